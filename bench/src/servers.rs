@@ -26,7 +26,7 @@ pub struct Running {
 
 enum Kind {
     Loop(LoopThread),
-    /// Nobody listens: connections are refused. Held only to keep the port.
+    /// Nobody listens: connections are refused. FigureRef only to keep the port.
     Closed {
         _port: ReservedPort,
     },

@@ -4,12 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::{curl, har, jmx, openapi, postman};
 
-struct Everything;
+struct PermissiveFileContext;
 
-impl Surroundings for Everything {
+impl FileContext for PermissiveFileContext {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![1])
     }
@@ -32,7 +32,7 @@ fuzz_target!(|text: &str| {
         let _ = curl::CurlRequest::read(&words);
     }
     for imported in [har(text, None), openapi(text), postman(text), jmx(text)].into_iter().flatten() {
-        if let Err(error) = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything) {
+        if let Err(error) = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut PermissiveFileContext) {
             assert!(!error.text.contains("no TOML"), "{error}\n{}", imported.text);
         }
     }

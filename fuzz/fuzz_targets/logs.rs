@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};
-use plimsoll_traffic::replay::{Gathering, ReplayChoice, ReplayTiming};
+use plimsoll_traffic::replay::{RequestCollector, ReplayChoice, ReplayTiming};
 use plimsoll_traffic::survey::Survey;
 
 fuzz_target!(|data: &[u8]| {
@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     for format in formats.into_iter().flatten() {
         let mut survey = Survey::new(None);
         let wanted = |_: &str| true;
-        let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
+        let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
         for line in &lines {
             if let Some(entry) = format.parse(line, &mut buffer) {
                 survey.add(&entry, format.stamp());

@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 
 struct Nothing;
 
-impl Surroundings for Nothing {
+impl FileContext for Nothing {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Err("is not there".into())
     }

@@ -179,7 +179,7 @@ impl Condition {
     /// requests than it may leave out did not succeed. `None` where nothing was measured (a latency
     /// without any success, a share of no request).
     pub fn figure(&self, run: &Run) -> Option<f64> {
-        self.figure_with(run, &|| ServerUse::of(run).ok())
+        self.figure_with(run, &|| ServerUse::from_run(run).ok())
     }
 
     /// The same with what the server used, which `run` itself does not tell where it is made of
@@ -196,7 +196,7 @@ impl Condition {
         if whole.ledger.scheduled == 0 {
             return None;
         }
-        let seen = Observed {
+        let seen = FigureInputs {
             ledger: &whole.ledger,
             requests: whole.ledger.scheduled,
             overdue: 0,
@@ -227,7 +227,7 @@ impl Condition {
     }
 
     /// What was found, as a clause that follows "CONDITION: ".
-    pub fn found(&self, figure: Option<f64>) -> String {
+    pub fn describe_figure(&self, figure: Option<f64>) -> String {
         match (figure, self.metric) {
             (None, _) => "nothing was measured".to_owned(),
             (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => {
@@ -309,7 +309,7 @@ impl Metric {
 }
 
 /// What a figure is computed from.
-pub(crate) struct Observed<'a> {
+pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
     /// The number that shares are of.
     pub requests: u64,
@@ -324,7 +324,7 @@ pub(crate) struct Observed<'a> {
     pub cpu_ns: Option<f64>,
 }
 
-impl Observed<'_> {
+impl FigureInputs<'_> {
     pub(crate) fn figure(&self, metric: Metric) -> Option<f64> {
         let share = |count: u64| (self.requests > 0).then(|| count as f64 / self.requests as f64);
         let amount = |count: u64, amount| match amount {
@@ -347,7 +347,7 @@ impl Observed<'_> {
     }
 }
 
-impl Observed<'_> {
+impl FigureInputs<'_> {
     /// A latency over all requests. Timeouts are in the histograms, above what was answered in
     /// time.
     fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
@@ -393,7 +393,7 @@ impl Crossing {
 
 impl fmt::Display for Crossing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.condition, self.condition.found(self.figure))
+        write!(f, "{}: {}", self.condition, self.condition.describe_figure(self.figure))
     }
 }
 
@@ -417,7 +417,7 @@ impl Conditions {
 
     /// The conditions that are true of a finished run, or of which nothing was measured.
     pub fn crossed(&self, run: &Run) -> Vec<Crossing> {
-        self.crossed_with(run, &|| ServerUse::of(run).ok())
+        self.crossed_with(run, &|| ServerUse::from_run(run).ok())
     }
 
     /// The same with what the server used, which `run` itself does not tell where it is made of

@@ -2,7 +2,7 @@
 //!
 //! Not here: what a condition is, and of a finished run ([`crate::condition`]).
 
-use crate::condition::{Amount, Condition, Conditions, Crossing, Metric, Observed};
+use crate::condition::{Amount, Condition, Conditions, Crossing, FigureInputs, Metric};
 use crate::named;
 use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
@@ -22,13 +22,13 @@ pub struct ConditionWatch {
     about: Vec<Option<usize>>,
     measured_from_ns: u64,
     /// Of all requests, and of each that is named.
-    seen: Vec<WatchedFigures>,
+    seen: Vec<ConditionTotals>,
     reach_ns: u64,
 }
 
 /// What was seen so far of all requests, or of one.
 #[derive(Debug, Clone)]
-struct WatchedFigures {
+struct ConditionTotals {
     /// Of which; `None`: all.
     route: Option<u16>,
     ledger: Ledger,
@@ -40,9 +40,9 @@ struct WatchedFigures {
     scheduled: VecDeque<(u64, u64)>,
 }
 
-impl WatchedFigures {
-    fn new(route: Option<u16>, measures: &[TimeMeasure]) -> WatchedFigures {
-        WatchedFigures {
+impl ConditionTotals {
+    fn new(route: Option<u16>, measures: &[TimeMeasure]) -> ConditionTotals {
+        ConditionTotals {
             route,
             ledger: Ledger::default(),
             times: measures.iter().map(|measure| (*measure, Histogram::new())).collect(),
@@ -98,13 +98,13 @@ impl ConditionWatch {
                 measures.push(measure);
             }
         }
-        let mut seen = vec![WatchedFigures::new(None, &measures)];
+        let mut seen = vec![ConditionTotals::new(None, &measures)];
         let mut about = |condition: &Condition| {
             let Some(name) = &condition.route else { return Some(0) };
             let number = named::number_of(&plan.traffic, name)? as u16;
             let known = seen.iter().position(|figures| figures.route == Some(number));
             Some(known.unwrap_or_else(|| {
-                seen.push(WatchedFigures::new(Some(number), &measures));
+                seen.push(ConditionTotals::new(Some(number), &measures));
                 seen.len() - 1
             }))
         };
@@ -132,7 +132,7 @@ impl ConditionWatch {
             if !counts && ended + overdue < Self::REQUESTS_MIN && window_ns < Self::PATIENCE_NS {
                 return None;
             }
-            let seen = Observed {
+            let seen = FigureInputs {
                 ledger: &figures.ledger,
                 requests: ended,
                 overdue,

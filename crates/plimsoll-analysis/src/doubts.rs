@@ -145,15 +145,15 @@ impl Doubts {
 
 /// Figures, and all that speaks against them: neither is handed out without the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doubted<T> {
+pub struct Assessment<T> {
     doubts: Doubts,
     figures: T,
 }
 
-impl<T> Doubted<T> {
+impl<T> Assessment<T> {
     /// These figures, with what speaks against them.
-    pub fn new(doubts: Doubts, figures: T) -> Doubted<T> {
-        Doubted { doubts, figures }
+    pub fn new(doubts: Doubts, figures: T) -> Assessment<T> {
+        Assessment { doubts, figures }
     }
 
     /// Both.
@@ -162,8 +162,8 @@ impl<T> Doubted<T> {
     }
 
     /// Other figures that the same speaks against.
-    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Doubted<U> {
-        Doubted { doubts: self.doubts, figures: of(self.figures) }
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Assessment<U> {
+        Assessment { doubts: self.doubts, figures: of(self.figures) }
     }
 }
 

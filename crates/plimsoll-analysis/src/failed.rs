@@ -24,7 +24,7 @@ pub struct FailedKind {
 impl FailedKind {
     /// The kinds of one load, in the order of kinds.
     pub fn of_run(run: &Run) -> Vec<FailedKind> {
-        kinds([(Tag::of(Purpose::Run), 0, run)].into_iter())
+        kinds([(Tag::for_purpose(Purpose::Run), 0, run)].into_iter())
     }
 
     /// The kinds of several loads.
@@ -106,7 +106,7 @@ mod tests {
             }
         }
         run.intervals.insert(0, interval);
-        Trial { tag: Tag::of(Purpose::Line), start_ns, run }
+        Trial { tag: Tag::for_purpose(Purpose::Line), start_ns, run }
     }
 
     #[test]

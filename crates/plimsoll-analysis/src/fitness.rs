@@ -7,7 +7,7 @@
 //! Not here: how facts are read (`plimsoll-probe`), and how checks look (`plimsoll-report`).
 
 use crate::format;
-use crate::others::{BURST_CORES, CORES_MAX, STEAL_MAX};
+use crate::interference::{BURST_CORES, CORES_MAX, STEAL_MAX};
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess, SelfMeasurement};
 use plimsoll_model::units::MS;
 

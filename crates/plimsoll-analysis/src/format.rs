@@ -5,7 +5,7 @@
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;
-use plimsoll_model::{Stop, Unheld};
+use plimsoll_model::{LoadSkipReason, Stop};
 
 /// Why a load was ended, in words.
 pub fn stop(stop: &Stop) -> &str {
@@ -17,10 +17,10 @@ pub fn stop(stop: &Stop) -> &str {
 }
 
 /// Why a load could not be made, in words.
-pub fn unheld(reason: &Unheld) -> Sentence {
+pub fn unheld(reason: &LoadSkipReason) -> Sentence {
     match reason {
-        Unheld::NoTime => Sentence::from("the time ended before it (").remedy(Remedy::Budget).words(")"),
-        Unheld::Machine(reason) => reason.as_str().into(),
+        LoadSkipReason::NoTime => Sentence::from("the time ended before it (").remedy(Remedy::Budget).words(")"),
+        LoadSkipReason::Machine(reason) => reason.as_str().into(),
     }
 }
 

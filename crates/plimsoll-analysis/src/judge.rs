@@ -6,9 +6,9 @@
 //! the server was silent towards requests that had left for so long that it broke a bound by that
 //! alone. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
 //!
-//! Others on the machine ([`Others`]) can only take from the server: a load that held in spite of
-//! them held, and one that did not says nothing. So a disturbed open trial is void unless it
-//! passes, and a disturbed closed one is void.
+//! Others on the machine ([`Interference`]) can only take from the server: a load that held in
+//! spite of them held, and one that did not says nothing. So a disturbed open trial is void unless
+//! it passes, and a disturbed closed one is void.
 //!
 //! The backlog grows when the mean number in flight in the last quarter exceeds that in the second
 //! quarter by more than 1 % of the arrivals between the middles of the two, and by more than chance
@@ -23,7 +23,7 @@
 
 use crate::format;
 use crate::held_back;
-use crate::others::Others;
+use crate::interference::Interference;
 use crate::saturation::{Saturation, saturated, saturation};
 use crate::sentence::Sentence;
 use crate::slo::Slo;
@@ -31,7 +31,9 @@ use crate::stalls::{self, Stall};
 use crate::summary::Summary;
 use crate::watch::{TickFigures, Watch, broken, judged_window_ns};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Ending, Histogram, Interval, Ledger, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure};
+use plimsoll_model::{
+    Histogram, Interval, Ledger, LoadEnd, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure,
+};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -40,7 +42,7 @@ pub const GROWTH_MAX: f64 = 0.01;
 
 /// How much was asked of the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Offered {
+pub enum OfferedLoad {
     /// Requests a second, or sessions.
     Rate(f64),
     /// Users who each wait for their answer.
@@ -74,7 +76,7 @@ pub struct TrialOutcome {
     /// What it was for.
     pub purpose: Purpose,
     /// What was asked, in the judged window.
-    pub load: Offered,
+    pub load: OfferedLoad,
     /// When it began, in ns since the start of the search.
     pub start_ns: u64,
     /// Length of the judged window as it came to be.
@@ -101,7 +103,7 @@ pub struct TrialOutcome {
     /// What the search reads beyond the verdict.
     pub evidence: Evidence,
     /// What others used of the machine meanwhile, and whether that disturbed the trial.
-    pub others: Others,
+    pub others: Interference,
 }
 
 /// What the search reads of a trial beyond its verdict.
@@ -188,25 +190,25 @@ impl TrialOutcome {
     /// Requests a second asked for, of an open trial.
     pub fn offered_rps(&self) -> Option<f64> {
         match self.load {
-            Offered::Rate(rate) => Some(rate),
-            Offered::Users(_) => None,
+            OfferedLoad::Rate(rate) => Some(rate),
+            OfferedLoad::Users(_) => None,
         }
     }
 
     /// Users of a closed trial.
     pub fn concurrency(&self) -> Option<u64> {
         match self.load {
-            Offered::Rate(_) => None,
-            Offered::Users(users) => Some(users),
+            OfferedLoad::Rate(_) => None,
+            OfferedLoad::Users(users) => Some(users),
         }
     }
 
     /// One of a second whose requests all succeeded at once; a test sets what it is about.
     #[cfg(test)]
-    pub(crate) fn of_a_second(purpose: Purpose, load: Offered, verdict: Verdict) -> TrialOutcome {
+    pub(crate) fn of_a_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
         let achieved_rps = match load {
-            Offered::Rate(rate) => rate,
-            Offered::Users(_) => 1000.0,
+            OfferedLoad::Rate(rate) => rate,
+            OfferedLoad::Users(_) => 1000.0,
         };
         TrialOutcome {
             purpose,
@@ -223,7 +225,7 @@ impl TrialOutcome {
             verdict,
             reason: Sentence::default(),
             evidence: Evidence::default(),
-            others: Others::default(),
+            others: Interference::default(),
         }
     }
 }
@@ -253,16 +255,16 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         response.merge_sparse(&whole.response);
         succeeded_in_window += whole.succeeded_in_window;
     }
-    let stopped = matches!(run.ending, Some(Ending::Stopped(_)) | None);
+    let stopped = matches!(run.ending, Some(LoadEnd::Stopped(_)) | None);
     let summary = Summary::with_bound(run, slo.bound_min_ns());
     let seconds = window.length_ns() as f64 / 1e9;
     let mut outcome = TrialOutcome {
         purpose,
         load: match &plan.load.shape {
             LoadShape::Open { .. } | LoadShape::Given { .. } => {
-                Offered::Rate(plan.load.shape.curve().stages.last().map_or(0.0, |s| s.to))
+                OfferedLoad::Rate(plan.load.shape.curve().stages.last().map_or(0.0, |s| s.to))
             }
-            LoadShape::Closed { users } => Offered::Users(users.max() as u64),
+            LoadShape::Closed { users } => OfferedLoad::Users(users.max() as u64),
         },
         start_ns,
         duration_ns: window.length_ns(),
@@ -294,21 +296,21 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         others: summary.others.clone(),
     };
     match outcome.load {
-        Offered::Rate(_) if purpose != Purpose::Settle => {
+        OfferedLoad::Rate(_) if purpose != Purpose::Settle => {
             open_verdict(&mut outcome, &watch, &ledger, &summary, certain, &window)
         }
-        Offered::Rate(_) => {
+        OfferedLoad::Rate(_) => {
             // The watch ends a settling load as soon as it has done its work.
             let (verdict, reason) = match &run.ending {
-                Some(Ending::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
+                Some(LoadEnd::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
                 _ => (Verdict::Fail, "the server's backlog did not drain in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
             // The silence that it begins with may be the backlog of the load before.
-            outcome.evidence.stalls = stalls::of(whole_ticks(watch.seen()), window.tick_ns);
+            outcome.evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
             outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
-        Offered::Users(_) => {
+        OfferedLoad::Users(_) => {
             if summary.generator.limited {
                 outcome.verdict = Verdict::Void;
                 outcome.reason = summary.generator.reason.clone().unwrap_or_default();
@@ -318,7 +320,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let (series, inside) = window_series(run, &window);
             // The last answers, which came after the window, tell how long a silence at its end
             // lasted.
-            outcome.evidence.stalls = stalls::of(whole_ticks(&series), window.tick_ns);
+            outcome.evidence.stalls = stalls::detect(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
             if purpose == Purpose::Saturate {
@@ -344,7 +346,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
     match &run.ending {
-        Some(Ending::Stopped(Stop::Shown(_))) if ended.requests() > 0 => ended.success_rate().min(1.0),
+        Some(LoadEnd::Stopped(Stop::Shown(_))) if ended.requests() > 0 => ended.success_rate().min(1.0),
         _ => ledger.success_rate().min(1.0),
     }
 }
@@ -367,7 +369,7 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
 fn heed_others(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.others.reason.clone().filter(|_| outcome.others.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
-        (Offered::Rate(_), Verdict::Pass) => {
+        (OfferedLoad::Rate(_), Verdict::Pass) => {
             outcome.reason = std::mem::take(&mut outcome.reason).words(format!(", although {reason}"));
         }
         _ => {
@@ -386,10 +388,10 @@ fn open_verdict(
     window: &Window,
 ) {
     let evidence = &mut outcome.evidence;
-    let series = &watch.seen()[..watch.seen().len().min(window.ticks())];
+    let series = &watch.ticks()[..watch.ticks().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
     // What was silent at the window's end may have gone on.
-    evidence.stalls = stalls::of(whole_ticks(watch.seen()), window.tick_ns);
+    evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
 
     // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only
     // what is overdue.
@@ -496,7 +498,7 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
     let series: Vec<(bool, TickFigures)> = ticks
         .filter(|(at_ns, _)| *at_ns >= window.from_ns)
-        .map(|(at_ns, tick)| (at_ns + window.tick_ns <= window.to_ns, TickFigures::of(tick, window.tick_ns)))
+        .map(|(at_ns, tick)| (at_ns + window.tick_ns <= window.to_ns, TickFigures::from_interval(tick, window.tick_ns)))
         .collect();
     let inside = series.iter().take_while(|(inside, _)| *inside).count();
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
@@ -513,7 +515,7 @@ fn little_gap(run: &Run) -> Option<f64> {
         stays += whole.response.sum_ns() as f64 + whole.failed.sum_ns() as f64;
         ledger.merge(&whole.ledger);
     }
-    let whole = run.ending == Some(Ending::Finished)
+    let whole = run.ending == Some(LoadEnd::Finished)
         && run.plan.load.warmup_ns == 0
         && ledger.in_flight == 0
         && ledger.unsent == 0
@@ -585,7 +587,7 @@ mod tests {
         for at in 0..end_ns / TICK {
             run.push(at * TICK, tick(at));
         }
-        run.ending = Some(Ending::Finished);
+        run.ending = Some(LoadEnd::Finished);
         run.window_ns = (0, end_ns);
         run
     }
@@ -885,7 +887,7 @@ mod tests {
             });
             cut.intervals.retain(|at, _| *at < 10);
             cut.window_ns.1 = 9 * TICK + MS;
-            cut.ending = Some(Ending::Stopped(Stop::Shown("certain".into())));
+            cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
             let stalls = judged(&cut).evidence.stalls;
             assert_eq!(stalls.len(), expect, "{answered} {silent_before}: {stalls:?}");
         }
@@ -897,10 +899,10 @@ mod tests {
         // the share of successes.
         let shown = || Stop::Shown("enough".into());
         for (answered, failed, under_way, ending, expect) in [
-            (60, 0, 40, Ending::Finished, 0.96),
-            (60, 0, 40, Ending::Stopped(Stop::Interrupted), 0.96),
-            (60, 0, 40, Ending::Stopped(shown()), 1.0),
-            (50, 48, 2, Ending::Stopped(shown()), 950.0 / 998.0),
+            (60, 0, 40, LoadEnd::Finished, 0.96),
+            (60, 0, 40, LoadEnd::Stopped(Stop::Interrupted), 0.96),
+            (60, 0, 40, LoadEnd::Stopped(shown()), 1.0),
+            (50, 48, 2, LoadEnd::Stopped(shown()), 950.0 / 998.0),
         ] {
             let mut cut = run(&[(1000.0, 10)], |at| {
                 let is_last = at == 9;
@@ -918,7 +920,7 @@ mod tests {
             interval.routes.of_mut(0).ledger.in_flight = 100;
             interval
         });
-        silent.ending = Some(Ending::Stopped(shown()));
+        silent.ending = Some(LoadEnd::Stopped(shown()));
         assert_eq!(judged(&silent).success_rate, 0.0);
     }
 
@@ -958,12 +960,12 @@ mod tests {
         let mut cut = whole.clone();
         cut.intervals.retain(|at, _| *at as usize <= stop);
         cut.window_ns.1 = (stop as u64 + 1) * TICK;
-        cut.ending = Some(Ending::Stopped(Stop::Shown("certain".into())));
+        cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
         assert_eq!(judged(&cut).verdict, Verdict::Fail);
         // Stopped for another reason, nothing is certain.
         let mut interrupted = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
         interrupted.intervals.retain(|at, _| *at < 4);
-        interrupted.ending = Some(Ending::Stopped(Stop::Interrupted));
+        interrupted.ending = Some(LoadEnd::Stopped(Stop::Interrupted));
         assert_eq!(judged(&interrupted).verdict, Verdict::Void);
         // A stall of 300 ms that is caught up is no overload.
         let stall = run(&[(1000.0, 10)], |at| match at {

@@ -5,12 +5,12 @@
 //! white space. Empty lines, comments (`#`, `%`, `;`, `//`) and headings of words are passed over;
 //! so are further columns.
 
-use crate::others::Others;
+use crate::interference::Interference;
 use crate::series::{Spread, spread};
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Asked, Experiment, LoadShape, Purpose, Run, Tag, Trial};
+use plimsoll_model::{Experiment, ExperimentSpec, LoadShape, Purpose, Run, Tag, Trial};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -46,7 +46,7 @@ pub struct Level {
 impl Level {
     /// The level that `run` measured; `None` where its load changes over time, as that of a log
     /// does.
-    pub fn of(run: &Run) -> Option<(LoadUnit, Level)> {
+    pub fn from_run(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
             LoadShape::Open { rate, .. } if run.plan.traffic.scenarios.is_empty() => (LoadUnit::Rate, rate),
@@ -57,7 +57,7 @@ impl Level {
         if curve.stages.iter().any(|stage| stage.from != load || stage.to != load) {
             return None;
         }
-        let summary = Summary::of(run);
+        let summary = Summary::from_run(run);
         Some((
             over,
             Level {
@@ -83,7 +83,7 @@ pub struct MeasuredLoad<'a> {
 
 impl<'a> MeasuredLoad<'a> {
     /// Of these visits, which have one load; `None` of no visit.
-    pub fn of(visits: Vec<&'a Trial>) -> Option<MeasuredLoad<'a>> {
+    pub fn from_visits(visits: Vec<&'a Trial>) -> Option<MeasuredLoad<'a>> {
         let run = match visits.as_slice() {
             [only] => Cow::Borrowed(&only.run),
             several => Cow::Owned(Run::joined(&several.iter().map(|visit| &visit.run).collect::<Vec<_>>())?),
@@ -92,12 +92,13 @@ impl<'a> MeasuredLoad<'a> {
     }
 
     /// What others did during all visits.
-    pub fn others(&self) -> Others {
+    pub fn others(&self) -> Interference {
         match self.visits.as_slice() {
-            [only] => Others::of(&only.run),
+            [only] => Interference::from_run(&only.run),
             several => {
-                let others: Vec<Others> = several.iter().map(|visit| Others::of(&visit.run)).collect();
-                Others::over(&others, "visits")
+                let others: Vec<Interference> =
+                    several.iter().map(|visit| Interference::from_run(&visit.run)).collect();
+                Interference::over(&others, "visits")
             }
         }
     }
@@ -111,7 +112,7 @@ impl<'a> MeasuredLoad<'a> {
     pub fn server_use(&self) -> Result<ServerUse, String> {
         let mut sum: Option<ServerUse> = None;
         for visit in &self.visits {
-            let used = ServerUse::of(&visit.run)?;
+            let used = ServerUse::from_run(&visit.run)?;
             match &mut sum {
                 Some(sum) => sum.add(used),
                 None => sum = Some(used),
@@ -137,22 +138,22 @@ fn goodput(run: &Run) -> f64 {
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.asked {
-        Asked::Sweep(asked) => (0..asked.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
+        ExperimentSpec::Sweep(asked) => (0..asked.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
         _ => {
             let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
-            trials.iter().filter(counts).filter_map(|trial| MeasuredLoad::of(vec![trial])).collect()
+            trials.iter().filter(counts).filter_map(|trial| MeasuredLoad::from_visits(vec![trial])).collect()
         }
     }
 }
 
 /// One level of a sweep, as far as it was measured.
 pub(crate) fn of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
-    MeasuredLoad::of(of_turn(trials, Purpose::Level, turn).collect())
+    MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())
 }
 
 /// The loads of one level of a sweep.
 pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl Iterator<Item = &Trial> {
-    trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::of(purpose) })
+    trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::for_purpose(purpose) })
 }
 
 /// The knee has this share of the peak.
@@ -362,18 +363,18 @@ mod tests {
                 run.push(at * 100 * MS, interval);
             }
             run.window_ns = (warmup * 100 * MS, (warmup + windows.len() as u64) * 100 * MS);
-            run.ending = Some(plimsoll_model::Ending::Finished);
-            Trial { tag: Tag::of(Purpose::Level), start_ns: 0, run }
+            run.ending = Some(plimsoll_model::LoadEnd::Finished);
+            Trial { tag: Tag::for_purpose(Purpose::Level), start_ns: 0, run }
         };
         let visits = [visit(2, &[10, 20], 1), visit(1, &[30, 40, 50], 2), visit(3, &[60], 4)];
-        let load = MeasuredLoad::of(visits.iter().collect()).expect("visits");
+        let load = MeasuredLoad::from_visits(visits.iter().collect()).expect("visits");
         assert_eq!(load.rates(), [150.0, 400.0, 600.0]);
         let summary = load.summary();
         assert_eq!((summary.throughput_rps, summary.duration_ns), (350.0, 600 * MS));
         assert_eq!((summary.whole.ledger.scheduled, summary.load.bytes_in), (60, 28));
         assert!(summary.in_flight_mean.is_some_and(|mean| (mean - 4.0).abs() < 1e-9), "{:?}", summary.in_flight_mean);
         assert_eq!(load.run.window_ns, (600 * MS, 1_200 * MS));
-        assert!(MeasuredLoad::of(Vec::new()).is_none());
+        assert!(MeasuredLoad::from_visits(Vec::new()).is_none());
     }
 
     #[test]

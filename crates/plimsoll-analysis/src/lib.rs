@@ -3,7 +3,7 @@
 //! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures;
 //! [`judge`](judge()) says whether a trial held the SLO, [`Watch`] as soon as that is certain;
 //! [`find`] searches for the load line; [`prove`] compares builds; [`explain`] says what holds the
-//! line; [`server`] says what the server used, [`others`] whether somebody else disturbed;
+//! line; [`server`] says what the server used, [`interference`] whether other programs disturbed;
 //! [`study`] is what each command does next, [`finding`] what it found in the end; [`doubts`] is
 //! what speaks against that, in [`sentence`]s; [`profile`] reads profiles, sums them up and
 //! compares them; [`stages`] are the figures of a staged load by stage, [`quantile`] says which
@@ -28,10 +28,10 @@ pub mod fleet;
 pub mod format;
 mod held_back;
 pub mod history;
+pub mod interference;
 pub mod judge;
 pub mod levels;
 mod named;
-pub mod others;
 pub mod overload;
 pub mod profile;
 pub mod prove;
@@ -52,12 +52,12 @@ pub mod watch;
 pub use by_route::RouteSummary;
 pub use condition::{Condition, Conditions, Crossing};
 pub use condition_watch::ConditionWatch;
-pub use doubts::{Doubt, DoubtKind, Doubted, Doubts};
+pub use doubts::{Assessment, Doubt, DoubtKind, Doubts};
 pub use failed::FailedKind;
-pub use find::{AtLine, Findings, Measure, SearchStep, Settings, StoppedBy};
+pub use find::{Findings, Measure, SearchStep, ServerUseAtLine, Settings, StopReason};
 pub use finding::{Finding, NoFinding, conclude};
-pub use judge::{Offered, TrialOutcome, Verdict, judge};
-pub use others::Others;
+pub use interference::Interference;
+pub use judge::{OfferedLoad, TrialOutcome, Verdict, judge};
 pub use quantile::{Quantile, Quantiles};
 pub use sentence::{Remedy, Sentence, SentencePart};
 pub use server::ServerUse;

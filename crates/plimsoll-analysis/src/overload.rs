@@ -1,6 +1,6 @@
-//! What a server does past its line ([`Overloaded`]): one load in steps of the line, from half of
-//! it to three times, and back to half. What is kept of the line at each step, what becomes of the
-//! rest, and how long it takes after the load has fallen.
+//! What a server does past its line ([`OverloadResult`]): one load in steps of the line, from half
+//! of it to three times, and back to half. What is kept of the line at each step, what becomes of
+//! the rest, and how long it takes after the load has fallen.
 //!
 //! Goodput is what is answered with success within the longest time that was promised: who answers
 //! everything much later has kept nothing of its line. Not here: how the line is found, and that
@@ -43,12 +43,12 @@ pub struct OverloadStep {
     /// Response time that 99 % of what was accepted stay below, ns; `None` without an answer.
     pub accepted_p99_ns: Option<u64>,
     /// What became of the rest.
-    pub refused: Refused,
+    pub refused: RefusalCounts,
 }
 
 /// What became of requests that did not succeed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusalCounts {
     /// Answered with 429 or 503, or, of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
     pub too_much: u64,
     /// Answered with another status that is no success.
@@ -106,7 +106,7 @@ impl OverloadSecond {
 
 /// What a load past the line showed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Overloaded {
+pub struct OverloadResult {
     /// The line, 1/s, of what is offered: requests, or sessions.
     pub line_rps: f64,
     /// Requests that a session asked on average; 1 where the load has none.
@@ -139,11 +139,11 @@ const DEGRADES: f64 = 0.5;
 /// What waits for an answer grows less if each second takes away this share of what is asked in it.
 const WORKED_OFF: f64 = 0.1;
 
-impl Overloaded {
+impl OverloadResult {
     /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time
     /// that was promised. `retried`: what failed came again, as a route of its own.
-    pub fn of(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> Overloaded {
-        let parts = RunByTime { run, bound_ns, retried };
+    pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
+        let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(run);
         // What is answered is requests.
         let requests_line_rps = line_rps * requests_each;
@@ -178,7 +178,7 @@ impl Overloaded {
             None => TOO_MUCH.contains(&answer.status),
         };
         let turned_away = run.failed_answers.iter().filter(is_of_limit);
-        Overloaded {
+        OverloadResult {
             line_rps,
             requests_each,
             steps,
@@ -195,7 +195,7 @@ impl Overloaded {
 fn requests_each(run: &Run) -> f64 {
     let load = &run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
-    let parts = RunByTime { run, bound_ns: None, retried: false };
+    let parts = RunTimeline { run, bound_ns: None, retried: false };
     let stretch = load.warmup_ns..load.warmup_ns.saturating_add(first_ns);
     let (requests, sessions) = parts.within(stretch).fold((0, 0), |sum, (_, interval, _)| {
         (sum.0 + interval.whole().ledger.scheduled, sum.1 + interval.load.sessions_started)
@@ -205,13 +205,13 @@ fn requests_each(run: &Run) -> f64 {
 
 /// A run by stretches of its time.
 #[derive(Clone, Copy)]
-struct RunByTime<'a> {
+struct RunTimeline<'a> {
     run: &'a Run,
     bound_ns: Option<u64>,
     retried: bool,
 }
 
-impl<'a> RunByTime<'a> {
+impl<'a> RunTimeline<'a> {
     /// The figures of the intervals whose middle lies in a stretch, with that middle.
     fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
@@ -223,7 +223,7 @@ impl<'a> RunByTime<'a> {
     }
 
     /// Requests that the schedule asked for, and those that came again.
-    fn asked(self, interval: &Interval) -> (u64, u64) {
+    fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
         let all = interval.whole().ledger.scheduled;
         let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
         (all - again, again)
@@ -237,10 +237,10 @@ impl<'a> RunByTime<'a> {
 
     fn step(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
         let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
-        let (mut refused, mut failed, mut accepted) = (Refused::default(), Histogram::new(), Histogram::new());
+        let (mut refused, mut failed, mut accepted) = (RefusalCounts::default(), Histogram::new(), Histogram::new());
         let (mut scheduled, mut came_again, mut in_time) = (0, 0, 0);
         for (_, interval, _) in self.within(stretch) {
-            let (whole, (first, again)) = (interval.whole(), self.asked(interval));
+            let (whole, (first, again)) = (interval.whole(), self.scheduled_and_retried(interval));
             scheduled += first;
             came_again += again;
             in_time += self.in_time(whole);
@@ -284,7 +284,7 @@ impl<'a> RunByTime<'a> {
         for (middle_ns, interval, _) in self.within(stretch.clone()) {
             if let Some(second) = seconds.get_mut(((middle_ns - stretch.start) / SECOND) as usize) {
                 second.in_time += self.in_time(interval.whole());
-                second.offered += self.asked(interval).0;
+                second.offered += self.scheduled_and_retried(interval).0;
             }
         }
         seconds
@@ -305,7 +305,7 @@ impl<'a> RunByTime<'a> {
         // Requests that wait, on average, and requests asked.
         let of = |from_ns: u64| {
             let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
-                (sum.0 + in_flight_ns, sum.1 + self.asked(interval).0)
+                (sum.0 + in_flight_ns, sum.1 + self.scheduled_and_retried(interval).0)
             });
             (sum.0 as f64 / quarter_ns as f64, sum.1 as f64)
         };
@@ -318,11 +318,11 @@ impl<'a> RunByTime<'a> {
 mod tests {
     use super::*;
     use plimsoll_model::units::MS;
-    use plimsoll_model::{Curve, Ending, GrpcStatusSet, Interval, LoadShape, Plan, Stage, Tally};
+    use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
     /// What a server with a line of 100/s does in a second, by the number of the second and what is
     /// offered.
-    struct Told {
+    struct SecondCounts {
         in_time: u64,
         late: u64,
         refused: u64,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     /// Steps of 2 s each, the way back of 8 s.
-    fn run(server: fn(u64, u64) -> Told) -> Run {
+    fn run(server: fn(u64, u64) -> SecondCounts) -> Run {
         let level = |(number, factor): (usize, f64)| Stage {
             from: 100.0 * factor,
             to: 100.0 * factor,
@@ -343,11 +343,11 @@ mod tests {
         plan.load.warmup_ns = 0;
         let mut run = Run::new(plan.record());
         run.window_ns = (0, 18 * SECOND);
-        run.ending = Some(Ending::Finished);
+        run.ending = Some(LoadEnd::Finished);
         for second in 0..18u64 {
             let stage = (second / 2).min(5) as usize;
             let offered = rate.stages[stage].from as u64;
-            let Told { in_time, late, refused, waiting } = server(second, offered);
+            let SecondCounts { in_time, late, refused, waiting } = server(second, offered);
             let (mut response, mut failed) = (Histogram::new(), Histogram::new());
             response.record_n(20 * MS, in_time);
             response.record_n(3000 * MS, late);
@@ -365,17 +365,22 @@ mod tests {
         run
     }
 
-    fn sheds(_: u64, offered: u64) -> Told {
-        Told { in_time: offered.min(100), late: 0, refused: offered.saturating_sub(100), waiting: 2 }
+    fn sheds(_: u64, offered: u64) -> SecondCounts {
+        SecondCounts { in_time: offered.min(100), late: 0, refused: offered.saturating_sub(100), waiting: 2 }
     }
 
     #[test]
     fn what_becomes_of_it_is_named() {
         for (what, server, verdict, recovery_s) in [
-            ("refuses what is too much", sheds as fn(u64, u64) -> Told, Some(OverloadVerdict::Sheds), Some(0.0)),
+            (
+                "refuses what is too much",
+                sheds as fn(u64, u64) -> SecondCounts,
+                Some(OverloadVerdict::Sheds),
+                Some(0.0),
+            ),
             (
                 "loses with each that is too much",
-                |_, offered| Told {
+                |_, offered| SecondCounts {
                     in_time: if offered > 100 { 60 } else { offered },
                     late: 0,
                     refused: 0,
@@ -387,9 +392,9 @@ mod tests {
             (
                 "answers all the rest late, and works it off",
                 |second, offered| match second {
-                    0..=3 => Told { in_time: offered, late: 0, refused: 0, waiting: 5 },
-                    4..=12 => Told { in_time: 0, late: 100, refused: 0, waiting: 400 },
-                    _ => Told { in_time: offered, late: 0, refused: 0, waiting: 2 },
+                    0..=3 => SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 5 },
+                    4..=12 => SecondCounts { in_time: 0, late: 100, refused: 0, waiting: 400 },
+                    _ => SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 2 },
                 },
                 Some(OverloadVerdict::Collapses),
                 Some(3.0),
@@ -397,8 +402,8 @@ mod tests {
             (
                 "is still working it off at the end",
                 |second, offered| match second {
-                    0..=3 => Told { in_time: offered, late: 0, refused: 0, waiting: 5 },
-                    _ => Told { in_time: 0, late: 100, refused: 0, waiting: 1000 - second * 50 },
+                    0..=3 => SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 5 },
+                    _ => SecondCounts { in_time: 0, late: 100, refused: 0, waiting: 1000 - second * 50 },
                 },
                 Some(OverloadVerdict::Collapses),
                 None,
@@ -406,18 +411,18 @@ mod tests {
             (
                 "never comes back",
                 |second, offered| match second {
-                    0..=3 => Told { in_time: offered, late: 0, refused: 0, waiting: 5 },
-                    _ => Told { in_time: 0, late: 20, refused: 0, waiting: 300 },
+                    0..=3 => SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 5 },
+                    _ => SecondCounts { in_time: 0, late: 20, refused: 0, waiting: 300 },
                 },
                 Some(OverloadVerdict::Metastable),
                 None,
             ),
         ] {
-            let found = Overloaded::of(&run(server), 100.0, Some(500 * MS), false);
+            let found = OverloadResult::from_run(&run(server), 100.0, Some(500 * MS), false);
             assert_eq!((found.verdict, found.recovery_s), (verdict, recovery_s), "{what}: {found:?}");
             assert_eq!(found.steps.len(), FACTORS.len());
         }
-        let shed = Overloaded::of(&run(sheds), 100.0, Some(500 * MS), false);
+        let shed = OverloadResult::from_run(&run(sheds), 100.0, Some(500 * MS), false);
         let third = &shed.steps[4];
         assert_eq!((third.offered_rps, third.goodput_rps, third.kept_share), (300.0, 100.0, 1.0));
         assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
@@ -444,7 +449,7 @@ mod tests {
                 figures.grpc_statuses.add(end as u16, times);
             }
         }
-        let found = Overloaded::of(&called, 100.0, Some(500 * MS), false);
+        let found = OverloadResult::from_run(&called, 100.0, Some(500 * MS), false);
         assert_eq!((found.steps[4].refused.too_much, found.steps[4].refused.status), (300, 100));
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
@@ -459,7 +464,7 @@ mod tests {
             again.ledger.failed[RequestFailure::Status as usize] = refused;
             again.statuses.add(429, refused);
         }
-        let found = Overloaded::of(&retried, 100.0, Some(500 * MS), true);
+        let found = OverloadResult::from_run(&retried, 100.0, Some(500 * MS), true);
         let third = &found.steps[4];
         assert_eq!((third.offered_rps, third.again_rps, third.goodput_rps), (300.0, Some(200.0), 100.0));
         assert_eq!(third.refused.too_much, 800, "both are refused");
@@ -469,16 +474,16 @@ mod tests {
 
     #[test]
     fn a_server_that_serves_nothing_has_no_verdict() {
-        let refused = run(|_, offered| Told { in_time: 0, late: 0, refused: offered, waiting: 1 });
-        let found = Overloaded::of(&refused, 100.0, None, false);
+        let refused = run(|_, offered| SecondCounts { in_time: 0, late: 0, refused: offered, waiting: 1 });
+        let found = OverloadResult::from_run(&refused, 100.0, None, false);
         assert_eq!((found.steps.len(), found.verdict), (FACTORS.len(), None));
     }
 
     #[test]
     fn what_was_broken_off_has_no_verdict() {
-        let mut cut = run(|_, offered| Told { in_time: offered, late: 0, refused: 0, waiting: 1 });
+        let mut cut = run(|_, offered| SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 1 });
         cut.window_ns.1 = 5 * SECOND;
-        let found = Overloaded::of(&cut, 100.0, None, false);
+        let found = OverloadResult::from_run(&cut, 100.0, None, false);
         assert_eq!((found.steps.len(), found.verdict, found.recovery_s), (2, None, None));
         assert_eq!(found.retry_after, None);
     }

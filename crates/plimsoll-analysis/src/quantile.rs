@@ -35,7 +35,7 @@ impl Quantile {
     /// The share `q` of `all` requests, of which `succeeded` took the shortest times of `times`;
     /// what else is in `times` was given up after so long, and the rest of all is slower than any
     /// bound.
-    pub fn of(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
+    pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
         // The small subtraction undoes the rounding of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
         if all < rank + BEYOND_MIN {
@@ -86,7 +86,7 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Of times that are all there is to know.
-    pub fn of(times: &Histogram) -> Quantiles {
+    pub fn from_histogram(times: &Histogram) -> Quantiles {
         Quantiles::of_share(times, (times.count(), times.count()))
     }
 
@@ -96,7 +96,7 @@ impl Quantiles {
     }
 
     fn of_share(times: &Histogram, requests: (u64, u64)) -> Quantiles {
-        let of = |q| Quantile::of(times, requests, q);
+        let of = |q| Quantile::compute(times, requests, q);
         Quantiles { p50: of(0.5), p75: of(0.75), p90: of(0.9), p95: of(0.95), p99: of(0.99), p999: of(0.999) }
     }
 
@@ -142,7 +142,7 @@ mod tests {
             (0, 0, 12, 0.5, "-"),
         ] {
             let all = (succeeded + timeouts + failed, succeeded);
-            let found = Quantile::of(&times(succeeded, timeouts), all, q);
+            let found = Quantile::compute(&times(succeeded, timeouts), all, q);
             assert_eq!(found.to_string(), expect, "{succeeded} + {timeouts} + {failed}, {q}");
         }
         assert_eq!(format!("{:>8}", Quantile::Failed), "  failed");
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_is_not_stated_is_named() {
         for (count, expect) in [(10_000, vec![]), (1_000, vec!["p99.9"]), (100, vec!["p95", "p99", "p99.9"])] {
-            assert_eq!(Quantiles::of(&times(count, 0)).few().collect::<Vec<_>>(), expect);
+            assert_eq!(Quantiles::from_histogram(&times(count, 0)).few().collect::<Vec<_>>(), expect);
         }
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 /// What happened in one stretch of a run. Rates are in 1/s, times in ns; a time is `None` where
 /// nothing was counted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Moment {
+pub struct IntervalFigures {
     /// Start in schedule time, in s.
     pub start_s: f64,
     /// Length in s.
@@ -55,13 +55,13 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
 
 /// A run as at most `columns_max` stretches of equal length, in order. Stretches without any
 /// interval are left out.
-pub fn over_time(run: &Run, columns_max: usize) -> Vec<Moment> {
+pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.whole();
         let response = whole.response.to_histogram();
         let quantile = |h: &Histogram, q| (h.count() > 0).then(|| h.quantile_ns(q) as f64);
         let rate = |count: u64| count as f64 / length_s;
-        Moment {
+        IntervalFigures {
             start_s,
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,

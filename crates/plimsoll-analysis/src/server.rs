@@ -6,7 +6,7 @@
 
 use plimsoll_model::series_table as table;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Probes, Run, SeriesKind, ServerSeen};
+use plimsoll_model::{Probes, Run, SeriesKind, WatchedServer};
 
 /// How far from the window's edge a reading may be: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
@@ -24,7 +24,7 @@ pub struct FullestThread {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
     /// The processes watched, by time; the last is the present one.
-    pub servers: Vec<ServerSeen>,
+    pub servers: Vec<WatchedServer>,
     /// CPU time used, ns.
     pub cpu_ns: f64,
     /// Requests answered with that CPU time.
@@ -63,7 +63,7 @@ impl ServerUse {
     }
 
     /// What the server used during `run`; else why that is not known.
-    pub fn of(run: &Run) -> Result<ServerUse, String> {
+    pub fn from_run(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
         let unseen = || match (&probes.unseen[..], probes.is_empty()) {
             ([], true) => "no probe ran".to_owned(),
@@ -183,7 +183,7 @@ mod tests {
         see(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
         see(&mut run, "thread.api.8", SeriesKind::Counter, |ns| 0.3 * ns + 1e9);
         see(&mut run, "server.rss", SeriesKind::Gauge, |ns| ns);
-        let used = ServerUse::of(&run).expect("seen");
+        let used = ServerUse::from_run(&run).expect("seen");
         let close = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-6, "{got} is not {want}");
         close(used.cores_used(), 1.5);
         close(used.cpu_us_per_request().expect("answered"), 750.0);
@@ -196,17 +196,17 @@ mod tests {
     #[test]
     fn what_was_not_seen_has_a_reason() {
         let mut nothing = run((0, 1_000_000_000), 5);
-        assert_eq!(ServerUse::of(&nothing), Err("no probe ran".into()));
+        assert_eq!(ServerUse::from_run(&nothing), Err("no probe ran".into()));
         nothing.probes.unseen.push("the target is not on this machine".into());
-        assert_eq!(ServerUse::of(&nothing), Err("the target is not on this machine".into()));
+        assert_eq!(ServerUse::from_run(&nothing), Err("the target is not on this machine".into()));
         let mut late = run((0, 1_000_000_000), 5);
         let mut series = Series::new(SeriesKind::Counter, "ns");
         series.push(SeriesSample { at_ns: 900_000_000, value: 1.0 });
         late.probes.series.insert("server.cpu".into(), series);
-        assert!(ServerUse::of(&late).is_err_and(|why| why.contains("a part of the load")));
+        assert!(ServerUse::from_run(&late).is_err_and(|why| why.contains("a part of the load")));
         let mut silent = run((0, 1_000_000_000), 0);
         see(&mut silent, "server.cpu", SeriesKind::Counter, |_| 5.0);
-        let used = ServerUse::of(&silent).expect("seen");
+        let used = ServerUse::from_run(&silent).expect("seen");
         assert_eq!((used.cpu_us_per_request(), used.rps_per_core(), used.cores_used()), (None, None, 0.0));
     }
 }

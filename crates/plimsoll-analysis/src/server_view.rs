@@ -5,7 +5,7 @@
 
 use crate::doubts::{Doubt, DoubtKind};
 use crate::server::ServerUse;
-use plimsoll_model::{Probes, Run, ServerSeen};
+use plimsoll_model::{Probes, Run, WatchedServer};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was seen of the server.
@@ -36,8 +36,8 @@ pub struct SeriesReadings<'a> {
 
 impl<'a> ServerView<'a> {
     /// The view of one load.
-    pub fn of(run: &'a Run) -> ServerView<'a> {
-        ServerView { used: ServerUse::of(run), from: None, runs: vec![run] }
+    pub fn from_run(run: &'a Run) -> ServerView<'a> {
+        ServerView { used: ServerUse::from_run(run), from: None, runs: vec![run] }
     }
 
     /// Whether anything was read at all.
@@ -62,8 +62,8 @@ impl<'a> ServerView<'a> {
     }
 
     /// The processes watched, each once, in the order in which they were met.
-    pub fn servers(&self) -> Vec<&'a ServerSeen> {
-        let mut met: Vec<&'a ServerSeen> = Vec::new();
+    pub fn servers(&self) -> Vec<&'a WatchedServer> {
+        let mut met: Vec<&'a WatchedServer> = Vec::new();
         for server in self.runs.iter().flat_map(|run| &run.probes.servers) {
             if met.iter().all(|known| known.pid != server.pid) {
                 met.push(server);

@@ -76,8 +76,8 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
             ledger,
             achieved_rps: if covered_s > 0.0 { in_window as f64 / covered_s } else { 0.0 },
             success_rate: if ended > 0 { ledger.succeeded as f64 / ended as f64 } else { 0.0 },
-            p50: Quantile::of(&response, (ended, ledger.succeeded), 0.5),
-            p99: Quantile::of(&response, (ended, ledger.succeeded), 0.99),
+            p50: Quantile::compute(&response, (ended, ledger.succeeded), 0.5),
+            p99: Quantile::compute(&response, (ended, ledger.succeeded), 0.99),
             max_ns: response.max_ns(),
         });
         from_ns = to_ns;

@@ -37,7 +37,7 @@ const WITHOUT_CORE_MAX: f64 = 0.5;
 /// The stalls in the ticks of a load, each `tick_ns` long. Where answers take so long anyhow, the
 /// first of them come after a silence, too: whoever knows how long an answer takes must leave those
 /// out.
-pub(crate) fn of(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
+pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = asked as f64 / series.len().max(1) as f64;
@@ -111,7 +111,7 @@ mod tests {
                 })
                 .collect();
             let found: Vec<(u64, u64)> =
-                of(&seen, TICK).iter().map(|s| (s.at_ns / TICK, s.length_ns / 1_000_000)).collect();
+                detect(&seen, TICK).iter().map(|s| (s.at_ns / TICK, s.length_ns / 1_000_000)).collect();
             assert_eq!(found, expect, "{ticks:?}");
         };
         let calm = (50, 50, 3, 1);
@@ -164,7 +164,7 @@ mod tests {
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {
             let seen = [calm, silent(without_core_ms), silent(without_core_ms), late(service_ms), calm];
-            let found: Vec<bool> = of(&seen, TICK).iter().map(|stall| stall.had_left).collect();
+            let found: Vec<bool> = detect(&seen, TICK).iter().map(|stall| stall.had_left).collect();
             assert_eq!(found.first().copied(), expect, "{without_core_ms} {service_ms}");
         }
     }

@@ -6,12 +6,12 @@ use crate::doubts::{DoubtKind, Doubts};
 use crate::failed::FailedKind;
 use crate::fleet;
 use crate::format;
-use crate::others::Others;
+use crate::interference::Interference;
 use crate::quantile::{Quantile, Quantiles};
 use crate::sentence::{Remedy, Sentence};
 use crate::stages::{StageFigures, stages};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Ending, Histogram, HttpChoice, LoadFigures, RouteFigures, Run, Tally};
+use plimsoll_model::{Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
 /// A worker that works for this share of the time has no room left.
@@ -55,7 +55,7 @@ pub struct Latency {
 
 impl Latency {
     /// The figures of `histogram`, which is all there is to know.
-    pub fn of(histogram: &Histogram) -> Latency {
+    pub fn from_histogram(histogram: &Histogram) -> Latency {
         let [p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns] =
             histogram.quantiles_ns([0.5, 0.75, 0.9, 0.95, 0.99, 0.999]);
         Latency {
@@ -70,7 +70,7 @@ impl Latency {
             p99_ns,
             p999_ns,
             max_ns: histogram.max_ns(),
-            quantiles: Quantiles::of(histogram),
+            quantiles: Quantiles::from_histogram(histogram),
         }
     }
 
@@ -86,7 +86,7 @@ impl Latency {
 
 /// The figures of routes: the clocks of requests over the whole ledger, other times as they are.
 pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
-    let mut figures = sums.take(|times| Latency::of(times));
+    let mut figures = sums.take(|times| Latency::from_histogram(times));
     for (latency, times) in [
         (&mut figures.response, &sums.response),
         (&mut figures.service, &sums.service),
@@ -146,9 +146,9 @@ pub struct Summary {
     /// The generator's own figures.
     pub generator: Generator,
     /// What others used of this machine meanwhile.
-    pub others: Others,
+    pub others: Interference,
     /// How the run ended; `None`: it was cut off.
-    pub ending: Option<Ending>,
+    pub ending: Option<LoadEnd>,
     /// What failed answers said.
     pub failed_answers: Vec<FailedKind>,
     /// The figures of each stage, where the load has stages.
@@ -159,21 +159,21 @@ pub struct Summary {
 
 impl Summary {
     /// The figures of a run on its own: lag is held against 10 % of its own response p99.
-    pub fn of(run: &Run) -> Summary {
+    pub fn from_run(run: &Run) -> Summary {
         Summary::with_bound(run, None)
     }
 
     /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held
     /// against 10 % of that.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
-        Summary::beside(run, bound_ns, Others::of(run))
+        Summary::beside(run, bound_ns, Interference::from_run(run))
     }
 
     /// The same with what others did meanwhile, which `run` itself does not tell where it is made
     /// of several.
-    pub fn beside(run: &Run, bound_ns: Option<u64>, others: Others) -> Summary {
+    pub fn beside(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
-        let load = totals.load.take(|times| Latency::of(times));
+        let load = totals.load.take(|times| Latency::from_histogram(times));
         let whole = latencies(&mut totals.whole);
         let ledger = whole.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
@@ -240,7 +240,12 @@ impl Summary {
 }
 
 /// What speaks against the figures of a load, the gravest first.
-fn doubts(others: &Others, generator: &Generator, load: &LoadFigures<Latency>, ending: Option<&Ending>) -> Doubts {
+fn doubts(
+    others: &Interference,
+    generator: &Generator,
+    load: &LoadFigures<Latency>,
+    ending: Option<&LoadEnd>,
+) -> Doubts {
     let mut doubts: Doubts = others.doubt().into_iter().collect();
     match (&generator.reason, generator.limited) {
         (Some(reason), true) => {
@@ -257,8 +262,8 @@ fn doubts(others: &Others, generator: &Generator, load: &LoadFigures<Latency>, e
         doubts.add(DoubtKind::Surplus, text);
     }
     match ending {
-        Some(Ending::Finished) => {}
-        Some(Ending::Stopped(stop)) => doubts.add(DoubtKind::Ended, format!("ended early: {}", format::stop(stop))),
+        Some(LoadEnd::Finished) => {}
+        Some(LoadEnd::Stopped(stop)) => doubts.add(DoubtKind::Ended, format!("ended early: {}", format::stop(stop))),
         None => doubts.add(DoubtKind::Ended, "the recording was cut off before the run ended"),
     }
     doubts
@@ -427,7 +432,7 @@ mod tests {
         interval.load.workers = vec![WorkerTime { worker: 0, work_ns, cpu_ns: work_ns, wall_ns }];
         run.push(0, interval);
         run.window_ns = (0, wall_ns);
-        run.ending = Some(Ending::Finished);
+        run.ending = Some(LoadEnd::Finished);
         run
     }
 
@@ -467,7 +472,7 @@ mod tests {
             // An open load has its lag for that.
             (false, 5_000 * US, 600 * US, 0.94, false, None),
         ] {
-            let summary = Summary::of(&run(is_closed, response_ns, wait_ns, busy));
+            let summary = Summary::from_run(&run(is_closed, response_ns, wait_ns, busy));
             let doubts: Vec<String> = summary.doubts.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
             let what = format!("{is_closed}, {response_ns}, {wait_ns}, {busy}: {doubts:?}");
             assert_eq!(summary.generator.limited, limited, "{what}");
@@ -481,7 +486,7 @@ mod tests {
         let mut broken = run(true, 5 * MS, 0, 0.1);
         let figures = broken.intervals.get_mut(&0).expect("one").routes.of_mut(0);
         (figures.ledger.scheduled, figures.ledger.failed[0]) = (2_100, 100);
-        let response = Summary::of(&broken).whole.response;
+        let response = Summary::from_run(&broken).whole.response;
         assert_eq!(response.quantiles.p90.time_ns().map(|ns| ns / MS), Some(5));
         assert_eq!((response.quantiles.p99, response.quantiles.p999), (Quantile::Failed, Quantile::Few));
         assert_eq!((response.tail(), response.count), ("p99 failed".to_owned(), 2_000));

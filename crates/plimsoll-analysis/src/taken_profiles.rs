@@ -3,40 +3,40 @@
 //! Not here: reading the profiles back, and how they look.
 
 use crate::profile::{ProfileDiff, ProfiledTrial};
-use crate::{Doubted, Doubts};
+use crate::{Assessment, Doubts};
 use serde::Serialize;
 
 /// What profiles say that were taken with an experiment.
 #[derive(Debug, Clone)]
-pub enum TakenProfiles {
+pub enum ProfileFindings {
     /// At low load, and at the load in question.
-    OfLoads(Doubted<Profiles>),
+    OfLoads(Assessment<Profiles>),
     /// Of both sides of a comparison.
-    OfSides(Doubted<ProveProfiles>),
+    OfSides(Assessment<ProveProfiles>),
 }
 
-impl TakenProfiles {
+impl ProfileFindings {
     /// Those of loads.
-    pub fn of_loads(&self) -> Option<&Doubted<Profiles>> {
+    pub fn of_loads(&self) -> Option<&Assessment<Profiles>> {
         match self {
-            TakenProfiles::OfLoads(profiles) => Some(profiles),
-            TakenProfiles::OfSides(_) => None,
+            ProfileFindings::OfLoads(profiles) => Some(profiles),
+            ProfileFindings::OfSides(_) => None,
         }
     }
 
     /// Those of both sides.
-    pub fn of_sides(&self) -> Option<&Doubted<ProveProfiles>> {
+    pub fn of_sides(&self) -> Option<&Assessment<ProveProfiles>> {
         match self {
-            TakenProfiles::OfSides(profiles) => Some(profiles),
-            TakenProfiles::OfLoads(_) => None,
+            ProfileFindings::OfSides(profiles) => Some(profiles),
+            ProfileFindings::OfLoads(_) => None,
         }
     }
 
     /// What speaks against them.
     pub fn doubts(&self) -> &Doubts {
         match self {
-            TakenProfiles::OfLoads(profiles) => profiles.open().0,
-            TakenProfiles::OfSides(profiles) => profiles.open().0,
+            ProfileFindings::OfLoads(profiles) => profiles.open().0,
+            ProfileFindings::OfSides(profiles) => profiles.open().0,
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct KindSum {
 
 /// A profile that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptProfile {
+pub struct StoredProfile {
     /// The level at which it was taken.
     pub level: String,
     /// As in its address.
@@ -97,7 +97,7 @@ pub struct Profiles {
     /// The other kinds.
     pub kinds: Vec<KindSums>,
     /// The profiles kept.
-    pub files: Vec<KeptProfile>,
+    pub files: Vec<StoredProfile>,
 }
 
 impl Profiles {

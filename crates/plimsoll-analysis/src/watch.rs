@@ -51,7 +51,7 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
 
 /// What ends a load early.
 #[derive(Debug, Clone, PartialEq)]
-enum WatchUntil {
+enum EarlyStop {
     /// A verdict that is certain.
     Certain,
     /// A server that answers within this time again.
@@ -87,7 +87,7 @@ pub(crate) struct TickFigures {
 }
 
 impl TickFigures {
-    pub fn of(tick: &Interval, tick_ns: u64) -> TickFigures {
+    pub fn from_interval(tick: &Interval, tick_ns: u64) -> TickFigures {
         let without_core = |worker: &WorkerTime| worker.work_ns.saturating_sub(worker.cpu_ns);
         let whole = tick.whole();
         TickFigures {
@@ -163,7 +163,7 @@ impl Bunches {
 /// Looks after a trial under way: feed it every tick.
 #[derive(Debug, Clone)]
 pub struct Watch {
-    until: WatchUntil,
+    until: EarlyStop,
     climbing: bool,
     from_ns: u64,
     to_ns: u64,
@@ -190,7 +190,7 @@ impl WatchedBound {
     }
 
     /// Nothing is known yet; `None`: it is of a request that is not asked.
-    fn of(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
+    fn for_plan(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
             None => None,
             Some(name) => Some(named::number_of(&plan.traffic, name)? as RouteNumber),
@@ -217,14 +217,14 @@ impl Watch {
         };
         let open = plan.load.shape.is_open();
         Watch {
-            until: if judged && open { WatchUntil::Certain } else { WatchUntil::End },
+            until: if judged && open { EarlyStop::Certain } else { EarlyStop::End },
             climbing: purpose == Purpose::Climb,
             from_ns,
             to_ns,
             tick_ns: plan.load.interval_ns.max(1),
             timeout_ns: plan.traffic.timeout_ns_max(),
             scheduled_max,
-            bounds: slo.allowances().into_iter().filter_map(|it| WatchedBound::of(it, plan)).collect(),
+            bounds: slo.allowances().into_iter().filter_map(|it| WatchedBound::for_plan(it, plan)).collect(),
             seen: Vec::new(),
             ended: 0,
             first_bad: None,
@@ -235,37 +235,37 @@ impl Watch {
 
     /// A watch that ends a settling load once every answer takes `calm_ns` at most.
     pub fn until_calm(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
-        Watch { until: WatchUntil::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
+        Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// A watch that ends a priming load once requests have been rejected for a moment.
     pub fn until_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
-        Watch { until: WatchUntil::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
+        Watch { until: EarlyStop::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// A watch that ends a load once a request has succeeded.
     pub fn until_served(plan: &PlanRecord, slo: &Slo) -> Watch {
-        Watch { until: WatchUntil::Served, ..Watch::new(Purpose::Settle, plan, slo) }
+        Watch { until: EarlyStop::Served, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// A watch that ends a load after `shown_ns` once some requests were answered, well or badly.
     pub fn until_answered(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
-        Watch { until: WatchUntil::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
+        Watch { until: EarlyStop::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
     }
 
     /// Takes the next tick, which starts at `start_ns` of schedule time. `Break` holds the reason
     /// to end the run now.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
-            WatchUntil::End => return ControlFlow::Continue(()),
-            WatchUntil::Served => {
+            EarlyStop::End => return ControlFlow::Continue(()),
+            EarlyStop::Served => {
                 return match tick.whole().ledger.succeeded > 0 {
                     true => ControlFlow::Break("the server accepts requests again".to_owned()),
                     false => ControlFlow::Continue(()),
                 };
             }
-            WatchUntil::Calm(_) | WatchUntil::Rejecting => return self.settle(tick),
-            WatchUntil::Answered(shown_ns) => {
+            EarlyStop::Calm(_) | EarlyStop::Rejecting => return self.settle(tick),
+            EarlyStop::Answered(shown_ns) => {
                 self.ended += tick.whole().ledger.requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
                 return match shown && self.ended >= ANSWERS_SHOWN {
@@ -273,7 +273,7 @@ impl Watch {
                     false => ControlFlow::Continue(()),
                 };
             }
-            WatchUntil::Certain => {}
+            EarlyStop::Certain => {}
         }
         if start_ns + self.tick_ns <= self.from_ns {
             return ControlFlow::Continue(());
@@ -307,7 +307,7 @@ impl Watch {
             }
         }
         self.ended += ledger.requests() + ledger.unsent;
-        let seen = TickFigures::of(tick, self.tick_ns);
+        let seen = TickFigures::from_interval(tick, self.tick_ns);
         if whole.response.count() > 0 {
             self.quickest_ns = self.quickest_ns.min(seen.mean_ns);
         }
@@ -377,7 +377,7 @@ impl Watch {
     }
 
     /// The ticks of the judged window and after.
-    pub(crate) fn seen(&self) -> &[TickFigures] {
+    pub(crate) fn ticks(&self) -> &[TickFigures] {
         &self.seen
     }
 
@@ -425,7 +425,7 @@ impl Watch {
         let whole = tick.whole();
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
-            WatchUntil::Calm(calm_ns) => {
+            EarlyStop::Calm(calm_ns) => {
                 // So many requests arrive while one may be under way.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;

@@ -5,10 +5,10 @@
 
 use crate::simulator::{self, Kind, Model, Noise, Service};
 use crate::truths::Coverage;
-use plimsoll_analysis::find::{Measure, SearchStep, Settings, StoppedBy, conclude, forecast, next};
-use plimsoll_analysis::judge::{Evidence, Offered};
+use plimsoll_analysis::find::{Measure, SearchStep, Settings, StopReason, conclude, forecast, next};
+use plimsoll_analysis::judge::{Evidence, OfferedLoad};
 use plimsoll_analysis::watch::judged_window_ns;
-use plimsoll_analysis::{Findings, Others, Sentence, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Findings, Interference, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
@@ -137,7 +137,7 @@ fn burners_that_come_and_go_do_not_move_the_line() {
         let findings = simulator::search_beside(model, seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::tell(&findings, truth));
         assert!(findings.elapsed_s <= 60.0 && findings.others.disturbed, "{}", tell());
-        assert!(!matches!(findings.stopped_by, StoppedBy::Client | StoppedBy::NothingSucceeds), "{}", tell());
+        assert!(!matches!(findings.stopped_by, StopReason::Client | StopReason::NothingSucceeds), "{}", tell());
         let line = findings.load_line_rps;
         assert!((0.75..=1.03).contains(&(line.rps / truth)), "{}", tell());
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
@@ -234,7 +234,7 @@ fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
             let tell = || format!("seed {seed}, {budget_s} s\n{}", simulator::tell(&findings, fast.capacity));
             assert_eq!(
                 (findings.stopped_by, line.upper, line.confirmed),
-                (StoppedBy::Client, None, true),
+                (StopReason::Client, None, true),
                 "{}",
                 tell()
             );
@@ -298,7 +298,7 @@ fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
     for count in 0..once.trials.len() {
         let at_ns = once.trials[count].start_ns;
         let part = conclude(&settings, &once.trials[..count], at_ns);
-        assert_eq!(part.stopped_by, StoppedBy::Interrupted, "{count} trials");
+        assert_eq!(part.stopped_by, StopReason::Interrupted, "{count} trials");
         assert!(part.load_line_rps.upper.is_none_or(|upper| upper > part.load_line_rps.lower));
     }
 }
@@ -307,7 +307,7 @@ fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
 fn a_rate_limit_is_kept_and_said() {
     let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
     let findings = simulator::search(model, seed(), 60 * SECOND, Some(1234.0));
-    assert_eq!(findings.stopped_by, StoppedBy::MaxRate, "{}", simulator::tell(&findings, model.capacity));
+    assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::tell(&findings, model.capacity));
     assert_eq!(findings.load_line_rps.upper, None);
     assert!((1220.0..=1234.0).contains(&findings.load_line_rps.rps), "{:?}", findings.load_line_rps);
     assert!(findings.trials.iter().all(|t| t.offered_rps().is_none_or(|rate| rate <= 1234.0)));
@@ -348,7 +348,7 @@ fn check_slow(model: Model, settings: &Settings) -> Findings {
     let findings = simulator::search_as(model, 1, settings);
     let answer_ns = model.answer_ns();
     let tell = simulator::tell(&findings, model.capacity);
-    assert!(!matches!(findings.stopped_by, StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered), "{tell}");
+    assert!(!matches!(findings.stopped_by, StopReason::NothingSucceeds | StopReason::NothingAnswered), "{tell}");
     assert!(findings.peak.is_some_and(|peak| peak.rps <= model.capacity * 1.01), "{tell}");
     let whole = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle);
     for (at, trial) in whole.enumerate() {
@@ -383,7 +383,7 @@ fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
     assert_eq!(findings.load_line_rps.rps, 0.0);
     assert!(findings.doubts.above().any(|w| w.contains("The idle server breaks the SLO")), "{:?}", findings.doubts);
     let findings = simulator::search_as(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
-    assert_eq!(findings.stopped_by, StoppedBy::NothingAnswered);
+    assert_eq!(findings.stopped_by, StopReason::NothingAnswered);
     assert!(first(&findings).contains("No response arrived within"), "{:?}", findings.doubts);
 }
 
@@ -406,7 +406,7 @@ fn a_first_answer_that_was_slow_by_itself_costs_nothing() {
     let (usual, findings) = (simulator::search_as(model, 1, &settings), simulator::search_as(model, 1, &warming));
     assert_eq!(findings.trials[0].duration_ns, usual.trials[0].duration_ns);
     assert_eq!(findings.trials.len(), usual.trials.len());
-    assert_eq!(findings.stopped_by, StoppedBy::Width);
+    assert_eq!(findings.stopped_by, StopReason::Width);
 }
 
 /// A figure as a broken measurement might have it.
@@ -428,7 +428,7 @@ fn anything(rng: &mut Rng) -> TrialOutcome {
     let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
     let purpose = purposes[rng.below(6) as usize];
     let users = if rng.below(4) == 0 { odd_count(rng) } else { 1 << rng.below(8) };
-    let load = if purpose == Purpose::Peak { Offered::Users(users) } else { Offered::Rate(odd(rng)) };
+    let load = if purpose == Purpose::Peak { OfferedLoad::Users(users) } else { OfferedLoad::Rate(odd(rng)) };
     TrialOutcome {
         purpose,
         load,
@@ -443,7 +443,7 @@ fn anything(rng: &mut Rng) -> TrialOutcome {
         lag_p99_ns: odd_count(rng),
         verdict: [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Void][rng.below(4) as usize],
         reason: Sentence::default(),
-        others: Others { disturbed: rng.below(4) == 0, cores: Some(odd(rng)), ..Others::default() },
+        others: Interference { disturbed: rng.below(4) == 0, cores: Some(odd(rng)), ..Interference::default() },
         evidence: Evidence {
             scheduled: odd_count(rng),
             excess: odd(rng),
@@ -473,12 +473,12 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let (from_ns, to_ns) = judged_window_ns(plan);
     let load = match &plan.load.shape {
         LoadShape::Open { .. } | LoadShape::Given { .. } => {
-            Offered::Rate(plan.load.shape.curve().stages.last().expect("a stage").to)
+            OfferedLoad::Rate(plan.load.shape.curve().stages.last().expect("a stage").to)
         }
-        LoadShape::Closed { users } => Offered::Users(users.max() as u64),
+        LoadShape::Closed { users } => OfferedLoad::Users(users.max() as u64),
     };
     let verdict = [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Pass, Verdict::Void][rng.below(5) as usize];
-    let offered = if let Offered::Rate(rate) = load { rate } else { 1000.0 * rng.next_f64() };
+    let offered = if let OfferedLoad::Rate(rate) = load { rate } else { 1000.0 * rng.next_f64() };
     let saturated = verdict == Verdict::Fail && rng.below(2) == 0;
     TrialOutcome {
         purpose: measure.purpose,
@@ -506,7 +506,7 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
             generator_limited: verdict == Verdict::Void,
             ..Evidence::default()
         },
-        others: Others::default(),
+        others: Interference::default(),
     }
 }
 

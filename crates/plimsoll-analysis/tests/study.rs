@@ -4,7 +4,7 @@
 use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
 use plimsoll_analysis::levels::measured;
 use plimsoll_analysis::series::visits_error;
-use plimsoll_analysis::study::{Broken, History, Step, Study};
+use plimsoll_analysis::study::{History, Step, Study, StudyFailure};
 use plimsoll_analysis::{Finding, NoFinding, conclude};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
@@ -19,9 +19,9 @@ fn base() -> PlanRecord {
     Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
 }
 
-fn blocks(arms: usize) -> BlocksAsked {
+fn blocks(arms: usize) -> BlocksSpec {
     let arm = |number: usize| Arm { name: number.to_string(), plan: base(), started: false };
-    BlocksAsked {
+    BlocksSpec {
         arms: (0..arms).map(arm).collect(),
         users: None,
         rate: None,
@@ -34,12 +34,12 @@ fn blocks(arms: usize) -> BlocksAsked {
     }
 }
 
-fn prove(criterion: Criterion) -> Asked {
-    Asked::Prove(ProveAsked { blocks: blocks(2), criterion, margin: 0.02, profiles: None })
+fn prove(criterion: Criterion) -> ExperimentSpec {
+    ExperimentSpec::Prove(ProveSpec { blocks: blocks(2), criterion, margin: 0.02, profiles: None })
 }
 
-fn search(budget_ns: u64) -> FindAsked {
-    FindAsked {
+fn search(budget_ns: u64) -> FindSpec {
+    FindSpec {
         planning: Planning::default(),
         base: base(),
         slo: "success>=99.9%, p99<=500ms".into(),
@@ -51,9 +51,9 @@ fn search(budget_ns: u64) -> FindAsked {
     }
 }
 
-fn sweep(levels: &[u64], budget_s: u64) -> Asked {
+fn sweep(levels: &[u64], budget_s: u64) -> ExperimentSpec {
     let lengths = Lengths::Budget(budget_s * SECOND);
-    Asked::Sweep(SweepAsked { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 200_000_000 })
+    ExperimentSpec::Sweep(SweepSpec { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 200_000_000 })
 }
 
 /// The plans of the first block, by arm.
@@ -93,7 +93,7 @@ fn sides_have_the_load_that_fills_them() {
 #[test]
 fn rungs_have_loads_of_their_own() {
     let models = [slots(4, 8000.0), slots(2, 10.0)];
-    let asked = Asked::Ladder(LadderAsked { blocks: blocks(2) });
+    let asked = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
     let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
     let plans = first_block(&recorded);
     assert!(plans[1].load.duration_ns > plans[0].load.duration_ns, "{plans:?}");
@@ -118,7 +118,7 @@ fn what_is_compared_is_filled() {
     // 130 ms each.
     let models = [slots(2, 2.0 / 0.13), slots(20, 20.0 / 0.13)];
     let mut asked = prove(Criterion::Goodput);
-    if let Asked::Prove(prove) = &mut asked {
+    if let ExperimentSpec::Prove(prove) = &mut asked {
         prove.blocks.blocks_max = None;
     }
     let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
@@ -136,18 +136,18 @@ fn what_is_compared_is_filled() {
 fn a_target_that_never_succeeds_ends_it() {
     let refusing = Model { kind: Kind::Limiter(0.0), ..slots(1, 1000.0) };
     let recorded = simulator::conduct(&prove(Criterion::Goodput), &[slots(1, 1000.0), refusing], 1, NO_BURNERS);
-    assert_eq!(recorded.broken, Some(Broken::NoSuccess('B', Vec::new())));
+    assert_eq!(recorded.broken, Some(StudyFailure::NoSuccess('B', Vec::new())));
     assert!(first_block(&recorded).is_empty());
 }
 
-fn experiment(asked: &Asked, recorded: &Recorded) -> Experiment {
+fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
     Experiment {
         asked: asked.clone(),
         started_unix_ms: 0,
         command: Vec::new(),
         terms: None,
         environment: Environment::default(),
-        noted: Noted::default(),
+        noted: StartNotes::default(),
         trials: recorded.trials.clone(),
         remarks: recorded.remarks.clone(),
         elapsed_ns: Some(recorded.elapsed_ns),
@@ -191,7 +191,7 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     // A level that is as long as is said has four visits where these are long enough, else one.
     for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
         let lengths = Lengths::Fixed(length_ns);
-        let asked = Asked::Sweep(SweepAsked { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
+        let asked = ExperimentSpec::Sweep(SweepSpec { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
         let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
         let experiment = experiment(&asked, &recorded);
         let lengths: Vec<(usize, u64)> =
@@ -228,7 +228,7 @@ fn what_there_is_no_time_for_is_said() {
         .remarks
         .iter()
         .filter_map(|remark| match remark {
-            Remark::Unheld { tag, reason: Unheld::NoTime } => Some(tag.turn),
+            Remark::Unheld { tag, reason: LoadSkipReason::NoTime } => Some(tag.turn),
             _ => None,
         })
         .collect();
@@ -239,9 +239,9 @@ fn what_there_is_no_time_for_is_said() {
 /// decides.
 #[test]
 fn any_beginning_of_a_recording_goes_on_as_it_did() {
-    let find = Asked::Find(FindAsked { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
-    let ladder = Asked::Ladder(LadderAsked { blocks: blocks(2) });
-    let run = Asked::Run(RunAsked { plan: base(), stop_if: Some("p99>1s".into()), profiles: None });
+    let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
+    let ladder = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
+    let run = ExperimentSpec::Run(RunSpec { plan: base(), stop_if: Some("p99>1s".into()), profiles: None });
     let models = [slots(4, 2000.0), slots(4, 1500.0)];
     for asked in [run, sweep(&[1, 4, 8], 12), find, prove(Criterion::P99), ladder] {
         let whole = simulator::conduct(&asked, &models, 3, NO_BURNERS);
@@ -272,10 +272,10 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
         let search = search(budget_s * SECOND / 3);
         let (budget_ns, varied) = (budget_s * SECOND, vec![2.0, 4.0]);
         let flagged = interventions.iter().copied().filter(|it| *it == Intervention::Identities).collect();
-        Asked::Explain(ExplainAsked { search, budget_ns, interventions, flagged, varied })
+        ExperimentSpec::Explain(ExplainSpec { search, budget_ns, interventions, flagged, varied })
     };
     let changes = |recorded: &Recorded| -> Vec<Intervention> {
-        recorded.trials.iter().filter_map(|trial| Intervention::of(&trial.tag)).collect()
+        recorded.trials.iter().filter_map(|trial| Intervention::from_tag(&trial.tag)).collect()
     };
     let all = [Intervention::Reference, Intervention::MoreUsers, Intervention::NewConnections];
     let recorded = simulator::conduct(&asked(all.to_vec(), 120), &[slots(4, 2000.0)], 1, NO_BURNERS);
@@ -299,13 +299,16 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     let varied = found.explanation.varied.as_ref().expect("was tried");
     assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
-    let last = recorded.trials.iter().rposition(|trial| Intervention::of(&trial.tag).is_some()).expect("a change");
+    let last =
+        recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
     // What somebody gave a flag for is tried in little time, too, with steady loads that are
     // shorter for it.
-    let Asked::Explain(mut short) = asked(vec![Intervention::Identities], 30) else { panic!("an explanation") };
+    let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
+        panic!("an explanation")
+    };
     short.varied.clear();
-    let recorded = simulator::conduct(&Asked::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let recorded = simulator::conduct(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
     // Nothing is changed where nothing may be, or where there is no time for it; what a flag asked
@@ -346,7 +349,8 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
     let search = search(20 * SECOND);
     let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
     let (interventions, flagged, varied) = (Vec::new(), Vec::new(), Vec::new());
-    let asked = Asked::Explain(ExplainAsked { search, budget_ns: 120 * SECOND, interventions, flagged, varied });
+    let asked =
+        ExperimentSpec::Explain(ExplainSpec { search, budget_ns: 120 * SECOND, interventions, flagged, varied });
     let recorded = simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, |_| 1.4);
     let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
     assert!(lows.len() > 1, "{} loads", recorded.trials.len());
@@ -358,7 +362,7 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
 #[test]
 fn headroom_is_measured_below_the_line() {
     let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
-    let asked = Asked::Find(FindAsked { planning, ..search(30 * SECOND) });
+    let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
     let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
     let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Hold).collect();
@@ -381,7 +385,7 @@ fn a_soak_says_for_how_long_the_line_holds() {
     use simulator::Aging;
     let nominal = |kind| Model { kind, ..slots(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
-    let asked = Asked::Find(FindAsked { planning, ..search(30 * SECOND) });
+    let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
     // A server, for how long it may meet the SLO (s), and the manner in which it breaks it.
     type SoakCase = (Kind, (f64, f64), fn(Option<Manner>) -> bool);
     let cases: [SoakCase; 3] = [
@@ -404,8 +408,8 @@ fn a_soak_says_for_how_long_the_line_holds() {
 }
 
 /// What a server does past its line, in a minute: the line is given, or searched.
-fn overload(line_rps: Option<f64>) -> OverloadAsked {
-    OverloadAsked { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, against: None }
+fn overload(line_rps: Option<f64>) -> OverloadSpec {
+    OverloadSpec { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, against: None }
 }
 
 /// One at a time, 1 000/s at most.
@@ -424,7 +428,7 @@ fn overload_goes_past_the_line_and_back() {
         // What it took in past its line it works off for longer than anybody looks.
         (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
-        let asked = Asked::Overload(overload(line_rps));
+        let asked = ExperimentSpec::Overload(overload(line_rps));
         let recorded = simulator::conduct(&asked, &[single(kind)], 1, NO_BURNERS);
         assert!(recorded.elapsed_ns <= 61 * SECOND, "{}", recorded.elapsed_ns);
         let overloads = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Overload);
@@ -446,13 +450,13 @@ fn overload_goes_past_the_line_and_back() {
         }
     }
     // Without time for the steps none is made.
-    let asked = Asked::Overload(OverloadAsked { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
+    let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
     assert!(simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }
 
 #[test]
 fn where_stalls_leave_no_line_steps_are_shares_of_the_most_that_was_answered() {
-    let asked = Asked::Overload(overload(None));
+    let asked = ExperimentSpec::Overload(overload(None));
     let stalling = Stalling { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
     let recorded = simulator::conduct(&asked, &[single(Kind::Stalls(stalling))], 1, NO_BURNERS);
     let experiment = self::experiment(&asked, &recorded);
@@ -464,7 +468,7 @@ fn where_stalls_leave_no_line_steps_are_shares_of_the_most_that_was_answered() {
 
 #[test]
 fn a_recording_that_goes_past_no_line_says_why() {
-    let asked = Asked::Overload(overload(None));
+    let asked = ExperimentSpec::Overload(overload(None));
     let cut_short = |recorded: &mut Recorded| {
         recorded.trials.truncate(2);
         recorded.elapsed_ns = recorded.trials.last().map_or(0, |last| last.start_ns + last.run.window_ns.1);

@@ -6,8 +6,8 @@
 
 use crate::go_request::canonical;
 use plimsoll_model::Origin;
-use plimsoll_wire::HeardAnswer;
-use plimsoll_wire::redirect::{NotFollowed, is_redirect, target_of};
+use plimsoll_wire::AuthorAnswer;
+use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, target_of};
 use std::borrow::Cow;
 
 /// Fields about a body, which go with it.
@@ -58,7 +58,7 @@ impl GoHop {
 
     /// Where the answer leads from here. `body`: whether the request has one, and whether it can be
     /// sent once more.
-    pub fn after(&self, answer: &HeardAnswer, origin: &Origin, body: (bool, bool)) -> GoStep {
+    pub fn after(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> GoStep {
         let Some(location) = location(answer) else { return GoStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
         if keeps && body.0 && !self.is_bare && !body.1 {
@@ -66,7 +66,7 @@ impl GoHop {
         }
         let path = match target_of(&location, &self.path, origin) {
             Ok(path) => path,
-            Err(NotFollowed::Elsewhere | NotFollowed::TooOften) => return GoStep::Elsewhere,
+            Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return GoStep::Elsewhere,
         };
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
         // A whole URL says its host, too.
@@ -100,7 +100,7 @@ impl GoHop {
     }
 
     /// What Go says of an answer that leads further than is followed; `said` redirects.
-    pub fn refusal(&self, answer: &HeardAnswer, said: u64) -> String {
+    pub fn refusal(&self, answer: &AuthorAnswer, said: u64) -> String {
         let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
         let mut method = method.to_ascii_lowercase();
         method[..1].make_ascii_uppercase();
@@ -109,7 +109,7 @@ impl GoHop {
 }
 
 /// Where an answer redirects to, if it does.
-fn location<'a>(answer: &HeardAnswer<'a>) -> Option<Cow<'a, str>> {
+fn location<'a>(answer: &AuthorAnswer<'a>) -> Option<Cow<'a, str>> {
     let mut fields = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"location"));
     fields.next().filter(|_| is_redirect(answer.status)).map(|(_, value)| String::from_utf8_lossy(value))
 }
@@ -124,11 +124,11 @@ mod tests {
         let head = if location.is_empty() { format!("HTTP/1.1 {status} X\r\n\r\n") } else { head };
         let (content, times) = (&b""[..], AnswerTimes::default());
         let answer =
-            HeardAnswer { status, head: head.as_bytes(), content, content_bytes: 0, mark: 0, is_last: true, times };
+            AuthorAnswer { status, head: head.as_bytes(), content, content_bytes: 0, mark: 0, is_last: true, times };
         from.after(&answer, &Origin { scheme: "http".into(), host: "h".into(), port: 81 }, body)
     }
 
-    fn asked(step: GoStep) -> GoHop {
+    fn next_hop(step: GoStep) -> GoHop {
         match step {
             GoStep::Asks(hop) => *hop,
             other => panic!("{other:?}"),
@@ -141,19 +141,19 @@ mod tests {
         let fields: Vec<(String, String)> =
             [("A", "1"), ("Content-Type", "t"), ("X-Y", "z")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
         assert_eq!(first.headers(&fields), fields);
-        let second = asked(step(&first, 302, "/b", (true, true)));
+        let second = next_hop(step(&first, 302, "/b", (true, true)));
         let told: Vec<String> =
             second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
         assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
         // A whole URL says its host; what is bare stays so.
-        let third = asked(step(&second, 307, "http://h:81/c?d", (true, false)));
+        let third = next_hop(step(&second, 307, "http://h:81/c?d", (true, false)));
         assert_eq!((&*third.method, &*third.path, &*third.host, third.is_bare), ("GET", "/c?d", "h:81", true));
         assert!(third.headers(&fields).contains(&("Referer".into(), "http://h:81/b".into())));
-        let kept = asked(step(&first, 308, "c", (true, true)));
+        let kept = next_hop(step(&first, 308, "c", (true, true)));
         assert_eq!((&*kept.method, &*kept.path, kept.is_bare), ("POST", "/c", false));
         assert_eq!(kept.headers(&fields).len(), 4);
-        let head = asked(step(&GoHop::first("HEAD", "http://h:81/", "/", "h:81"), 301, "/x", (false, true)));
+        let head = next_hop(step(&GoHop::first("HEAD", "http://h:81/", "/", "h:81"), 301, "/x", (false, true)));
         assert_eq!(&*head.method, "HEAD");
         for (status, location, body, expect) in [
             (200, "/b", (false, true), GoStep::Ends),

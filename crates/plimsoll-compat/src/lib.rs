@@ -23,4 +23,4 @@ mod run_verb;
 pub mod vegeta;
 pub mod wrk;
 
-pub use run_verb::{CarriedLoad, PrintResults, RunVerb, WrkScript};
+pub use run_verb::{FinishedLoad, PrintResults, RunVerb, WrkScript};

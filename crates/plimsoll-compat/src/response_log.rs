@@ -9,8 +9,8 @@ use crate::output;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_wire::tls::TlsAgreed;
-use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
+use plimsoll_wire::tls::TlsParameters;
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -31,18 +31,18 @@ pub struct ResponseLogSpec {
     /// The first request that is not answered ends the load.
     pub ends_with_failure: bool,
     /// What is printed of each answer.
-    pub said: Option<fn(&HeardAnswer) -> String>,
+    pub said: Option<fn(&AuthorAnswer) -> String>,
     /// Is told now and then how many requests have ended.
     pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
     /// Where redirects are followed.
-    pub follows: Option<Follows>,
+    pub follows: Option<RedirectPolicy>,
 }
 
 /// Writes the request at one place of a way.
 pub type WriteHop = dyn Fn(&GoHop) -> Vec<u8> + Send + Sync;
 
 /// How redirects are followed.
-pub struct Follows {
+pub struct RedirectPolicy {
     /// What is asked first.
     pub first: GoHop,
     pub origin: Origin,
@@ -130,7 +130,7 @@ impl ResponseTally {
         self.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, count)| count).sum()
     }
 
-    fn add(&mut self, answer: &HeardAnswer, first: &FirstAnswer, rows_max: usize) {
+    fn add(&mut self, answer: &AuthorAnswer, first: &FirstAnswer, rows_max: usize) {
         let AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns } = answer.times;
         let ns = |from: u64, to: u64| to.saturating_sub(from);
         let (connect_ns, total_ns) = (ns(intended_ns, sent_ns), ns(intended_ns, done_ns));
@@ -204,7 +204,7 @@ impl ResponseTally {
 struct SharedResponseLog {
     hearing: ResponseLogSpec,
     first: OnceLock<FirstAnswer>,
-    agreed: OnceLock<TlsAgreed>,
+    agreed: OnceLock<TlsParameters>,
     tallies: Mutex<Vec<Arc<Mutex<ResponseTally>>>>,
     failed: OnceLock<RequestFailure>,
     /// What the wall clock shows where the monotonic one shows 0, us.
@@ -242,7 +242,7 @@ impl ResponseLog {
     }
 
     /// What was agreed on over the first connection, if that has TLS.
-    pub fn agreed(&self) -> Option<&TlsAgreed> {
+    pub fn agreed(&self) -> Option<&TlsParameters> {
         self.0.agreed.get()
     }
 
@@ -257,12 +257,12 @@ impl ResponseLog {
     }
 }
 
-impl Authoring for ResponseLog {
-    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+impl AuthorFactory for ResponseLog {
+    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         let mut tallies = locked(&self.0.tallies);
         *tallies = (0..workers.max(1)).map(|_| Arc::default()).collect();
         let rows_max = if self.0.hearing.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
-        let hearer = |tally: &Arc<Mutex<ResponseTally>>| Authorship {
+        let hearer = |tally: &Arc<Mutex<ResponseTally>>| WorkerAuthor {
             author: Box::new(LoggingAuthor {
                 shared: Arc::clone(&self.0),
                 tally: Arc::clone(tally),
@@ -302,7 +302,7 @@ struct LoggingAuthor {
 
 impl LoggingAuthor {
     /// Where the answer leads, and from where; `None` where redirects are not followed.
-    fn step(&self, answer: &HeardAnswer) -> Option<(&Follows, &GoHop, GoStep)> {
+    fn step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &GoHop, GoStep)> {
         let follows = self.shared.hearing.follows.as_ref()?;
         let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
         // Its body is a stream to Go, which cannot be read once more.
@@ -343,7 +343,7 @@ impl Author for LoggingAuthor {
         Ok(0)
     }
 
-    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+    fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let Some((follows, _, GoStep::Asks(next))) = self.step(answer) else { return false };
         if next.count >= follows.asked_max {
             return false;
@@ -357,7 +357,7 @@ impl Author for LoggingAuthor {
         true
     }
 
-    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
         match self.step(answer) {
             // Had there been time, it would have been asked: that is a timeout.
             Some((follows, _, GoStep::Asks(next))) if next.count < follows.asked_max => {
@@ -391,7 +391,7 @@ impl Author for LoggingAuthor {
         Ok(())
     }
 
-    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if self.shared.agreed.get().is_none()
             && let Some(agreed) = agreed()
         {
@@ -412,10 +412,10 @@ impl Author for LoggingAuthor {
 mod tests {
     use super::*;
 
-    fn answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> HeardAnswer<'a> {
+    fn answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> AuthorAnswer<'a> {
         let times =
             AnswerTimes { intended_ns: 1_000_000, sent_ns: 1_200_000, first_byte_ns: 3_200_000, done_ns: 3_700_000 };
-        HeardAnswer { status, head, content, content_bytes: content.len() as u64, mark: 0, is_last: true, times }
+        AuthorAnswer { status, head, content, content_bytes: content.len() as u64, mark: 0, is_last: true, times }
     }
 
     #[test]

@@ -2,17 +2,17 @@
 //!
 //! Not here: any implementation of them.
 
-use plimsoll_model::{Failure, Plan, Run, RunAsked, Terms};
+use plimsoll_model::{Failure, Plan, Run, RunSpec, Terms};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_traffic::vegeta::VegetaCourse;
-use plimsoll_wire::Authoring;
+use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
 /// The verb `run` of the program.
 pub trait RunVerb {
     /// Parses a line of `run`, without `plimsoll run` before it.
-    fn parse(&self, words: &[String]) -> Result<(RunAsked<Plan>, Terms<String>), Failure>;
+    fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure>;
 
     /// The script that a line names, with the URL as the line has it; `None` where it names none.
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure>;
@@ -20,10 +20,10 @@ pub trait RunVerb {
     /// Carries the load out. With an author, the author writes the requests.
     fn carry_out(
         &self,
-        asked: RunAsked<Plan>,
+        asked: RunSpec<Plan>,
         terms: &Terms<String>,
-        authoring: Option<Arc<dyn Authoring>>,
-    ) -> Result<Box<dyn CarriedLoad>, Failure>;
+        authoring: Option<Arc<dyn AuthorFactory>>,
+    ) -> Result<Box<dyn FinishedLoad>, Failure>;
 
     /// The page of `vegeta plot`, with at most `points_max` points for each line.
     fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String;
@@ -34,7 +34,7 @@ pub trait RunVerb {
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
 /// A load that was carried out.
-pub trait CarriedLoad {
+pub trait FinishedLoad {
     /// What the load did.
     fn run(&self) -> &Run;
 
@@ -61,5 +61,5 @@ pub trait WrkScript {
     fn done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
     /// The script as the author of a load's requests.
-    fn author(&self) -> Arc<dyn Authoring + Send + Sync>;
+    fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync>;
 }

@@ -1,13 +1,13 @@
 //! Where a worker's next connection goes, and from which local address: every address in turn, from
 //! every source.
 //!
-//! Names may be resolved again while the load lasts ([`Resolved`]): a thread asks, workers look
-//! once a tick whether there is news. Addresses keep their number for the whole run, so that
+//! Names may be resolved again while the load lasts ([`ResolvedAddresses`]): a thread asks, workers
+//! look once a tick whether there is news. Addresses keep their number for the whole run, so that
 //! failures can be counted by it.
 
 use crate::net::Peer;
 use plimsoll_model::addresses::is_private;
-use plimsoll_model::{AddressRange, Carriage, ResolveSpec};
+use plimsoll_model::{AddressRange, ConnectionPlan, ResolveSpec};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -28,7 +28,7 @@ pub struct Addresses {
     sources_v6: Vec<AddressRange>,
     next: u64,
     first_source: u64,
-    resolved: Option<Arc<Resolved>>,
+    resolved: Option<Arc<ResolvedAddresses>>,
     version_seen: u64,
 }
 
@@ -36,10 +36,10 @@ impl Addresses {
     /// The addresses of `carriage`, reached from `sources`, for the worker whose number among all
     /// is `number`: workers begin at different addresses.
     pub fn new(
-        carriage: &Carriage,
+        carriage: &ConnectionPlan,
         sources: &[AddressRange],
         number: u64,
-        resolved: Option<Arc<Resolved>>,
+        resolved: Option<Arc<ResolvedAddresses>>,
     ) -> Addresses {
         let (sources_v4, sources_v6) = sources.iter().partition(|range| range.is_ipv4());
         let addresses = carriage.addresses.clone();
@@ -101,7 +101,7 @@ impl Addresses {
 
 /// The addresses of a name, as last resolved.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedAddresses {
     /// Grows with every change.
     version: AtomicU64,
     table: Mutex<Table>,
@@ -113,10 +113,10 @@ struct Table {
     active: Vec<u16>,
 }
 
-impl Resolved {
-    pub fn new(addresses: &[SocketAddr]) -> Resolved {
+impl ResolvedAddresses {
+    pub fn new(addresses: &[SocketAddr]) -> ResolvedAddresses {
         let active = (0..addresses.len().min(ADDRESSES_MAX) as u16).collect();
-        Resolved { version: AtomicU64::new(0), table: Mutex::new(Table { known: addresses.to_vec(), active }) }
+        ResolvedAddresses { version: AtomicU64::new(0), table: Mutex::new(Table { known: addresses.to_vec(), active }) }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -124,7 +124,7 @@ impl Resolved {
     }
 
     /// Every address that was ever in use, by number.
-    pub fn known(&self) -> Vec<SocketAddr> {
+    pub fn all_addresses(&self) -> Vec<SocketAddr> {
         self.table().known.clone()
     }
 
@@ -153,7 +153,7 @@ impl Resolved {
 
     /// Asks again and again until the returned sender is dropped. The thread is not waited for: a
     /// resolver may take long.
-    pub fn keep_up(self: Arc<Resolved>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
+    pub fn keep_up(self: Arc<ResolvedAddresses>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
         let (done, wait) = mpsc::channel();
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
             let every = Duration::from_nanos(spec.every_ns);
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn carriage(addresses: &[&str]) -> Carriage {
-        Carriage::tcp(addresses.iter().map(|a| a.parse().expect("an address")).collect())
+    fn carriage(addresses: &[&str]) -> ConnectionPlan {
+        ConnectionPlan::tcp(addresses.iter().map(|a| a.parse().expect("an address")).collect())
     }
 
     /// The way of a worker, from any address.
@@ -182,7 +182,7 @@ mod tests {
         Addresses::new(&carriage(addresses), &[], worker, None)
     }
 
-    fn shown(peer: Peer) -> String {
+    fn peer_text(peer: Peer) -> String {
         match peer {
             Peer::Tcp(address, source) => format!("{address} {source:?}"),
             Peer::Unix(path) => path.to_owned(),
@@ -208,14 +208,14 @@ mod tests {
                 for _ in 0..24 {
                     let (peer, number) = routes.next();
                     by_address[usize::from(number)] += 1;
-                    seen.insert(shown(peer));
+                    seen.insert(peer_text(peer));
                 }
                 assert_eq!(seen.len(), pairs, "{addresses:?} {sources:?}: {seen:?}");
                 assert!(by_address.iter().all(|count| *count == 24 / addresses.len()), "{by_address:?}");
             }
         }
-        let unix = Carriage { unix: Some("/run/api.sock".into()), ..carriage(&[]) };
-        assert_eq!(shown(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
+        let unix = ConnectionPlan { unix: Some("/run/api.sock".into()), ..carriage(&[]) };
+        assert_eq!(peer_text(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
         // Whatever the others do meanwhile, one connection tries each address once.
         let mut routes = way(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
         let first = routes.next().1;
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn news_reach_the_workers_and_numbers_stay() {
         let carriage = carriage(&["10.0.0.1:80", "10.0.0.2:80"]);
-        let resolved = Arc::new(Resolved::new(&carriage.addresses));
+        let resolved = Arc::new(ResolvedAddresses::new(&carriage.addresses));
         let mut routes = Addresses::new(&carriage, &[], 0, Some(Arc::clone(&resolved)));
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
         resolved.update([]);
@@ -236,6 +236,6 @@ mod tests {
         routes.refresh();
         let next: Vec<u16> = (0..4).map(|_| routes.next().1).collect();
         assert_eq!(next, [2, 1, 2, 1]);
-        assert_eq!(resolved.known().len(), 3, "an address that is gone keeps its number");
+        assert_eq!(resolved.all_addresses().len(), 3, "an address that is gone keeps its number");
     }
 }

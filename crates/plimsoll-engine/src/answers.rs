@@ -4,11 +4,11 @@
 //! Nobody else's answer is kept or looked at. The room for one belongs to its exchange and is used
 //! again. Not here: statuses, and what becomes of what was taken.
 
-use crate::content_coding::{self, AnswerRoom, Undecoded, is_coded};
+use crate::content_coding::{self, AnswerRoom, DecodeError, is_coded};
 use crate::json_find;
 use crate::patterns::{PatternCache, PatternError};
 use memchr::memmem::Finder;
-use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpected, TextExpected};
+use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpectation, TextExpectation};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::{RequestFailure, Route};
@@ -36,7 +36,7 @@ pub struct AnswerText {
     head_only: bool,
     /// What it has of the room that all share: what goes beyond the room that an exchange keeps
     /// anyway.
-    taken: TakenRoom,
+    taken: BufferReservation,
     /// There was no more of that room for its content.
     is_crowded: bool,
 }
@@ -52,15 +52,15 @@ pub fn crowded_out() -> u64 {
 
 /// A part of [`ROOM`], which is given back.
 #[derive(Debug, Default)]
-struct TakenRoom(usize);
+struct BufferReservation(usize);
 
-impl TakenRoom {
+impl BufferReservation {
     fn give_back(&mut self) {
         ROOM.give(std::mem::take(&mut self.0));
     }
 }
 
-impl Drop for TakenRoom {
+impl Drop for BufferReservation {
     fn drop(&mut self) {
         self.give_back();
     }
@@ -196,7 +196,7 @@ fn is_interim(head: &[u8]) -> bool {
 pub struct AnswerChecks {
     within_ns: Option<u64>,
     headers: Vec<(String, TextCheck)>,
-    json: Vec<(JsonPath, JsonExpected)>,
+    json: Vec<(JsonPath, JsonExpectation)>,
     body: Option<TextCheck>,
     captures: Vec<(CaptureCheck, Option<String>)>,
     /// What is said of a miss, in the order of the checks: nothing secret.
@@ -219,10 +219,10 @@ enum TextCheck {
 }
 
 impl TextCheck {
-    fn compile(expected: &TextExpected, patterns: &mut PatternCache) -> Result<TextCheck, PatternError> {
+    fn compile(expected: &TextExpectation, patterns: &mut PatternCache) -> Result<TextCheck, PatternError> {
         Ok(match expected {
-            TextExpected::Holds(text) => TextCheck::Holds(Box::new(Finder::new(text).into_owned())),
-            TextExpected::Matches(text) => TextCheck::Matches(patterns.compile(text)?),
+            TextExpectation::Holds(text) => TextCheck::Holds(Box::new(Finder::new(text).into_owned())),
+            TextExpectation::Matches(text) => TextCheck::Matches(patterns.compile(text)?),
         })
     }
 
@@ -274,10 +274,10 @@ impl AnswerChecks {
         );
         reasons.extend(expect.headers.iter().map(|(name, _)| format!("the header {name} is not as expected")));
         reasons.extend(expect.json.iter().map(|(path, expected)| match expected {
-            JsonExpected::Null => format!("{} is not null", path.text()),
-            JsonExpected::Flag(flag) => format!("{} is not {flag}", path.text()),
-            JsonExpected::Number(number) => format!("{} is not {number}", path.text()),
-            JsonExpected::Text(_) => format!("{} is not the text that is expected", path.text()),
+            JsonExpectation::Null => format!("{} is not null", path.text()),
+            JsonExpectation::Flag(flag) => format!("{} is not {flag}", path.text()),
+            JsonExpectation::Number(number) => format!("{} is not {number}", path.text()),
+            JsonExpectation::Text(_) => format!("{} is not the text that is expected", path.text()),
         }));
         reasons.extend(expect.body.iter().map(|_| "the content is not as expected".to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
@@ -296,7 +296,7 @@ impl AnswerChecks {
             || captures.iter().any(|capture| capture.from.is_of_content());
         let undecoded = looks_into.then_some(reasons.len());
         if looks_into {
-            reasons.extend(Undecoded::ALL.map(|why| why.reason(CONTENT_BYTES_MAX)));
+            reasons.extend(DecodeError::ALL.map(|why| why.reason(CONTENT_BYTES_MAX)));
         }
         let mut headers = Vec::new();
         for (name, expected) in &expect.headers {
@@ -353,7 +353,7 @@ impl AnswerChecks {
         let expects = self.body.is_some() || !self.json.is_empty();
         let of_content = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
         if let (Some(reasons), true) = (self.undecoded, answer.is_crowded) {
-            return Some(Miss { failure: of_content, check: reasons + Undecoded::Crowded as usize });
+            return Some(Miss { failure: of_content, check: reasons + DecodeError::Crowded as usize });
         }
         let coded = || is_coded(answer.fields("content-encoding")) && !answer.content.is_empty();
         let content: &[u8] = match (&self.messages, self.undecoded) {
@@ -370,7 +370,7 @@ impl AnswerChecks {
                 self.text.clear();
                 self.text.shrink_to(ROOM_BYTES_KEPT);
                 let decoded = match answer.content_bytes > CONTENT_BYTES_MAX as u64 {
-                    true => Err(Undecoded::TooLong),
+                    true => Err(DecodeError::TooLong),
                     false => {
                         let codings = answer.fields("content-encoding");
                         content_coding::decode(codings, &answer.content, CONTENT_BYTES_MAX, &mut self.text)
@@ -503,30 +503,30 @@ mod tests {
         };
         let held: usize = answers.iter().map(|answer| answer.content.capacity()).sum();
         assert!(held <= AnswerRoom::BYTES_MAX + answers.len() * ROOM_BYTES_KEPT, "{held}");
-        let expect = Expectations { body: Some(TextExpected::parse("x")), ..Expectations::default() };
+        let expect = Expectations { body: Some(TextExpectation::parse("x")), ..Expectations::default() };
         let error = judged(&crowded, expect, &[]).expect_err("not looked at");
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
         // What is over makes room; here what was taken is of the test's own room.
         room.give(std::mem::take(&mut answers[0].taken.0));
-        assert!(fits(&mut AnswerText { taken: TakenRoom(0), ..AnswerText::default() }));
+        assert!(fits(&mut AnswerText { taken: BufferReservation(0), ..AnswerText::default() }));
         answers.iter_mut().for_each(|answer| answer.taken.0 = 0);
     }
 
     #[test]
     fn what_is_expected_is_there_or_named() {
         let path = |text: &str| JsonPath::parse(text).expect("a path");
-        let text = TextExpected::parse;
+        let text = TextExpectation::parse;
         let json = |at: &str, expected| Expectations { json: vec![(path(at), expected)], ..Expectations::default() };
         let header =
             |name: &str, it: &str| Expectations { headers: vec![(name.into(), text(it))], ..Default::default() };
         let body = |it: &str| Expectations { body: Some(text(it)), ..Expectations::default() };
         let within = |ns| Expectations { within_ns: Some(ns), ..Expectations::default() };
         for (expect, miss) in [
-            (json("$.ok", JsonExpected::Flag(true)), None),
-            (json("$.ok", JsonExpected::Flag(false)), Some("expectation: $.ok is not false")),
-            (json("$.no", JsonExpected::Null), Some("expectation: $.no is not null")),
-            (json("$.token", JsonExpected::Text("t/x".into())), None),
-            (json("$.token", JsonExpected::Text("s3cret".into())), Some("expectation: $.token is not the text")),
+            (json("$.ok", JsonExpectation::Flag(true)), None),
+            (json("$.ok", JsonExpectation::Flag(false)), Some("expectation: $.ok is not false")),
+            (json("$.no", JsonExpectation::Null), Some("expectation: $.no is not null")),
+            (json("$.token", JsonExpectation::Text("t/x".into())), None),
+            (json("$.token", JsonExpectation::Text("s3cret".into())), Some("expectation: $.token is not the text")),
             (header("content-type", "application/json"), None),
             (header("CONTENT-TYPE", "regex:^application/json(;|$)"), None),
             (header("X-None", ""), Some("expectation: the header X-None")),
@@ -581,7 +581,7 @@ mod tests {
             content,
             ..answer(&format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n"), "")
         };
-        let body = |it: &str| Expectations { body: Some(TextExpected::parse(it)), ..Expectations::default() };
+        let body = |it: &str| Expectations { body: Some(TextExpectation::parse(it)), ..Expectations::default() };
         let whole = coded("gzip", gzip(CONTENT.as_bytes()));
         assert_eq!(judged(&whole, body("\"id\": 7"), &["$.token"]), Ok(vec!["t/x".to_owned()]));
         let mut long = coded("gzip", gzip(CONTENT.as_bytes()));

@@ -7,7 +7,7 @@
 
 use plimsoll_model::failed_answer::merge_first;
 use plimsoll_model::{
-    Ending, FailedAnswer, Injector, Interval, Ledger, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
+    FailedAnswer, Injector, Interval, Ledger, LoadEnd, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
 };
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -47,7 +47,7 @@ pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
 /// What a part of a load reports while it is carried out. `part`: its number, from 0.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "all but one of what a part reports are ticks")]
-pub enum Reported {
+pub enum PartReport {
     /// What happened in a tick.
     Tick {
         /// Which part.
@@ -79,11 +79,11 @@ pub enum Reported {
     },
 }
 
-impl Reported {
+impl PartReport {
     /// Who reports.
     pub fn part(&self) -> usize {
         match self {
-            Reported::Tick { part, .. } | Reported::Done { part, .. } | Reported::Lost { part, .. } => *part,
+            PartReport::Tick { part, .. } | PartReport::Done { part, .. } | PartReport::Lost { part, .. } => *part,
         }
     }
 }
@@ -140,9 +140,9 @@ impl Collector {
     /// Takes what a part reports, and shows every tick that is now complete. `Break`: all parts are
     /// to be told to stop, by whoever started them; they report what they still have, and that is
     /// taken, too.
-    pub fn take(&mut self, reported: Reported, on_tick: &mut TickListener) -> ControlFlow<()> {
+    pub fn take(&mut self, reported: PartReport, on_tick: &mut TickListener) -> ControlFlow<()> {
         match reported {
-            Reported::Tick { part, index, interval } => {
+            PartReport::Tick { part, index, interval } => {
                 self.delivered[part] = index + 1;
                 for (route, figures) in interval.routes.iter() {
                     self.ledgers[part].entry(route).or_default().merge(&figures.ledger);
@@ -152,13 +152,13 @@ impl Collector {
                     Entry::Occupied(mut sum) => sum.get_mut().merge_beside(&interval),
                 }
             }
-            Reported::Done { part, window_end_ns, failed_answers, used_up } => {
+            PartReport::Done { part, window_end_ns, failed_answers, used_up } => {
                 self.used_up |= used_up;
                 merge_first(&mut self.run.failed_answers, &failed_answers);
                 self.delivered[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
             }
-            Reported::Lost { part, why } => self.lose(part, why),
+            PartReport::Lost { part, why } => self.lose(part, why),
         }
         let complete = self.delivered.iter().copied().min().unwrap_or(0);
         while let Some(first) = self.open.first_entry()
@@ -215,9 +215,9 @@ impl Collector {
         debug_assert!(self.open.is_empty(), "every part has said that it is done");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
         self.run.ending = Some(match self.stopped {
-            Some(reason) => Ending::Stopped(reason),
-            None if self.used_up => Ending::Stopped(Stop::UsedUp),
-            None => Ending::Finished,
+            Some(reason) => LoadEnd::Stopped(reason),
+            None if self.used_up => LoadEnd::Stopped(Stop::UsedUp),
+            None => LoadEnd::Finished,
         });
         self.run
     }
@@ -229,11 +229,11 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape};
 
     /// A tick in which so many requests were scheduled, and so many of them succeeded.
-    fn tick(part: usize, index: u64, scheduled: u64, succeeded: u64) -> Reported {
+    fn tick(part: usize, index: u64, scheduled: u64, succeeded: u64) -> PartReport {
         let mut interval = Interval::default();
         let ledger = &mut interval.routes.of_mut(0).ledger;
         (ledger.scheduled, ledger.succeeded) = (scheduled, succeeded);
-        Reported::Tick { part, index, interval }
+        PartReport::Tick { part, index, interval }
     }
 
     /// A part that is gone holds nobody up: the load ends with the reason, every tick is shown, and
@@ -244,7 +244,7 @@ mod tests {
         plan.load.duration_ns = Some(10 * Plan::TICK_NS);
         let injectors = vec![Injector::default(); 2];
         let why = || Stop::Died("part 2 is gone".to_owned());
-        let done = |part: usize, ticks: u64| Reported::Done {
+        let done = |part: usize, ticks: u64| PartReport::Done {
             part,
             window_end_ns: ticks * Plan::TICK_NS,
             failed_answers: Vec::new(),
@@ -253,11 +253,19 @@ mod tests {
         // What is told of the load after the second part was lost; when its window ends, in ticks;
         // and how it ended.
         for (after, window_ticks, ending) in [
-            (vec![tick(0, 2, 0, 1), done(0, 3)], 3, Ending::Stopped(why())),
+            (vec![tick(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
             // Both are lost: the first reason counts.
-            (vec![Reported::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }], 2, Ending::Stopped(why())),
+            (
+                vec![PartReport::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }],
+                2,
+                LoadEnd::Stopped(why()),
+            ),
             // Lost after it was done is not lost.
-            (vec![tick(0, 2, 0, 1), done(0, 10), Reported::Lost { part: 0, why: why() }], 10, Ending::Stopped(why())),
+            (
+                vec![tick(0, 2, 0, 1), done(0, 10), PartReport::Lost { part: 0, why: why() }],
+                10,
+                LoadEnd::Stopped(why()),
+            ),
         ] {
             let mut collector = Collector::new(plan.record(), injectors.clone(), 2, &Schedule::compile(&plan.load));
             let mut shown = Vec::new();
@@ -268,8 +276,8 @@ mod tests {
             for reported in [tick(0, 0, 10, 9), tick(0, 1, 0, 0), tick(1, 0, 10, 8)] {
                 assert!(collector.take(reported, &mut on_tick).is_continue());
             }
-            assert!(collector.take(Reported::Lost { part: 1, why: why() }, &mut on_tick).is_break());
-            let lost_all = matches!(after[0], Reported::Lost { .. });
+            assert!(collector.take(PartReport::Lost { part: 1, why: why() }, &mut on_tick).is_break());
+            let lost_all = matches!(after[0], PartReport::Lost { .. });
             for reported in after {
                 assert!(collector.take(reported, &mut on_tick).is_break());
             }

@@ -38,7 +38,7 @@ impl Readiness {
     pub const BROKEN: Readiness = Readiness { readable: true, writable: false, hangup: true, broken: true };
 
     #[inline]
-    pub fn of(event: &Ready) -> Readiness {
+    pub fn from_event(event: &Ready) -> Readiness {
         Readiness { readable: event.readable, writable: event.writable, hangup: event.hangup, broken: false }
     }
 

@@ -40,7 +40,7 @@ impl AnswerRoom {
 
 /// Why content was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undecoded {
+pub enum DecodeError {
     /// It is not what its coding says, or it is cut.
     Broken,
     /// It comes to more than is looked at.
@@ -51,17 +51,18 @@ pub enum Undecoded {
     Crowded,
 }
 
-impl Undecoded {
+impl DecodeError {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Undecoded; 4] = [Undecoded::Broken, Undecoded::TooLong, Undecoded::Unknown, Undecoded::Crowded];
+    pub const ALL: [DecodeError; 4] =
+        [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::Crowded];
 
     /// What is said of it. `bytes_max`: how much is looked at.
     pub fn reason(self, bytes_max: usize) -> String {
         match self {
-            Undecoded::Broken => "the content does not decode as its content-encoding says".to_owned(),
-            Undecoded::TooLong => format!("the content is longer than {} MiB when decoded", bytes_max >> 20),
-            Undecoded::Unknown => "the content-encoding is none of gzip, deflate and br".to_owned(),
-            Undecoded::Crowded => format!(
+            DecodeError::Broken => "the content does not decode as its content-encoding says".to_owned(),
+            DecodeError::TooLong => format!("the content is longer than {} MiB when decoded", bytes_max >> 20),
+            DecodeError::Unknown => "the content-encoding is none of gzip, deflate and br".to_owned(),
+            DecodeError::Crowded => format!(
                 "the response was not checked: responses in flight take more than {} MiB together (use fewer \
                  connections)",
                 AnswerRoom::BYTES_MAX >> 20
@@ -91,11 +92,11 @@ pub fn decode<'a>(
     content: &[u8],
     bytes_max: usize,
     text: &mut Vec<u8>,
-) -> Result<(), Undecoded> {
+) -> Result<(), DecodeError> {
     let mut names = [&b""[..]; CODINGS_MAX];
     let mut count = 0;
     for name in codings(fields) {
-        *names.get_mut(count).ok_or(Undecoded::Unknown)? = name;
+        *names.get_mut(count).ok_or(DecodeError::Unknown)? = name;
         count += 1;
     }
     // The last that was applied is the first to be undone.
@@ -111,7 +112,7 @@ pub fn decode<'a>(
     Ok(())
 }
 
-fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Result<(), Undecoded> {
+fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Result<(), DecodeError> {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     if is("gzip") || is("x-gzip") {
         bounded(MultiGzDecoder::new(content), bytes_max, text)
@@ -125,15 +126,15 @@ fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Re
         }
     } else if is("br") {
         let unpack = || bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text);
-        foreign::call("brotli", unpack).unwrap_or(Err(Undecoded::Broken))
+        foreign::call("brotli", unpack).unwrap_or(Err(DecodeError::Broken))
     } else {
-        Err(Undecoded::Unknown)
+        Err(DecodeError::Unknown)
     }
 }
 
-fn bounded(decoder: impl Read, bytes_max: usize, text: &mut Vec<u8>) -> Result<(), Undecoded> {
-    decoder.take(bytes_max as u64 + 1).read_to_end(text).map_err(|_| Undecoded::Broken)?;
-    if text.len() > bytes_max { Err(Undecoded::TooLong) } else { Ok(()) }
+fn bounded(decoder: impl Read, bytes_max: usize, text: &mut Vec<u8>) -> Result<(), DecodeError> {
+    decoder.take(bytes_max as u64 + 1).read_to_end(text).map_err(|_| DecodeError::Broken)?;
+    if text.len() > bytes_max { Err(DecodeError::TooLong) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -153,7 +154,7 @@ mod tests {
         encoder.finish().expect("memory")
     }
 
-    fn decoded(fields: &[&str], content: &[u8], bytes_max: usize) -> Result<Vec<u8>, Undecoded> {
+    fn decoded(fields: &[&str], content: &[u8], bytes_max: usize) -> Result<Vec<u8>, DecodeError> {
         let mut text = Vec::new();
         decode(fields.iter().map(|field| field.as_bytes()), content, bytes_max, &mut text).map(|()| text)
     }
@@ -191,16 +192,16 @@ mod tests {
         let text = vec![b'x'; 1 << 20];
         let gzipped = gzip(&text);
         for (fields, content, bytes_max, why) in [
-            (&["gzip"][..], &b"plain"[..], 100, Undecoded::Broken),
-            (&["gzip"], &gzipped[..gzipped.len() - 9], 2 << 20, Undecoded::Broken),
-            (&["deflate"], b"\xff\xff\xff", 100, Undecoded::Broken),
-            (&["br"], &BROTLI[..BROTLI.len() - 2], 100, Undecoded::Broken),
-            (&["br"], b"\xff\xff\xff\xff", 100, Undecoded::Broken),
-            (&["zstd"], b"", 100, Undecoded::Unknown),
-            (&["gzip, gzip, gzip, gzip"], &gzipped, 100, Undecoded::Unknown),
+            (&["gzip"][..], &b"plain"[..], 100, DecodeError::Broken),
+            (&["gzip"], &gzipped[..gzipped.len() - 9], 2 << 20, DecodeError::Broken),
+            (&["deflate"], b"\xff\xff\xff", 100, DecodeError::Broken),
+            (&["br"], &BROTLI[..BROTLI.len() - 2], 100, DecodeError::Broken),
+            (&["br"], b"\xff\xff\xff\xff", 100, DecodeError::Broken),
+            (&["zstd"], b"", 100, DecodeError::Unknown),
+            (&["gzip, gzip, gzip, gzip"], &gzipped, 100, DecodeError::Unknown),
             // A kilobyte that comes to a thousand.
-            (&["gzip"], &gzipped, (1 << 20) - 1, Undecoded::TooLong),
-            (&["br"], BROTLI, 22, Undecoded::TooLong),
+            (&["gzip"], &gzipped, (1 << 20) - 1, DecodeError::TooLong),
+            (&["br"], BROTLI, 22, DecodeError::TooLong),
         ] {
             assert_eq!(decoded(fields, content, bytes_max), Err(why), "{fields:?}");
             assert!(!why.reason(4 << 20).is_empty());

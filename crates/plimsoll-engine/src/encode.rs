@@ -2,7 +2,7 @@
 //! of TLS.
 
 use plimsoll_model::traffic::bracketed;
-use plimsoll_model::{Carriage, HttpChoice, Plan, Request};
+use plimsoll_model::{ConnectionPlan, HttpChoice, Plan, Request};
 use plimsoll_wire::{EncodedRequest, h1, tls};
 
 /// Writes a request of the plan as it goes on the wire.
@@ -19,7 +19,7 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
     let encoded = EncodedRequest::new(&parts)?;
     // In HTTP/2 only where a connection may come to speak it: what is filled in is written anew
     // each time.
-    let Carriage { http, tls, .. } = &plan.carriage;
+    let ConnectionPlan { http, tls, .. } = &plan.carriage;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })
 }

@@ -10,7 +10,7 @@ use crate::patterns::{PatternCache, PatternError};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};
-use plimsoll_wire::redirect::{NotFollowed, target_of, turns_into_get};
+use plimsoll_wire::redirect::{RedirectRefusal, target_of, turns_into_get};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -37,7 +37,7 @@ pub enum SourceError {
 
 /// What is kept of an answer while it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerKept {
+pub enum AnswerRetention {
     /// Nothing: its status and its end are enough.
     Nothing,
     /// Its head.
@@ -62,7 +62,7 @@ pub struct EncodedRoute {
     /// How many redirects are followed.
     pub follow: u8,
     /// What is kept of its answers.
-    pub kept: AnswerKept,
+    pub kept: AnswerRetention,
     /// What its answers are looked through for, if for anything.
     pub checks: Option<Box<AnswerChecks>>,
     /// What is filled in for each request.
@@ -174,9 +174,9 @@ impl RouteCompiler<'_, '_> {
         }
         let checks = AnswerChecks::compile(route, self.patterns)?;
         let kept = match (&checks, self.cookies || route.follow > 0) {
-            (Some(_), _) => AnswerKept::All,
-            (None, true) => AnswerKept::Head,
-            (None, false) => AnswerKept::Nothing,
+            (Some(_), _) => AnswerRetention::All,
+            (None, true) => AnswerRetention::Head,
+            (None, false) => AnswerRetention::Nothing,
         };
         let mut encoded = encode_request(self.plan, &request)?;
         let gives_stream = route.grpc.as_ref().is_some_and(|call| call.gives_stream);
@@ -197,7 +197,7 @@ impl RouteCompiler<'_, '_> {
                 let headers = request.headers.len();
                 Box::new(RouteForm { form, request, headers, cookie: None, host, keep_alive, messages: None })
             }),
-            request: if kept == AnswerKept::Nothing { encoded } else { encoded.with_content() },
+            request: if kept == AnswerRetention::Nothing { encoded } else { encoded.with_content() },
             kept,
             checks: checks.map(Box::new),
         })
@@ -231,7 +231,11 @@ struct FilledRequest {
 
 impl FilledRequest {
     /// That of an exchange; there is room for it.
-    fn of<'a>(all: &'a mut Vec<FilledRequest>, exchange: u32, like: &EncodedRequest) -> &'a mut FilledRequest {
+    fn for_exchange<'a>(
+        all: &'a mut Vec<FilledRequest>,
+        exchange: u32,
+        like: &EncodedRequest,
+    ) -> &'a mut FilledRequest {
         while all.len() <= exchange as usize {
             all.push(FilledRequest { request: like.clone(), is_asked: false, hops: 0, as_get: false });
         }
@@ -261,7 +265,7 @@ impl FilledRoutes {
     ) {
         let route = &mut self.routes[usize::from(route)];
         let Some(form) = &mut route.form else { return };
-        let filled = FilledRequest::of(&mut self.filled, exchange, &route.request);
+        let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
         (filled.hops, filled.as_get) = (0, false);
         if let Some(templates) = &form.form {
             self.values.fill(templates, &mut form.request, turn);
@@ -290,13 +294,13 @@ impl FilledRoutes {
         origin: &Origin,
         turn: &FormTurn,
         cookies: &mut dyn FnMut(&str, &mut String),
-    ) -> Result<(), NotFollowed> {
+    ) -> Result<(), RedirectRefusal> {
         let target = target_of(location, target(self.request(exchange, route)), origin)?;
         let route = &mut self.routes[usize::from(route)];
-        let Some(form) = &route.form else { return Err(NotFollowed::TooOften) };
-        let filled = FilledRequest::of(&mut self.filled, exchange, &route.request);
+        let Some(form) = &route.form else { return Err(RedirectRefusal::TooOften) };
+        let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
         if filled.hops >= route.follow {
-            return Err(NotFollowed::TooOften);
+            return Err(RedirectRefusal::TooOften);
         }
         let mut form = form.as_ref().clone();
         if let Some(templates) = &form.form {

@@ -63,7 +63,7 @@ pub struct AnswerPiece<'a> {
     pub at_ns: u64,
 }
 
-struct KeptAnswer {
+struct FailedAnswerCopy {
     kind: AnswerKind,
     at_ns: u64,
     bytes: Vec<u8>,
@@ -71,7 +71,7 @@ struct KeptAnswer {
     open: Option<u32>,
 }
 
-impl KeptAnswer {
+impl FailedAnswerCopy {
     fn add(&mut self, bytes: &[u8]) {
         let room = KEPT_BYTES - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -81,7 +81,7 @@ impl KeptAnswer {
 /// The first failed answers of one worker.
 #[derive(Default)]
 pub struct FailedAnswers {
-    kept: Vec<KeptAnswer>,
+    kept: Vec<FailedAnswerCopy>,
     /// Those that miss something although their status counts as success: the first of each kind.
     missing: Vec<FailedAnswer>,
     /// What of them is left out.
@@ -160,7 +160,7 @@ impl FailedAnswers {
         if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
         }
-        let mut kept = KeptAnswer { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
+        let mut kept = FailedAnswerCopy { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
         if let (true, AnswerKind::Status(status) | AnswerKind::Call { status, .. }) = (piece.bare, kind) {
             kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
         }
@@ -170,9 +170,9 @@ impl FailedAnswers {
     }
 
     /// All that is kept, for people.
-    pub fn told(&mut self) -> Vec<FailedAnswer> {
+    pub fn take_answers(&mut self) -> Vec<FailedAnswer> {
         let how = self.redact;
-        let told = |kept: KeptAnswer| match kept.kind {
+        let told = |kept: FailedAnswerCopy| match kept.kind {
             AnswerKind::Unknown => None,
             AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how)),
             AnswerKind::Call { status, ended, is_said, fault } => {
@@ -229,7 +229,7 @@ mod tests {
         // One that is never finished is none.
         failed.begun(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
-        let mut told: Vec<(u16, String)> = failed.told().iter().map(|one| (one.status, one.text())).collect();
+        let mut told: Vec<(u16, String)> = failed.take_answers().iter().map(|one| (one.status, one.text())).collect();
         told.sort();
         let no_http = format!("\"xyz\", {}", ProtocolError::BadChunk);
         let expect = [
@@ -239,7 +239,7 @@ mod tests {
             (503, "HTTP/1.1 503 Busy, \"try later\""),
         ];
         assert_eq!(told, expect.map(|(status, text)| (status, text.to_owned())));
-        assert!(failed.told().is_empty());
+        assert!(failed.take_answers().is_empty());
     }
 
     #[test]

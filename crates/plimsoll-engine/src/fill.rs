@@ -26,7 +26,7 @@ pub struct FormError(String);
 
 /// Where a value is written: what cannot stand there is encoded or left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum RequestSection {
     Target,
     Header,
     Body,
@@ -34,7 +34,7 @@ enum Within {
 
 /// A value whose source is known by number.
 #[derive(Debug, Clone)]
-enum FilledFrom {
+enum ValueSource {
     Drawn(Value),
     Fixed(Box<str>),
     Cell {
@@ -50,7 +50,7 @@ enum FormPiece {
     Text(Box<str>),
     /// Of a body: what is no text may stand in it.
     Bytes(Box<[u8]>),
-    Value(FilledFrom, ValueWriting),
+    Value(ValueSource, ValueWriting),
 }
 
 /// A request of which parts are filled in.
@@ -90,7 +90,7 @@ impl<'p> FormNames<'p> {
         FormNames { plan, known: OnceCell::new() }
     }
 
-    fn known(&self) -> &KnownNames<'p> {
+    fn name_table(&self) -> &KnownNames<'p> {
         self.known.get_or_init(|| {
             let traffic = &self.plan.traffic;
             let pair = |(name, value): &'p (String, String)| (name.as_str(), value.as_str());
@@ -107,36 +107,36 @@ impl<'p> FormNames<'p> {
     }
 
     /// Where the value of a name comes from.
-    fn source(&self, value: Value) -> Result<FilledFrom, FormError> {
+    fn source(&self, value: Value) -> Result<ValueSource, FormError> {
         let unknown = |what: String| FormError(format!("{what} is not in the plan"));
         Ok(match value {
-            Value::Env(name) => match self.known().variables.get(name.as_str()) {
-                Some(value) => FilledFrom::Fixed((*value).into()),
+            Value::Env(name) => match self.name_table().variables.get(name.as_str()) {
+                Some(value) => ValueSource::Fixed((*value).into()),
                 None => return Err(unknown(format!("env.{name}"))),
             },
             Value::Column { data, column } => {
-                let table = self.known().data.get(data.as_str());
+                let table = self.name_table().data.get(data.as_str());
                 let cell = table.and_then(|(at, columns)| Some((*at, *columns.get(column.as_str())?)));
                 let (data, column) = cell.ok_or_else(|| unknown(data))?;
-                FilledFrom::Cell { data, column }
+                ValueSource::Cell { data, column }
             }
-            Value::Captured(name) => match (self.known().given.get(name.as_str()), self.captured(&name)) {
-                (Some(value), _) => FilledFrom::Fixed((*value).into()),
-                (None, Some(number)) => FilledFrom::Captured(number),
+            Value::Captured(name) => match (self.name_table().given.get(name.as_str()), self.captured(&name)) {
+                (Some(value), _) => ValueSource::Fixed((*value).into()),
+                (None, Some(number)) => ValueSource::Captured(number),
                 (None, None) => return Err(unknown(name)),
             },
-            drawn => FilledFrom::Drawn(drawn),
+            drawn => ValueSource::Drawn(drawn),
         })
     }
 
     /// The number of a name that something is captured under.
     pub fn captured(&self, name: &str) -> Option<usize> {
-        self.known().captured.get(name).copied()
+        self.name_table().captured.get(name).copied()
     }
 
     /// How many such names there are.
     pub fn captured_count(&self) -> usize {
-        self.known().captured.len()
+        self.name_table().captured.len()
     }
 }
 
@@ -204,13 +204,13 @@ impl FormValues {
         let mut rng = self.rng(turn);
         if let Some(pieces) = &form.target {
             request.target.clear();
-            self.write(pieces, Within::Target, turn, &mut rng, &mut request.target);
+            self.write(pieces, RequestSection::Target, turn, &mut rng, &mut request.target);
             as_target(&mut request.target);
         }
         for (pieces, (_, value)) in form.headers.iter().zip(&mut request.headers) {
             if let Some(pieces) = pieces {
                 value.clear();
-                self.write(pieces, Within::Header, turn, &mut rng, value);
+                self.write(pieces, RequestSection::Header, turn, &mut rng, value);
             }
         }
         if let Some(pieces) = &form.body {
@@ -221,7 +221,7 @@ impl FormValues {
                     FormPiece::Bytes(bytes) => request.body.extend_from_slice(bytes),
                     value => {
                         text.clear();
-                        self.write(std::slice::from_ref(value), Within::Body, turn, &mut rng, &mut text);
+                        self.write(std::slice::from_ref(value), RequestSection::Body, turn, &mut rng, &mut text);
                         request.body.extend_from_slice(text.as_bytes());
                     }
                 }
@@ -240,10 +240,17 @@ impl FormValues {
     pub fn write_text(&mut self, text: &FormText, turn: &FormTurn, out: &mut String) {
         self.uses = 0;
         let mut rng = self.rng(turn);
-        self.write(&text.0, Within::Body, turn, &mut rng, out);
+        self.write(&text.0, RequestSection::Body, turn, &mut rng, out);
     }
 
-    fn write(&mut self, pieces: &[FormPiece], within: Within, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
+    fn write(
+        &mut self,
+        pieces: &[FormPiece],
+        within: RequestSection,
+        turn: &FormTurn,
+        rng: &mut Rng,
+        out: &mut String,
+    ) {
         let mut scratch = std::mem::take(&mut self.scratch);
         for piece in pieces {
             match piece {
@@ -251,18 +258,18 @@ impl FormValues {
                 // Not in a text.
                 FormPiece::Bytes(_) => {}
                 // Made of harmless characters.
-                FormPiece::Value(FilledFrom::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
-                FormPiece::Value(FilledFrom::Drawn(value), writing) => {
+                FormPiece::Value(ValueSource::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
+                FormPiece::Value(ValueSource::Drawn(value), writing) => {
                     scratch.clear();
                     draw(value, turn, rng, &mut scratch);
                     encode(&scratch, *writing, within, out);
                 }
-                FormPiece::Value(FilledFrom::Fixed(text), writing) => encode(text, *writing, within, out),
-                FormPiece::Value(FilledFrom::Cell { data, column }, writing) => {
+                FormPiece::Value(ValueSource::Fixed(text), writing) => encode(text, *writing, within, out),
+                FormPiece::Value(ValueSource::Cell { data, column }, writing) => {
                     let row = self.row(*data, turn, rng);
                     encode(self.data[*data].rows.cell(row, *column), *writing, within, out);
                 }
-                FormPiece::Value(FilledFrom::Captured(number), writing) => {
+                FormPiece::Value(ValueSource::Captured(number), writing) => {
                     let value = turn.captured.get(*number).map_or("", String::as_str);
                     encode(value, *writing, within, out);
                 }
@@ -300,15 +307,15 @@ impl RequestForm {
         if !route.filled.any() {
             return Ok(None);
         }
-        let pieces = |is: bool, text: &str, within: Within| match is {
+        let pieces = |is: bool, text: &str, within: RequestSection| match is {
             true => compile(names, text, within).map(Some),
             false => Ok(None),
         };
         let Request { target, headers, body, .. } = &route.request;
-        let headers = headers.iter().map(|(_, value)| pieces(route.filled.headers, value, Within::Header));
+        let headers = headers.iter().map(|(_, value)| pieces(route.filled.headers, value, RequestSection::Header));
         let body = if route.filled.body { Some(compile_body(names, body)?) } else { None };
         Ok(Some(RequestForm {
-            target: pieces(route.filled.target, target, Within::Target)?,
+            target: pieces(route.filled.target, target, RequestSection::Target)?,
             headers: headers.collect::<Result<_, _>>()?,
             body,
         }))
@@ -318,7 +325,7 @@ impl RequestForm {
 impl FormText {
     /// A text of the plan that is a template.
     pub fn compile(names: &FormNames, text: &str) -> Result<FormText, FormError> {
-        compile(names, text, Within::Body).map(FormText)
+        compile(names, text, RequestSection::Body).map(FormText)
     }
 }
 
@@ -327,13 +334,13 @@ fn is_harmless(value: &Value) -> bool {
     matches!(value, Value::Int { .. } | Value::Float { .. } | Value::Uuid | Value::Text(_) | Value::Hex(_) | Value::Seq)
 }
 
-fn compile(names: &FormNames, text: &str, within: Within) -> Result<Vec<FormPiece>, FormError> {
+fn compile(names: &FormNames, text: &str, within: RequestSection) -> Result<Vec<FormPiece>, FormError> {
     let template = Template::parse(text).map_err(|error| FormError(error.to_string()))?;
     template
         .parts
         .into_iter()
         .map(|part| match part {
-            TemplatePart::Text(text) if within == Within::Body => Ok(FormPiece::Text(text.into())),
+            TemplatePart::Text(text) if within == RequestSection::Body => Ok(FormPiece::Text(text.into())),
             TemplatePart::Text(text) => {
                 let mut out = String::new();
                 encode(&text, ValueWriting::Plain, within, &mut out);
@@ -353,7 +360,7 @@ fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormEr
             bytes.extend_from_slice(&rest.as_bytes()[..at]);
             let from = &rest[at..];
             let length = Template::value_length(from).unwrap_or(from.len());
-            for piece in compile(names, &from[..length], Within::Body)? {
+            for piece in compile(names, &from[..length], RequestSection::Body)? {
                 match piece {
                     FormPiece::Text(text) => bytes.extend_from_slice(text.as_bytes()),
                     value => {
@@ -491,7 +498,7 @@ fn as_target(target: &mut String) {
 }
 
 /// Writes a text as it may stand in its place.
-fn encode(text: &str, writing: ValueWriting, within: Within, out: &mut String) {
+fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut String) {
     match writing {
         ValueWriting::Url => text.bytes().for_each(|byte| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
@@ -510,9 +517,9 @@ fn encode(text: &str, writing: ValueWriting, within: Within, out: &mut String) {
             }
             c => out.push(c),
         }),
-        ValueWriting::Plain if within == Within::Body => out.push_str(text),
+        ValueWriting::Plain if within == RequestSection::Body => out.push_str(text),
         // A line break would end the field.
-        ValueWriting::Plain if within == Within::Header => {
+        ValueWriting::Plain if within == RequestSection::Header => {
             out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
         }
         ValueWriting::Plain => text.bytes().for_each(|byte| match byte {
@@ -532,7 +539,7 @@ fn percent(byte: u8, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::traffic::Filled;
+    use plimsoll_model::traffic::TemplateFlags;
     use plimsoll_model::{Curve, LoadShape};
 
     const TURN: FormTurn<'static> =
@@ -564,7 +571,7 @@ mod tests {
             body: body.into(),
             ..Request::get()
         });
-        route.filled = Filled { target: true, headers: true, body: true };
+        route.filled = TemplateFlags { target: true, headers: true, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
@@ -611,7 +618,7 @@ mod tests {
             body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
             ..Request::get()
         });
-        route.filled = Filled { target: false, headers: false, body: true };
+        route.filled = TemplateFlags { target: false, headers: false, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
@@ -628,7 +635,7 @@ mod tests {
         plan.traffic.around.given = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
         let body: String = (0..COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
         let mut route = Route::new(Request { body: body.into(), ..Request::get() });
-        route.filled = Filled { body: true, ..Filled::default() };
+        route.filled = TemplateFlags { body: true, ..TemplateFlags::default() };
         let began_ns = plimsoll_sys::clock::thread_cpu_ns();
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let took_ns = plimsoll_sys::clock::thread_cpu_ns() - began_ns;

@@ -1,7 +1,7 @@
 //! What one worker is to do: its share of a plan, taken apart once, so that nothing is looked up
 //! for a request.
 
-use crate::addresses::{Addresses, Resolved};
+use crate::addresses::{Addresses, ResolvedAddresses};
 use crate::source::Source;
 use plimsoll_model::{HttpChoice, Injector, Load, Plan, Redact, Schedule, Spin, Stripe};
 use plimsoll_wire::tls;
@@ -17,7 +17,7 @@ pub struct Resources {
     /// What is asked.
     pub source: Source,
     /// Set when names are resolved again during the load.
-    pub resolved: Option<Arc<Resolved>>,
+    pub resolved: Option<Arc<ResolvedAddresses>>,
     /// Set when connections speak TLS.
     pub tls: Option<tls::Client>,
 }

@@ -4,7 +4,7 @@
 //!
 //! Not here: paths as text (`plimsoll_model::json_path`), and what is made of a value.
 
-use plimsoll_model::expect::JsonExpected;
+use plimsoll_model::expect::JsonExpectation;
 use plimsoll_model::json_path::{JsonPath, JsonSelector, JsonStep};
 
 /// Values inside each other, at most.
@@ -61,11 +61,11 @@ fn escaped(text: &[u8]) -> (Option<char>, usize) {
 }
 
 /// Whether a value is what is expected; `scratch` is room.
-pub fn is_expected(value: &[u8], expected: &JsonExpected, scratch: &mut Vec<u8>) -> bool {
+pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u8>) -> bool {
     match expected {
-        JsonExpected::Null => value == b"null",
-        JsonExpected::Flag(flag) => value == if *flag { &b"true"[..] } else { &b"false"[..] },
-        JsonExpected::Number(number) => {
+        JsonExpectation::Null => value == b"null",
+        JsonExpectation::Flag(flag) => value == if *flag { &b"true"[..] } else { &b"false"[..] },
+        JsonExpectation::Number(number) => {
             if value == number.as_bytes() {
                 return true;
             }
@@ -74,7 +74,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpected, scratch: &mut Vec<u8>)
             value.first().is_some_and(|first| matches!(first, b'-' | b'0'..=b'9'))
                 && read(value).is_some_and(|value| read(number.as_bytes()) == Some(value))
         }
-        JsonExpected::Text(text) => {
+        JsonExpectation::Text(text) => {
             scratch.clear();
             write_text(value, scratch);
             value.first() == Some(&b'"') && scratch == text.as_bytes()
@@ -281,7 +281,7 @@ mod tests {
     const DOCUMENT: &str = r#" {"a": {"b c": [1, 2.50, {"id": "x\n\"y\u00e9\ud83d\ude00"}], "t": true}, "n": null,
         "it\u0065ms": [{"id": 7}, {"id": 8, "deep": {"id": [9]}}, []], "e": {}, "s": "[{,:\\"} "#;
 
-    fn found(path: &str, document: &str) -> Option<String> {
+    fn find_text(path: &str, document: &str) -> Option<String> {
         let path = JsonPath::parse(path).expect(path);
         find(document.as_bytes(), &path).map(|value| String::from_utf8(value.to_vec()).expect("text"))
     }
@@ -307,29 +307,29 @@ mod tests {
             ("$.s", Some("\"[{,:\\\\\"")),
             ("$.n.x", None),
         ] {
-            assert_eq!(found(path, DOCUMENT).as_deref(), expect, "{path}");
+            assert_eq!(find_text(path, DOCUMENT).as_deref(), expect, "{path}");
         }
-        assert_eq!(found("$", " 5 ").as_deref(), Some("5"));
+        assert_eq!(find_text("$", " 5 ").as_deref(), Some("5"));
         for broken in
             ["", " ", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "{a:1}", "[1 2]", "\"a", "hello", "{\"x\":1,,\"a\":2}", "}"]
         {
             let path = if broken.starts_with('[') { "$[1]" } else { "$.a" };
-            assert!(found(path, broken).is_none_or(|value| value == "1"), "{broken}");
+            assert!(find_text(path, broken).is_none_or(|value| value == "1"), "{broken}");
         }
         let nested = "[".repeat(100_000);
-        assert_eq!(found("$..x", &nested), None);
+        assert_eq!(find_text("$..x", &nested), None);
     }
 
     #[test]
     fn values_are_compared_by_what_they_say() {
-        let text = |text: &str| JsonExpected::Text(text.into());
-        let number = |text: &str| JsonExpected::Number(text.into());
+        let text = |text: &str| JsonExpectation::Text(text.into());
+        let number = |text: &str| JsonExpectation::Number(text.into());
         for (value, expected, is) in [
-            ("true", JsonExpected::Flag(true), true),
-            ("true", JsonExpected::Flag(false), false),
-            ("\"true\"", JsonExpected::Flag(true), false),
+            ("true", JsonExpectation::Flag(true), true),
+            ("true", JsonExpectation::Flag(false), false),
+            ("\"true\"", JsonExpectation::Flag(true), false),
             ("true", text("true"), false),
-            ("null", JsonExpected::Null, true),
+            ("null", JsonExpectation::Null, true),
             ("2.50", number("2.5"), true),
             ("25e-1", number("2.5"), true),
             ("2.6", number("2.5"), false),

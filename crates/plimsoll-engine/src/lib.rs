@@ -13,7 +13,7 @@
 
 mod addresses;
 mod answers;
-mod authored;
+mod author_source;
 mod collect;
 mod connection;
 mod content_coding;
@@ -25,12 +25,13 @@ mod failed;
 mod fill;
 mod job;
 mod json_find;
+mod mix_source;
 mod net;
 mod once;
 mod patterns;
 mod prepared;
 mod recorder;
-mod replayed;
+mod replay_source;
 mod session_source;
 mod sessions;
 #[cfg(test)]
@@ -38,16 +39,15 @@ mod sim;
 mod source;
 mod spin;
 mod users;
-mod weighted;
 mod worker;
 
 pub use answers::crowded_out;
-pub use collect::{Collector, Phase, Reported, Tick, TickListener};
+pub use collect::{Collector, PartReport, Phase, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
-pub use once::{OnceAnswer, OnceRequest};
+pub use once::{OneOffAnswer, OneOffRequest};
 pub use patterns::{PatternCache, PatternError};
-pub use prepared::{Aids, Prepared, prepare, prepare_aided};
+pub use prepared::{LoadHelpers, PreparedLoad, prepare, prepare_aided};
 
 use encoded_route::RouteCompiler;
 use fill::{FormNames, FormValues};
@@ -56,7 +56,7 @@ use plimsoll_model::{Failure, HttpChoice, Outcome, Plan, Route, RouteNumber, Str
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
 use std::sync::Arc;
-use users::{Last, Next};
+use users::{LastRequest, UserAction};
 
 /// Why a plan could not be carried out at all.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +85,7 @@ impl From<Error> for Failure {
 }
 
 /// The request of a route as the first session would send it. `texts`: of calls' messages, as in
-/// [`Aids`].
+/// [`LoadHelpers`].
 pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
     Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
 }
@@ -137,8 +137,8 @@ impl ArrivalRoutes {
     /// Arrivals come in order.
     pub fn first(&mut self, arrival: u64) -> Option<RouteNumber> {
         match self.0.next(arrival, None) {
-            Next::Send(route) | Next::Wait(_, route) => Some(route),
-            Next::End => None,
+            UserAction::Send(route) | UserAction::Wait(_, route) => Some(route),
+            UserAction::End => None,
         }
     }
 }
@@ -176,9 +176,9 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
         let mut last = None;
         while asked.len() < count {
             let (wait_ns, route) = match source.next(arrival, last.as_ref()) {
-                Next::Send(route) => (0, route),
-                Next::Wait(wait_ns, route) => (wait_ns, route),
-                Next::End => break,
+                UserAction::Send(route) => (0, route),
+                UserAction::Wait(wait_ns, route) => (wait_ns, route),
+                UserAction::End => break,
             };
             source.fill(0, arrival, route, now_ns);
             let request = source.request(0, route);
@@ -191,7 +191,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
             if let Some(sessions) = source.sessions() {
                 sessions.pretend(arrival, route, &|number| marks[number].clone());
             }
-            last = Some(Last { route, status: 200, outcome: Outcome::Success });
+            last = Some(LastRequest { route, status: 200, outcome: Outcome::Success });
         }
     }
     Ok(asked)

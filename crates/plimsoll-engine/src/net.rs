@@ -30,7 +30,7 @@ pub struct Ready {
 
 /// Outcome of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendOutcome {
     /// So many bytes were taken.
     Bytes(usize),
     /// Nothing now; a writable event follows.
@@ -41,7 +41,7 @@ pub enum Sent {
 
 /// Outcome of receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Received {
+pub enum ReceiveOutcome {
     /// So many bytes came (at least one).
     Bytes(usize),
     /// Nothing now; a readable event follows.
@@ -79,9 +79,9 @@ pub trait Net {
     /// Whether an opening connection stands, after its writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
     /// Sends what is taken.
-    fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> Sent;
+    fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;
     /// Receives into `buffer`.
-    fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> Received;
+    fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> ReceiveOutcome;
     /// Waits for events and appends them to `ready`.
     fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>);
 }

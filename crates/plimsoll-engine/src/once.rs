@@ -15,7 +15,7 @@ use plimsoll_wire::{EncodedRequest, Piece};
 
 /// A request that is asked beside a load.
 #[derive(Debug)]
-pub struct OnceRequest {
+pub struct OneOffRequest {
     filled: FilledRoutes,
     checks: Option<Box<AnswerChecks>>,
     /// Under which names its answer leaves something behind.
@@ -28,9 +28,9 @@ pub struct OnceRequest {
 
 /// Its answer, as it comes.
 #[derive(Debug, Default)]
-pub struct OnceAnswer(AnswerText);
+pub struct OneOffAnswer(AnswerText);
 
-impl OnceAnswer {
+impl OneOffAnswer {
     /// More of it has come.
     pub fn add(&mut self, piece: Piece) {
         self.0.add(piece);
@@ -42,9 +42,9 @@ impl OnceAnswer {
     }
 }
 
-impl OnceRequest {
+impl OneOffRequest {
     /// A request of `plan`, filled in with what the plan was given so far.
-    pub fn compile(plan: &Plan, route: &Route) -> Result<OnceRequest, Error> {
+    pub fn compile(plan: &Plan, route: &Route) -> Result<OneOffRequest, Error> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
         let mut patterns = PatternCache::default();
@@ -59,7 +59,7 @@ impl OnceRequest {
         let mut compiled = compiler.compile(route)?;
         let checks = compiled.checks.take();
         let names = route.captures.iter().map(|capture| capture.name.clone()).collect();
-        Ok(OnceRequest {
+        Ok(OneOffRequest {
             filled: FilledRoutes::new(vec![compiled], values, unix_offset_ns),
             checks,
             names,
@@ -83,7 +83,7 @@ impl OnceRequest {
     ///
     /// # Errors
     /// Why it cannot be followed.
-    pub fn redirected(&mut self, status: u16, answer: &OnceAnswer) -> Option<Result<&EncodedRequest, &'static str>> {
+    pub fn redirected(&mut self, status: u16, answer: &OneOffAnswer) -> Option<Result<&EncodedRequest, &'static str>> {
         let location = answer.0.fields("location").next().filter(|_| self.follow > 0 && is_redirect(status))?;
         let location = String::from_utf8_lossy(location);
         let followed = self.filled.redirect(0, 0, (status, &location), &self.origin, &self.turn, &mut |_, _| ());
@@ -99,7 +99,7 @@ impl OnceRequest {
     ///
     /// # Errors
     /// What it misses.
-    pub fn judge(&mut self, answer: &OnceAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
+    pub fn judge(&mut self, answer: &OneOffAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
         let (mut taken, names) = (Vec::new(), &self.names);
         let Some(checks) = &mut self.checks else { return Ok(taken) };
         let miss = checks.judge(&answer.0, took_ns, &mut |capture, value| {
@@ -119,13 +119,13 @@ mod tests {
     use plimsoll_model::expect::{AnswerCapture, CaptureFrom};
     use plimsoll_model::grpc_message::MessageTexts;
     use plimsoll_model::json_path::JsonPath;
-    use plimsoll_model::traffic::Filled;
-    use plimsoll_model::{Curve, LoadShape, OnceAsked, Request};
+    use plimsoll_model::traffic::TemplateFlags;
+    use plimsoll_model::{Curve, LoadShape, OneOffRoute, Request};
     use plimsoll_wire::{Conn, Fact};
 
     /// What is left behind of an answer that came as `bytes`.
-    fn left(once: &mut OnceRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
-        let (mut conn, mut answer, mut plain) = (Conn::new(), OnceAnswer::default(), Vec::new());
+    fn left(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
+        let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
         let _ = conn.start(0, once.request(0));
         let mut received = conn.receive(bytes, &mut plain);
         while let Some(fact) = conn.next(&mut received) {
@@ -147,18 +147,18 @@ mod tests {
         let path = JsonPath::parse("$.token").expect("a path");
         let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path), default: None }];
         let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get() };
-        let filled = Filled { target: true, ..Filled::default() };
+        let filled = TemplateFlags { target: true, ..TemplateFlags::default() };
         let login = Route { captures, filled, ..Route::new(post) };
-        plan.traffic.around.setup = vec![OnceAsked { route: login.clone(), times: 2, goes_on: false }];
+        plan.traffic.around.setup = vec![OneOffRoute { route: login.clone(), times: 2, goes_on: false }];
         let target = Request { target: "/{{ token }}".into(), ..Request::get() };
         plan.traffic.routes = vec![Route { filled, ..Route::new(target) }];
-        let mut once = OnceRequest::compile(&plan, &login).expect("compiles");
+        let mut once = OneOffRequest::compile(&plan, &login).expect("compiles");
         for (number, expect) in [(0, &b"POST /1 "[..]), (1, b"POST /2 ")] {
             assert!(once.request(number).h1().starts_with(expect), "{number}");
         }
         let answered = b"HTTP/1.1 201 Created\r\nContent-Length: 16\r\n\r\n{\"token\": \"a b\"}";
         plan.traffic.around.given = left(&mut once, answered).expect("a token");
-        assert_eq!(plan.traffic.around.given("token"), Some("a b"));
+        assert_eq!(plan.traffic.around.captured_value("token"), Some("a b"));
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
         let missed = left(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}").expect_err("no token");

@@ -1,17 +1,17 @@
 //! A load of this machine: made ready ([`prepare`]), then run from a given moment on
-//! ([`Prepared::run`]), so that several machines can begin together.
+//! ([`PreparedLoad::run`]), so that several machines can begin together.
 
 use crate::Error;
-use crate::addresses::{Addresses, Resolved};
-use crate::collect::{Collector, Reported, TickListener};
+use crate::addresses::{Addresses, ResolvedAddresses};
+use crate::collect::{Collector, PartReport, TickListener};
 use crate::encode::tls_client;
 use crate::job::{Job, Resources};
 use crate::net::real::RealNet;
 use crate::source::Source;
 use crate::worker::Worker;
 use plimsoll_model::grpc_message::MessageTexts;
-use plimsoll_model::{Carriage, Injector, Plan, Run, Schedule, Stop, Stripe};
-use plimsoll_wire::Authorship;
+use plimsoll_model::{ConnectionPlan, Injector, Plan, Run, Schedule, Stop, Stripe};
+use plimsoll_wire::WorkerAuthor;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -26,14 +26,14 @@ enum Message {
     /// The system refused it an event loop.
     Refused(std::io::Error),
     /// What it does of the load.
-    Reported(Reported),
+    Reported(PartReport),
 }
 
 /// Who helps workers with what a plan alone does not tell them.
 #[derive(Debug, Default)]
-pub struct Aids {
+pub struct LoadHelpers {
     /// Who writes what is asked: one for each worker, in their order, or none at all.
-    pub authors: Vec<Authorship>,
+    pub authors: Vec<WorkerAuthor>,
     /// The texts of calls' messages, by the number of the route; none where nobody looks into any.
     pub texts: MessageTexts,
 }
@@ -49,19 +49,19 @@ impl Drop for PanicWatch<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let why = Stop::Died("a load thread of plimsoll ended unexpectedly".to_owned());
-            let _ = self.sender.send(Message::Reported(Reported::Lost { part: self.part, why }));
+            let _ = self.sender.send(Message::Reported(PartReport::Lost { part: self.part, why }));
         }
     }
 }
 
 /// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given
 /// up.
-pub struct Prepared {
+pub struct PreparedLoad {
     collector: Collector,
     receiver: mpsc::Receiver<Message>,
     workers: Workers,
     /// Set when names are resolved again during the load, with what ends that when it is dropped.
-    resolved: Option<(Arc<Resolved>, mpsc::Sender<()>)>,
+    resolved: Option<(Arc<ResolvedAddresses>, mpsc::Sender<()>)>,
 }
 
 /// The workers of a load.
@@ -85,8 +85,8 @@ pub fn prepare(
     injector: &Injector,
     stripe: Stripe,
     on_tick: &mut TickListener,
-) -> Result<Prepared, Error> {
-    prepare_aided(plan, injector, stripe, Aids::default(), on_tick)
+) -> Result<PreparedLoad, Error> {
+    prepare_aided(plan, injector, stripe, LoadHelpers::default(), on_tick)
 }
 
 /// The same with somebody who helps.
@@ -94,9 +94,9 @@ pub fn prepare_aided(
     plan: &Plan,
     injector: &Injector,
     stripe: Stripe,
-    Aids { authors, texts }: Aids,
+    LoadHelpers { authors, texts }: LoadHelpers,
     on_tick: &mut TickListener,
-) -> Result<Prepared, Error> {
+) -> Result<PreparedLoad, Error> {
     assert!(authors.is_empty() || authors.len() as u64 == u64::from(injector.workers.max(1)), "one for each worker");
     let mut authors = authors.into_iter();
     if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
@@ -119,7 +119,7 @@ pub fn prepare_aided(
     let (sender, receiver) = mpsc::channel::<Message>();
     let resolved = match (&plan.carriage.resolve, &plan.carriage.unix) {
         (Some(spec), None) => {
-            let resolved = Arc::new(Resolved::new(&plan.carriage.addresses));
+            let resolved = Arc::new(ResolvedAddresses::new(&plan.carriage.addresses));
             let resolving = Arc::clone(&resolved).keep_up(spec.clone())?;
             Some((resolved, resolving))
         }
@@ -127,7 +127,7 @@ pub fn prepare_aided(
     };
     let known = resolved.as_ref().map(|(resolved, _)| Arc::clone(resolved));
     let resources = Resources { source, resolved: known, tls };
-    let mut prepared = Prepared {
+    let mut prepared = PreparedLoad {
         collector: Collector::new(recorded, vec![injector.clone()], workers as usize, &schedule),
         receiver,
         workers: Workers {
@@ -141,11 +141,11 @@ pub fn prepare_aided(
     };
     for index in 0..workers {
         let mut job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
-        if let Some(Authorship { author, address, given_up }) = authors.next() {
+        if let Some(WorkerAuthor { author, address, given_up }) = authors.next() {
             prepared.workers.given_up.push(given_up);
             job.source = job.source.authored(author, schedule.is_open());
             if let Some(address) = address {
-                let carriage = Carriage { addresses: vec![address], ..plan.carriage.clone() };
+                let carriage = ConnectionPlan { addresses: vec![address], ..plan.carriage.clone() };
                 job.addresses = Addresses::new(&carriage, &injector.sources, u64::from(job.number), None);
             }
         }
@@ -186,7 +186,7 @@ pub fn prepare_aided(
     Ok(prepared)
 }
 
-impl Prepared {
+impl PreparedLoad {
     /// Waits until all workers are ready.
     fn await_workers(&mut self, workers: u64, on_tick: &mut TickListener) -> Result<(), Error> {
         let mut ready = 0;
@@ -237,13 +237,13 @@ impl Prepared {
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             for (part, why) in self.workers.give_up() {
-                self.workers.heed(self.collector.take(Reported::Lost { part, why: Stop::Died(why) }, on_tick));
+                self.workers.heed(self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick));
             }
         }
         self.workers.join();
         let mut run = self.collector.finish();
         if let Some((resolved, _)) = &self.resolved {
-            run.plan.carriage.addresses = resolved.known();
+            run.plan.carriage.addresses = resolved.all_addresses();
         }
         run
     }
@@ -332,7 +332,7 @@ mod tests {
         plan.load.connections_ready = 4;
         // They need not be alike.
         let injectors = vec![Injector { workers: 2, ..Injector::default() }, Injector::default()];
-        let parts: Vec<Prepared> = (0..2)
+        let parts: Vec<PreparedLoad> = (0..2)
             .map(|index| {
                 let stripe = Stripe { index, of: 2 };
                 prepare(&plan, &injectors[index as usize], stripe, &mut |_| ControlFlow::Continue(())).expect("ready")
@@ -349,12 +349,12 @@ mod tests {
                     let run = prepared.run(origin_ns, &mut |tick| {
                         assert_eq!(tick.origin_ns, origin_ns);
                         let (index, interval) = (tick.start_ns / Plan::TICK_NS, tick.interval.clone());
-                        sender.send(Reported::Tick { part, index, interval }).expect("somebody listens");
+                        sender.send(PartReport::Tick { part, index, interval }).expect("somebody listens");
                         ControlFlow::Continue(())
                     });
                     let (window_end_ns, failed_answers) = (run.window_ns.1, run.failed_answers.clone());
                     sender
-                        .send(Reported::Done { part, window_end_ns, failed_answers, used_up: false })
+                        .send(PartReport::Done { part, window_end_ns, failed_answers, used_up: false })
                         .expect("somebody listens");
                     run
                 })
@@ -398,14 +398,14 @@ mod tests {
         }
         drop(sender);
         let told: Vec<Message> = receiver.iter().collect();
-        assert!(matches!(told[..], [Message::Reported(Reported::Lost { part: 1, why: Stop::Died(_) })]));
+        assert!(matches!(told[..], [Message::Reported(PartReport::Lost { part: 1, why: Stop::Died(_) })]));
     }
 
     /// An author that does not come back before it is told to.
     #[derive(Debug)]
-    struct Stuck(mpsc::Receiver<()>);
+    struct StuckAuthor(mpsc::Receiver<()>);
 
-    impl Author for Stuck {
+    impl Author for StuckAuthor {
         fn writes_each(&self) -> bool {
             true
         }
@@ -432,7 +432,7 @@ mod tests {
             Ok(0)
         }
 
-        fn hear(&mut self, _: &plimsoll_wire::HeardAnswer) -> Result<(), plimsoll_wire::Halt> {
+        fn hear(&mut self, _: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::Halt> {
             Ok(())
         }
     }
@@ -446,18 +446,18 @@ mod tests {
         let (free, freed) = mpsc::channel();
         let (gone, stuck) = mpsc::channel();
         drop(gone);
-        let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, given_up)| Authorship {
-            author: Box::new(Stuck(stuck)),
+        let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, given_up)| WorkerAuthor {
+            author: Box::new(StuckAuthor(stuck)),
             address: None,
             given_up,
         });
         let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
-        let aids = Aids { authors: authors.into(), ..Aids::default() };
+        let aids = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };
         let prepared = prepare_aided(&plan, &injector, Stripe::ALL, aids, &mut on_tick).expect("ready");
         given_up.set("write() has not ended".to_owned()).expect("the first");
         let run = prepared.run(monotonic_ns(), &mut on_tick);
         let why = Stop::Died("write() has not ended".to_owned());
-        assert_eq!(run.ending, Some(plimsoll_model::Ending::Stopped(why)));
+        assert_eq!(run.ending, Some(plimsoll_model::LoadEnd::Stopped(why)));
         drop(free);
     }
 

@@ -359,7 +359,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::measures::Held;
+    use plimsoll_model::measures::FigureRef;
 
     #[test]
     fn the_integral_of_requests_in_flight_is_exact() {
@@ -538,8 +538,8 @@ mod tests {
                 recorder.flush(tick * 100_000_000, 0, 64);
             }
             let of_route = |figures: &RouteFigures<CountingHistogram>| {
-                let times = figures.held().filter_map(|(_, held)| match held {
-                    Held::Times(times) => Some(times.bytes()),
+                let times = figures.figure_values().filter_map(|(_, held)| match held {
+                    FigureRef::Times(times) => Some(times.bytes()),
                     _ => None,
                 });
                 times.sum::<usize>()

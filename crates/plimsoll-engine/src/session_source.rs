@@ -8,10 +8,10 @@ use crate::cookies::CookieScope;
 use crate::encoded_route::{FilledRoutes, SourceError, target};
 use crate::fill::{FormNames, FormText, FormTurn};
 use crate::sessions::{SessionStep, UserSession, UserSessions};
-use crate::users::{Last, Next, UserNumbers};
+use crate::users::{LastRequest, UserAction, UserNumbers};
 use plimsoll_model::session::SessionOp;
 use plimsoll_model::{Origin, Outcome, Plan, RouteNumber};
-use plimsoll_wire::redirect::NotFollowed;
+use plimsoll_wire::redirect::RedirectRefusal;
 
 /// How a session has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,12 +102,12 @@ impl SessionSource {
     }
 
     /// What `user` does after its last request; `None`: it begins.
-    pub fn next(&mut self, user: u64, last: Option<&Last>) -> Next {
+    pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         let went_well = match last {
             Some(last) => last.outcome == Outcome::Success,
             None => {
                 if self.users.begin(user).is_none() {
-                    return Next::End;
+                    return UserAction::End;
                 }
                 self.sessions.begin(user, self.users.number(user));
                 true
@@ -122,11 +122,11 @@ impl SessionSource {
             scratch.is_empty()
         });
         match step {
-            SessionStep::Ask { wait_ns: 0, route } => Next::Send(route),
-            SessionStep::Ask { wait_ns, route } => Next::Wait(wait_ns, route),
+            SessionStep::Ask { wait_ns: 0, route } => UserAction::Send(route),
+            SessionStep::Ask { wait_ns, route } => UserAction::Wait(wait_ns, route),
             SessionStep::Completed | SessionStep::Abandoned => {
                 self.ended = self.end(user, step == SessionStep::Completed);
-                Next::End
+                UserAction::End
             }
         }
     }
@@ -144,13 +144,13 @@ impl SessionSource {
     }
 
     fn end(&mut self, user: u64, completed: bool) -> Option<EndedSession> {
-        let session = self.sessions.of(user)?;
+        let session = self.sessions.active_session(user)?;
         let UserSession { intended_ns, measured, slot, .. } = *session;
         self.sessions.end(user);
         Some(EndedSession { intended_ns, measured, completed, slot })
     }
 
-    /// How the session ended that the last [`Next::End`] was of.
+    /// How the session ended that the last [`UserAction::End`] was of.
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.ended.take()
     }
@@ -172,7 +172,7 @@ impl SessionSource {
 
     /// The connection that is its own.
     pub fn slot_of(&self, user: u64) -> Option<u32> {
-        self.sessions.of(user)?.slot
+        self.sessions.active_session(user)?.slot
     }
 
     /// Gives the user's session a connection of its own.
@@ -210,10 +210,10 @@ impl SessionSource {
         route: RouteNumber,
         to: (u16, &str),
         now_ns: u64,
-    ) -> Result<(), NotFollowed> {
+    ) -> Result<(), RedirectRefusal> {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique(user);
-        let Some(session) = self.sessions.of(user) else { return Err(NotFollowed::TooOften) };
+        let Some(session) = self.sessions.active_session(user) else { return Err(RedirectRefusal::TooOften) };
         let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);
         self.filled.redirect(exchange, route, to, &self.origin, &turn(session, unique, unix_ms), &mut |target, out| {
             session.cookies.write(CookieScope { host, target, https, now_s }, out);
@@ -258,7 +258,7 @@ mod tests {
     use plimsoll_model::data::{Data, Pick};
     use plimsoll_model::expect::{AnswerCapture, CaptureFrom};
     use plimsoll_model::session::{Scenario, Think};
-    use plimsoll_model::traffic::{Choice, Filled};
+    use plimsoll_model::traffic::{Choice, TemplateFlags};
     use plimsoll_model::{Curve, LoadShape, Request, Route, Stripe};
     use std::sync::Arc;
 
@@ -267,7 +267,7 @@ mod tests {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let route = |target: &str, header: Option<&str>| {
             let headers = header.map(|value| ("Authorization".to_owned(), value.to_owned())).into_iter().collect();
-            let filled = Filled { target: target.contains("{{"), headers: header.is_some(), body: false };
+            let filled = TemplateFlags { target: target.contains("{{"), headers: header.is_some(), body: false };
             Route { filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
         };
         let mut login = route("/login?u={{ user.name }}", None);
@@ -298,8 +298,8 @@ mod tests {
         let (mut asked, mut last) = (Vec::new(), None);
         loop {
             let route = match source.next(user, last.as_ref()) {
-                Next::Send(route) | Next::Wait(_, route) => route,
-                Next::End => return asked,
+                UserAction::Send(route) | UserAction::Wait(_, route) => route,
+                UserAction::End => return asked,
             };
             let exchange = user as u32 % 3;
             source.fill(exchange, user, route, 5);
@@ -311,7 +311,7 @@ mod tests {
                 None => Outcome::Success,
                 Some(miss) => Outcome::Failed(miss.failure),
             };
-            last = Some(Last { route, status: 200, outcome });
+            last = Some(LastRequest { route, status: 200, outcome });
         }
     }
 

@@ -130,7 +130,7 @@ impl UserSessions {
     }
 
     /// The session of `user`, if one is under way.
-    pub fn of(&self, user: u64) -> Option<&UserSession> {
+    pub fn active_session(&self, user: u64) -> Option<&UserSession> {
         self.places.get(&user).map(|session| &**session).filter(|session| session.under_way)
     }
 
@@ -213,7 +213,7 @@ impl UserSessions {
 
     /// Whether the scenario of `user` wants a connection for itself.
     pub fn has_own_connection(&self, user: u64) -> bool {
-        let scenario = self.of(user).and_then(|session| self.scenarios.get(session.scenario));
+        let scenario = self.active_session(user).and_then(|session| self.scenarios.get(session.scenario));
         scenario.is_some_and(|scenario| scenario.own_connection)
     }
 
@@ -242,7 +242,7 @@ mod tests {
     }
 
     /// What a session asks, to its end, and how it ends; requests for these routes fail.
-    fn asked(sessions: &mut UserSessions, user: u64, fail: &[RouteNumber]) -> (Vec<RouteNumber>, SessionStep) {
+    fn route_sequence(sessions: &mut UserSessions, user: u64, fail: &[RouteNumber]) -> (Vec<RouteNumber>, SessionStep) {
         let (mut all, mut went_well) = (Vec::new(), true);
         loop {
             let is_empty =
@@ -289,15 +289,15 @@ mod tests {
             let mut sessions = UserSessions::new(vec![scenario(1, ops)], 3, 1, true);
             for (number, expect) in expect.iter().enumerate() {
                 sessions.begin(4, number as u64);
-                assert_eq!(asked(&mut sessions, 4, &[5]), (expect.clone(), SessionStep::Completed));
+                assert_eq!(route_sequence(&mut sessions, 4, &[5]), (expect.clone(), SessionStep::Completed));
                 sessions.end(4);
             }
         }
         let mut sessions = UserSessions::new(vec![scenario(1, vec![ask(0), ask(6), ask(1)])], 3, 1, false);
         sessions.begin(9, 0);
-        assert_eq!(asked(&mut sessions, 9, &[6]), (vec![0, 6], SessionStep::Abandoned));
+        assert_eq!(route_sequence(&mut sessions, 9, &[6]), (vec![0, 6], SessionStep::Abandoned));
         sessions.end(9);
-        assert!(sessions.of(9).is_none() && sessions.places.is_empty());
+        assert!(sessions.active_session(9).is_none() && sessions.places.is_empty());
     }
 
     #[test]
@@ -306,8 +306,11 @@ mod tests {
             UserSessions::new(vec![scenario(1, vec![SessionOp::Once { to: 2 }, ask(7), ask(0)])], 3, 1, false);
         for arrival in 0..3 {
             sessions.begin(arrival, arrival);
-            assert_eq!(sessions.of(arrival).map(|session| session.captured[0].clone()), Some(String::new()));
-            assert_eq!(asked(&mut sessions, arrival, &[]).0, [7, 0]);
+            assert_eq!(
+                sessions.active_session(arrival).map(|session| session.captured[0].clone()),
+                Some(String::new())
+            );
+            assert_eq!(route_sequence(&mut sessions, arrival, &[]).0, [7, 0]);
             sessions.end(arrival);
         }
         assert_eq!(sessions.free.len(), 1, "room is used again");

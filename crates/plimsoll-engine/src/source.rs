@@ -1,25 +1,25 @@
 //! What is asked next: the requests of a load as bytes, and the rule by which a user goes from one
 //! to the other.
 //!
-//! A user asks one thing after the other, from its first request to [`Next::End`]; then an arrival
-//! of an open load is done, and a user of a closed load begins anew. Every source is an arm of
-//! [`Source`], so that one URL costs a branch. Not here: when a user begins, and over what its
+//! A user asks one thing after the other, from its first request to [`UserAction::End`]; then an
+//! arrival of an open load is done, and a user of a closed load begins anew. Every source is an arm
+//! of [`Source`], so that one URL costs a branch. Not here: when a user begins, and over what its
 //! requests travel.
 
 use crate::answers::{AnswerText, Miss};
-use crate::authored::Authored;
+use crate::author_source::AuthorSource;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::{FormNames, FormValues};
+use crate::mix_source::MixSource;
 use crate::patterns::PatternCache;
-use crate::replayed::Replayed;
+use crate::replay_source::ReplaySource;
 use crate::session_source::{AnswerOf, EndedSession, SessionSource};
-use crate::users::{Last, Next, UserNumbers};
-use crate::weighted::Weighted;
+use crate::users::{LastRequest, UserAction, UserNumbers};
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
-use plimsoll_wire::redirect::NotFollowed;
-use plimsoll_wire::tls::TlsAgreed;
+use plimsoll_wire::redirect::RedirectRefusal;
+use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 
 /// Where requests come from.
@@ -28,16 +28,16 @@ pub enum Source {
     /// One request, and no second.
     Single([EncodedRoute; 1]),
     /// Each user asks one of several, drawn by weight, and no second.
-    Weighted(Weighted),
+    Weighted(MixSource),
     /// Each user goes through sessions.
     Sessions(Box<SessionSource>),
     /// Whoever writes them says so, batch by batch.
-    Authored([EncodedRoute; 1], Box<Authored>),
+    Authored([EncodedRoute; 1], Box<AuthorSource>),
     /// Each arrival asks what stands in a list, and no second.
-    Replayed { routes: Vec<EncodedRoute>, requests: Replayed },
+    Replayed { routes: Vec<EncodedRoute>, requests: ReplaySource },
     /// In tests: what each user does, step by step.
     #[cfg(test)]
-    Script { routes: Vec<EncodedRoute>, steps: Vec<Next>, at: std::collections::HashMap<u64, usize> },
+    Script { routes: Vec<EncodedRoute>, steps: Vec<UserAction>, at: std::collections::HashMap<u64, usize> },
 }
 
 impl Source {
@@ -66,11 +66,11 @@ impl Source {
         let users = UserNumbers::new(Stripe::ALL, None, values.unique_rows());
         let filled = |routes| FilledRoutes::new(routes, values, unix_offset_ns);
         Ok(match plan.traffic.choice {
-            Choice::Weighted => Source::Weighted(Weighted::new(plan, filled(routes), users)),
+            Choice::Weighted => Source::Weighted(MixSource::new(plan, filled(routes), users)),
             Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?)),
             Choice::Listed => {
                 let listed = plan.traffic.listed.as_ref().ok_or(SourceError::Unlisted)?;
-                Source::Replayed { routes, requests: Replayed::compile(plan, listed)? }
+                Source::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
             }
         })
     }
@@ -125,7 +125,7 @@ impl Source {
     /// The same with somebody who writes what is asked; it counts as the first route.
     pub fn authored(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
-        let authored = Authored::new(route.request.clone(), author, is_open);
+        let authored = AuthorSource::new(route.request.clone(), author, is_open);
         Source::Authored([route], Box::new(authored))
     }
 
@@ -200,7 +200,7 @@ impl Source {
 
     /// A connection over TLS stands, for those who hear.
     #[cold]
-    pub fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+    pub fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if let Source::Authored(_, authored) = self
             && authored.hears
         {
@@ -268,11 +268,11 @@ impl Source {
         route: RouteNumber,
         to: (u16, &str),
         now_ns: u64,
-    ) -> Result<(), NotFollowed> {
+    ) -> Result<(), RedirectRefusal> {
         match self {
             Source::Weighted(weighted) => weighted.redirect(of, route, to, now_ns),
             Source::Sessions(sessions) => sessions.redirect(of, route, to, now_ns),
-            _ => Err(NotFollowed::TooOften),
+            _ => Err(RedirectRefusal::TooOften),
         }
     }
 
@@ -332,26 +332,28 @@ impl Source {
 
     /// What `user` does after its last request; `None`: it begins.
     #[inline]
-    pub fn next(&mut self, user: u64, last: Option<&Last>) -> Next {
+    pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {
-            Source::Single(_) if last.is_none() => Next::Send(0),
-            Source::Weighted(weighted) if last.is_none() => weighted.draw(user).map_or(Next::End, Next::Send),
+            Source::Single(_) if last.is_none() => UserAction::Send(0),
+            Source::Weighted(weighted) if last.is_none() => {
+                weighted.draw(user).map_or(UserAction::End, UserAction::Send)
+            }
             Source::Sessions(sessions) => sessions.next(user, last),
             Source::Replayed { requests, .. } if last.is_none() => {
                 requests.begin(user);
-                requests.route_of(user).map_or(Next::End, Next::Send)
+                requests.route_of(user).map_or(UserAction::End, UserAction::Send)
             }
             Source::Authored(_, authored) if last.is_none() => match authored.wait_ns() {
-                None => Next::End,
-                Some(0) => Next::Send(0),
-                Some(ns) => Next::Wait(ns, 0),
+                None => UserAction::End,
+                Some(0) => UserAction::Send(0),
+                Some(ns) => UserAction::Wait(ns, 0),
             },
-            Source::Single(_) | Source::Weighted(_) | Source::Authored(..) | Source::Replayed { .. } => Next::End,
+            Source::Single(_) | Source::Weighted(_) | Source::Authored(..) | Source::Replayed { .. } => UserAction::End,
             #[cfg(test)]
             Source::Script { steps, at, .. } => {
                 let at = at.entry(user).or_default();
                 *at = if last.is_none() { 0 } else { *at + 1 };
-                steps.get(*at).copied().unwrap_or(Next::End)
+                steps.get(*at).copied().unwrap_or(UserAction::End)
             }
         }
     }
@@ -365,7 +367,7 @@ impl Source {
         }
     }
 
-    /// How the session ended that the last [`Next::End`] was of.
+    /// How the session ended that the last [`UserAction::End`] was of.
     #[inline]
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.sessions()?.take_ended()
@@ -395,7 +397,7 @@ impl Source {
 mod tests {
     use super::*;
     use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::{Curve, Listed, ListedRequest, ListedTargets, LoadShape, Outcome, ReplayFacts, Request};
+    use plimsoll_model::{Curve, ListedRequest, ListedTargets, LoadShape, Outcome, ReplayFacts, Request, RequestList};
     use plimsoll_wire::h1;
     use std::sync::Arc;
 
@@ -411,9 +413,9 @@ mod tests {
 
     fn drawn(source: &mut Source, user: u64) -> usize {
         match source.next(user, None) {
-            Next::Send(route) => {
-                let last = Last { route, status: 200, outcome: Outcome::Success };
-                assert_eq!(source.next(user, Some(&last)), Next::End);
+            UserAction::Send(route) => {
+                let last = LastRequest { route, status: 200, outcome: Outcome::Success };
+                assert_eq!(source.next(user, Some(&last)), UserAction::End);
                 usize::from(route)
             }
             other => panic!("{other:?}"),
@@ -438,11 +440,11 @@ mod tests {
     }
 
     /// What users of a closed load ask, each so often.
-    fn asked(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
+    fn user_requests(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
         let of_user = |user: u64| {
             let mut source = whole.for_worker(Stripe { index: user % of, of }, Some(users));
             let mut request = |turn| {
-                let Next::Send(route) = source.next(user / of, None) else { return "nothing".to_owned() };
+                let UserAction::Send(route) = source.next(user / of, None) else { return "nothing".to_owned() };
                 assert!(source.fill(turn as u32 % 3, user / of, route, 0));
                 String::from_utf8(source.request(turn as u32 % 3, route).h1().to_vec()).expect("text")
             };
@@ -457,20 +459,20 @@ mod tests {
         for route in &mut plan.traffic.routes {
             route.request.target = "/{{ seq() }}/{{ uuid() }}/{{ int(1,1000000) }}".into();
             route.request.body = b"{{ text(20) }}{{ seq() }}".to_vec();
-            route.filled = plimsoll_model::traffic::Filled { target: true, headers: false, body: true };
+            route.filled = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
         }
         let whole = Source::compile(&plan).expect("compiles");
-        let one = asked(&whole, 1, 6, 20);
+        let one = user_requests(&whole, 1, 6, 20);
         assert!(one[0][0].starts_with("GET /1/") && one[5][1].starts_with("GET /12/"), "{one:?}");
         assert!(one[5][1].contains("\r\nContent-Length: 22\r\n\r\n") && one[5][1].ends_with("12"), "{}", one[5][1]);
-        assert_eq!(one, asked(&whole, 2, 6, 20));
-        assert_eq!(one, asked(&whole, 3, 6, 20));
+        assert_eq!(one, user_requests(&whole, 2, 6, 20));
+        assert_eq!(one, user_requests(&whole, 3, 6, 20));
         let mut all: Vec<&String> = one.iter().flatten().collect();
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 120, "none is asked twice");
         plan.load.seed += 1;
-        assert_ne!(one, asked(&Source::compile(&plan).expect("compiles"), 1, 6, 20));
+        assert_ne!(one, user_requests(&Source::compile(&plan).expect("compiles"), 1, 6, 20));
     }
 
     #[test]
@@ -486,12 +488,12 @@ mod tests {
         for index in 0..2 {
             let mut source = whole.for_worker(Stripe { index, of: 2 }, Some(4));
             // One user is much faster than the other.
-            while let Next::Send(route) = source.next(0, None) {
+            while let UserAction::Send(route) = source.next(0, None) {
                 source.fill(0, 0, route, 0);
                 seen.push(source.request(0, route).h1()[4..7].to_vec());
             }
             assert!(source.is_used_up());
-            assert_eq!(source.next(1, None), Next::End);
+            assert_eq!(source.next(1, None), UserAction::End);
         }
         seen.sort();
         assert_eq!(seen, (0..7).map(|row| format!("/u{row}").into_bytes()).collect::<Vec<_>>());
@@ -530,19 +532,23 @@ mod tests {
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| ListedRequest { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();
-        plan.traffic.listed =
-            Some(Arc::new(Listed { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
+        plan.traffic.listed = Some(Arc::new(RequestList {
+            targets: targets.into(),
+            entries,
+            sessions: None,
+            facts: ReplayFacts::default(),
+        }));
         let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe { index: 1, of: 2 }, None);
         for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
-            let Next::Send(route) = source.next(number, None) else { panic!("{number}") };
+            let UserAction::Send(route) = source.next(number, None) else { panic!("{number}") };
             assert!(source.fill(1, number, route, 0));
             let bytes = String::from_utf8_lossy(source.request(1, route).h1()).into_owned();
             assert!(bytes.starts_with(expect), "{bytes}");
-            let last = Last { route, status: 200, outcome: Outcome::Success };
-            assert_eq!(source.next(number, Some(&last)), Next::End);
+            let last = LastRequest { route, status: 200, outcome: Outcome::Success };
+            assert_eq!(source.next(number, Some(&last)), UserAction::End);
         }
         // A load that is longer than the list begins it again.
-        assert_eq!((source.next(3, None), source.next(4, None)), (Next::Send(0), Next::Send(1)));
+        assert_eq!((source.next(3, None), source.next(4, None)), (UserAction::Send(0), UserAction::Send(1)));
         for (number, status, succeeds, changed) in [
             (0, 200, true, false),
             (1, 404, true, false),
@@ -558,7 +564,7 @@ mod tests {
             .map(|index| {
                 let mut source = whole.for_worker(Stripe { index, of: 2 }, Some(2));
                 let mut next = || match source.next(0, None) {
-                    Next::Send(route) => route,
+                    UserAction::Send(route) => route,
                     other => panic!("{other:?}"),
                 };
                 (0..6).map(|_| next()).collect()

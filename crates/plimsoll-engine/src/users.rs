@@ -8,7 +8,7 @@ use plimsoll_model::{Outcome, RouteNumber, Stripe};
 
 /// How a user's last request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Last {
+pub struct LastRequest {
     /// The route that was asked.
     pub route: RouteNumber,
     /// The answer's status; 0 without an answer.
@@ -19,7 +19,7 @@ pub struct Last {
 
 /// What a user does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum UserAction {
     /// Ask this, at once.
     Send(RouteNumber),
     /// Wait for so many ns, then ask this.

@@ -15,7 +15,7 @@ mod turns;
 
 pub use state::Worker;
 
-use crate::collect::Reported;
+use crate::collect::PartReport;
 use crate::net::{Net, Wait};
 use plimsoll_model::Plan;
 use state::Starts;
@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 
 impl<N: Net> Worker<N> {
     /// Carries the schedule out from `origin_ns` (absolute) on, and tells `tell` every tick.
-    pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(Reported)) {
+    pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(PartReport)) {
         let schedule = Arc::clone(&self.job.schedule);
         let absolute = |ns: u64| origin_ns.saturating_add(ns);
         self.origin_ns = origin_ns;
@@ -50,7 +50,7 @@ impl<N: Net> Worker<N> {
         while !self.turn() {
             while self.now_ns >= origin_ns + (tick + 1) * Plan::TICK_NS {
                 let interval = self.flush(origin_ns + (tick + 1) * Plan::TICK_NS);
-                tell(Reported::Tick { part, index: tick, interval });
+                tell(PartReport::Tick { part, index: tick, interval });
                 tick += 1;
             }
         }
@@ -58,9 +58,9 @@ impl<N: Net> Worker<N> {
         let used_up = self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.is_used_up();
         self.abandon();
         let interval = self.flush(self.now_ns);
-        let failed_answers = self.failed_answers.told();
-        tell(Reported::Tick { part, index: tick, interval });
-        tell(Reported::Done { part, window_end_ns, failed_answers, used_up });
+        let failed_answers = self.failed_answers.take_answers();
+        tell(PartReport::Tick { part, index: tick, interval });
+        tell(PartReport::Done { part, window_end_ns, failed_answers, used_up });
     }
 
     fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What came of an agent.
 #[derive(Debug)]
-pub enum Arrived {
+pub enum BusEvent {
     /// It said something.
     Message(ToCoordinator),
     /// Nothing more comes of it, and why: a sentence about "it".
@@ -27,7 +27,7 @@ pub trait Bus {
     fn send(&mut self, agent: usize, message: &ToAgent);
 
     /// The next that came, of which agent, and when, ns; waits for it for so long at most.
-    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)>;
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)>;
 
     /// Whether the user wants all to end.
     fn is_interrupted(&self) -> bool;

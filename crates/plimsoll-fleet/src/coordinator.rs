@@ -442,7 +442,7 @@ mod tests {
         coordinator
     }
 
-    fn said(coordinator: &mut Coordinator, at_ms: u64) -> Vec<String> {
+    fn outgoing_messages(coordinator: &mut Coordinator, at_ms: u64) -> Vec<String> {
         let mut events = Vec::new();
         coordinator.poll(at_ms * MS, &mut events);
         let letter = |(agent, message): (usize, ToAgent)| match message {
@@ -467,19 +467,19 @@ mod tests {
     fn what_may_be_lost_is_said_again_until_it_shows() {
         let mut coordinator = coordinator();
         coordinator.prepare(0, &[0, 1], task);
-        assert_eq!(said(&mut coordinator, 0), ["0 prepare 0/2", "1 prepare 1/2"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 0), ["0 prepare 0/2", "1 prepare 1/2"]);
         coordinator.take(1, 0, ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Preparing }, &mut Vec::new());
-        assert_eq!(said(&mut coordinator, 1_000), ["0 prepare 0/2"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["0 prepare 0/2"]);
         ready(&mut coordinator, 0);
         assert!(!coordinator.is_ready());
         ready(&mut coordinator, 1);
         assert!(coordinator.is_ready());
         coordinator.start(1_000 * MS, 5, 9);
-        assert_eq!(said(&mut coordinator, 1_000), ["0 start 5", "1 start 5"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["0 start 5", "1 start 5"]);
         coordinator.take(0, 0, ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Running }, &mut Vec::new());
-        assert_eq!(said(&mut coordinator, 1_050), ["1 start 5"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 1_050), ["1 start 5"]);
         coordinator.stop(1_100 * MS);
-        assert_eq!(said(&mut coordinator, 1_100), ["0 stop", "1 stop"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 1_100), ["0 stop", "1 stop"]);
         let seal = Seal {
             ticks: 0,
             ledger: Ledger::default(),
@@ -496,22 +496,22 @@ mod tests {
         coordinator.take(0, 0, ToCoordinator::Tick { epoch: 1, sequence: 1, index: 0, interval }, &mut events);
         assert!(matches!(events[..], [FleetEvent::Tick { agent: 0, .. }, FleetEvent::Sealed { agent: 0, .. }]));
         assert_eq!(coordinator.take_commits(), [(0, 2)]);
-        assert_eq!(said(&mut coordinator, 1_300), ["1 stop"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 1_300), ["1 stop"]);
     }
 
     #[test]
     fn who_is_silent_is_lost_and_has_no_part_any_more() {
         let mut coordinator = coordinator();
         coordinator.take(0, 3_000 * MS, ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }, &mut Vec::new());
-        assert_eq!(said(&mut coordinator, 3_999), Vec::<String>::new());
-        let lost = said(&mut coordinator, 4_000);
+        assert_eq!(outgoing_messages(&mut coordinator, 3_999), Vec::<String>::new());
+        let lost = outgoing_messages(&mut coordinator, 4_000);
         assert!(lost[0] == "1 leave" && lost[1].contains("it sent nothing for 4 s"), "{lost:?}");
         assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
-        assert!(said(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
+        assert!(outgoing_messages(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
         // While the carrier is down nobody is lost by silence.
         coordinator.excuse_silence(10_000 * MS);
-        assert!(said(&mut coordinator, 13_999).is_empty() && coordinator.living() == [0]);
-        assert!(said(&mut coordinator, 14_000)[0].contains("0 leave"));
+        assert!(outgoing_messages(&mut coordinator, 13_999).is_empty() && coordinator.living() == [0]);
+        assert!(outgoing_messages(&mut coordinator, 14_000)[0].contains("0 leave"));
     }
 
     #[test]

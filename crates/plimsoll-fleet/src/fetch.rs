@@ -13,11 +13,12 @@ use crate::nats_client::{BusAccess, connect, ended_alone, frames_stream, start};
 use crate::pieces::{Assembly, cut};
 use crate::presence::{self, agent_of, is_run};
 use async_nats::Client;
-use plimsoll_engine::{Collector, Reported, Tick};
+use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::bounds::INTERVALS_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    AgentAccount, Asked, Experiment, Interval, Noted, Purpose, Remark, Run, RunAsked, Schedule, Stop, Tag, Trial, codec,
+    AgentAccount, Experiment, ExperimentSpec, Interval, Purpose, Remark, Run, RunSpec, Schedule, StartNotes, Stop, Tag,
+    Trial, codec,
 };
 use plimsoll_study::recording::environment;
 use plimsoll_sys::{output_file, system_text};
@@ -179,14 +180,14 @@ impl StoredLoad {
         let experiment = Experiment {
             command: Vec::new(),
             terms: None,
-            asked: Asked::Run(RunAsked { plan: record.plan.clone(), stop_if: None, profiles: None }),
+            asked: ExperimentSpec::Run(RunSpec { plan: record.plan.clone(), stop_if: None, profiles: None }),
             started_unix_ms: record.started_unix_ms,
             environment: plimsoll_model::Environment { injectors, ..environment(false) },
-            noted: Noted {
+            noted: StartNotes {
                 warnings: vec!["the coordinator was lost: this is its last load".to_owned()],
                 fitted: Vec::new(),
             },
-            trials: vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }],
+            trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
             remarks: vec![Remark::Broken { reason: "the coordinator of the fleet was lost".to_owned() }],
             elapsed_ns,
         };
@@ -204,11 +205,11 @@ impl StoredLoad {
             let mut account = AgentAccount { frames: part.complete_to, ..AgentAccount::new(name, injector.workers) };
             for (index, interval) in &part.ticks {
                 interval.routes.iter().for_each(|(_, figures)| account.ledger.merge(&figures.ledger));
-                let tick = Reported::Tick { part: number, index: u64::from(*index), interval: interval.clone() };
+                let tick = PartReport::Tick { part: number, index: u64::from(*index), interval: interval.clone() };
                 let _ = collector.take(tick, on_tick);
             }
             let end = match &part.seal {
-                Some(Seal { window_end_ns, failed_answers, used_up, died: None, .. }) => Reported::Done {
+                Some(Seal { window_end_ns, failed_answers, used_up, died: None, .. }) => PartReport::Done {
                     part: number,
                     window_end_ns: *window_end_ns,
                     failed_answers: failed_answers.clone(),
@@ -219,7 +220,7 @@ impl StoredLoad {
                     let why = why.unwrap_or_else(|| "the end of its part is not stored".to_owned());
                     account.lost = Some(why.clone());
                     account.ledger.in_flight += account.ledger.without_end();
-                    Reported::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }
+                    PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }
                 }
             };
             let _ = collector.take(end, on_tick);

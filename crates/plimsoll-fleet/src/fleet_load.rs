@@ -4,7 +4,7 @@
 //! Not here: how agents were reached (`ssh`), what they say when (`coordinator`), and how parts are
 //! summed (`merge`).
 
-use crate::bus::{Arrived, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
 use crate::load_record::LoadRecord;
 use crate::merge::Merge;
@@ -14,7 +14,7 @@ use plimsoll_engine::{Phase, Tick, TickListener};
 use plimsoll_model::addresses::reached;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::units::exact_duration;
-use plimsoll_model::{Injector, Interval, OnLoss, Plan, Run, Schedule, Spin, Stop};
+use plimsoll_model::{AgentLossPolicy, Injector, Interval, Plan, Run, Schedule, Spin, Stop};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -44,7 +44,7 @@ const LOOK_TICK_NS: u64 = Plan::TICK_NS;
 
 /// How loads are made by a fleet.
 #[derive(Clone)]
-pub struct FleetWishes {
+pub struct FleetOptions {
     /// Worker threads of each agent; `None`: as many as suit its machine.
     pub workers: Option<u32>,
     /// How they wait.
@@ -52,7 +52,7 @@ pub struct FleetWishes {
     /// Whether each agent looks first that the target takes connections.
     pub preflight: bool,
     /// What happens when an agent is lost.
-    pub on_loss: OnLoss,
+    pub on_loss: AgentLossPolicy,
     /// The most that an agent's clock may be off, ns.
     pub skew_ns_max: u64,
     /// The machine that the coordinator's process numbers are of.
@@ -80,7 +80,7 @@ pub struct AgentStatus {
 pub struct FleetLoad<B: Bus> {
     bus: B,
     coordinator: Coordinator,
-    wishes: FleetWishes,
+    wishes: FleetOptions,
     events: Vec<FleetEvent>,
     /// The agents that make the load that is ready, in the order of their parts; whether it goes on
     /// without one that is lost.
@@ -92,7 +92,7 @@ pub struct FleetLoad<B: Bus> {
 impl<B: Bus> FleetLoad<B> {
     /// Waits until the agents of these names, in the order of their numbers on the bus, are there
     /// and their clocks are known.
-    pub fn meet(bus: B, names: &[String], wishes: FleetWishes) -> Result<FleetLoad<B>, Failure> {
+    pub fn meet(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
         names.iter().for_each(|name| coordinator.add(name, begun_ns));
@@ -205,8 +205,8 @@ impl<B: Bus> FleetLoad<B> {
         let mut patience = patience;
         while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
             match arrived {
-                Arrived::Message(message) => self.coordinator.take(agent, came_ns, message, &mut self.events),
-                Arrived::Gone(why) => self.events.extend(self.coordinator.lose(agent, why)),
+                BusEvent::Message(message) => self.coordinator.take(agent, came_ns, message, &mut self.events),
+                BusEvent::Gone(why) => self.events.extend(self.coordinator.lose(agent, why)),
             }
             patience = Duration::ZERO;
             // What is due has its turn, however much comes.
@@ -245,7 +245,7 @@ impl<B: Bus> FleetLoad<B> {
         let living = self.coordinator.living();
         let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
         match lost {
-            Some((agent, why)) if living.is_empty() || self.wishes.on_loss == OnLoss::Stop => {
+            Some((agent, why)) if living.is_empty() || self.wishes.on_loss == AgentLossPolicy::Stop => {
                 Err(Failure::start(format!("agent {} was lost: {why}", self.coordinator.name(agent))))
             }
             _ => Ok(living),
@@ -360,7 +360,7 @@ impl<B: Bus> FleetLoad<B> {
                     self.warnings.push(warning);
                 }
                 let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
-                merge.lose(part, &why, self.goes_on && self.wishes.on_loss == OnLoss::Go, on_tick)
+                merge.lose(part, &why, self.goes_on && self.wishes.on_loss == AgentLossPolicy::Go, on_tick)
             }
         }
     }
@@ -445,7 +445,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
 
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
         let run = self.carry_out(plan, origin_ns, on_tick)?;
-        if self.wishes.on_loss == OnLoss::Stop && !self.goes_on {
+        if self.wishes.on_loss == AgentLossPolicy::Stop && !self.goes_on {
             self.usable()?;
         }
         Ok(run)

@@ -5,7 +5,7 @@
 //! Not here: how ticks come here, and who is told to stop.
 
 use crate::message::Seal;
-use plimsoll_engine::{ArrivalRoutes, Collector, Reported, TickListener};
+use plimsoll_engine::{ArrivalRoutes, Collector, PartReport, TickListener};
 use plimsoll_model::bounds::INTERVALS_MAX;
 use plimsoll_model::{
     AgentAccount, Histogram, Injector, Interval, Ledger, Plan, RouteNumber, Run, Schedule, Stop, Stripe,
@@ -42,11 +42,11 @@ enum MergedPart {
     /// Its agent has made it: where its part of the window ended.
     Done(u64),
     /// Its agent is lost, and what it had not sent yet is counted.
-    Counted(Box<Unsent>),
+    Counted(Box<UnsentArrivals>),
 }
 
 /// What nobody sends any more of a part.
-struct Unsent {
+struct UnsentArrivals {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
     /// What the part owes in its next tick besides.
@@ -113,7 +113,7 @@ impl Merge {
             let sum = made.workers.entry(worker.worker).or_default();
             *sum = (sum.0.saturating_add(worker.work_ns), sum.1.saturating_add(worker.wall_ns));
         }
-        self.collector.take(Reported::Tick { part, index, interval }, on_tick)
+        self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
     /// An agent has made its part. The error says that its totals are not those of its ticks.
@@ -128,11 +128,11 @@ impl Merge {
         if let Some(why) = seal.died {
             made.account.lost = Some(why.clone());
             made.state = MergedPart::Done(seal.window_end_ns);
-            return Ok(self.collector.take(Reported::Lost { part, why: Stop::Died(why) }, on_tick));
+            return Ok(self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick));
         }
         made.state = MergedPart::Done(seal.window_end_ns);
         let Seal { window_end_ns, failed_answers, used_up, .. } = seal;
-        let flow = self.collector.take(Reported::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
+        let flow = self.collector.take(PartReport::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
         let counted = self.count_unsent(self.ticks_complete(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
@@ -151,14 +151,14 @@ impl Merge {
             let in_flight: u64 = made.ledgers.values().map(Ledger::without_end).sum();
             made.account.ledger.in_flight += in_flight;
             made.state = MergedPart::Done(made.ticks * Plan::TICK_NS);
-            return self.collector.take(Reported::Lost { part, why: stop }, on_tick);
+            return self.collector.take(PartReport::Lost { part, why: stop }, on_tick);
         }
         self.parts[part].state = MergedPart::Counted(Box::new(self.unsent(part)));
         self.count_unsent(self.ticks_complete(), on_tick)
     }
 
     /// What nobody sends any more of a part.
-    fn unsent(&self, part: usize) -> Unsent {
+    fn unsent(&self, part: usize) -> UnsentArrivals {
         let made = &self.parts[part];
         let mut owed = Interval::default();
         for (route, ledger) in &made.ledgers {
@@ -185,7 +185,7 @@ impl Merge {
             ledger.unsent += due.saturating_sub(begun);
         }
         let arrivals: Box<dyn Iterator<Item = (u64, u64)>> = Box::new(arrivals);
-        Unsent { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
+        UnsentArrivals { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
     }
 
     /// How many ticks all agents have told of that still make their parts; where none does, those
@@ -240,7 +240,7 @@ impl Merge {
                     let _ = self.hand_on(part, index, owed, on_tick);
                 }
                 let (failed_answers, used_up) = (Vec::new(), false);
-                let done = Reported::Done { part, window_end_ns, failed_answers, used_up };
+                let done = PartReport::Done { part, window_end_ns, failed_answers, used_up };
                 let _ = self.collector.take(done, on_tick);
             }
         }
@@ -261,7 +261,7 @@ impl LoadPart {
     }
 }
 
-impl Unsent {
+impl UnsentArrivals {
     /// What was to be sent before `end_ns`, and what the part owes besides.
     fn tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.owed.take().unwrap_or_default();

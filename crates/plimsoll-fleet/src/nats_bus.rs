@@ -4,7 +4,7 @@
 //!
 //! Not here: the agents' side (`nats_agent`), and run files from what is stored (`fetch`).
 
-use crate::bus::{Arrived, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
@@ -70,7 +70,7 @@ pub struct NatsBus {
     access: BusAccess,
     run: String,
     orders: UnboundedSender<BusOrder>,
-    arrived: Receiver<(usize, u64, Arrived)>,
+    arrived: Receiver<(usize, u64, BusEvent)>,
     /// When the bus was last seen to work.
     echo_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
@@ -115,7 +115,7 @@ impl Bus for NatsBus {
         let _ = self.orders.send(BusOrder::Send(agent, encode_alone(|out| message.encode(out))));
     }
 
-    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
         self.arrived.recv_timeout(patience).ok()
     }
 
@@ -173,7 +173,7 @@ struct BusWorker {
     choice: AgentChoice,
     bus_wait: Duration,
     wait: Duration,
-    sender: Sender<(usize, u64, Arrived)>,
+    sender: Sender<(usize, u64, BusEvent)>,
     echo_ns: Arc<AtomicU64>,
 }
 
@@ -381,11 +381,11 @@ impl BusWorker {
 /// Puts pieces together and passes messages on.
 struct Hearing {
     agents: Vec<(String, Assembly)>,
-    sender: Sender<(usize, u64, Arrived)>,
+    sender: Sender<(usize, u64, BusEvent)>,
 }
 
 impl Hearing {
-    fn new(names: &[String], sender: Sender<(usize, u64, Arrived)>) -> Hearing {
+    fn new(names: &[String], sender: Sender<(usize, u64, BusEvent)>) -> Hearing {
         let assembly = || Assembly::new(2 * TO_COORDINATOR_BYTES_MAX);
         Hearing { agents: names.iter().map(|name| (name.clone(), assembly())).collect(), sender }
     }
@@ -396,15 +396,15 @@ impl Hearing {
         let Some(agent) = self.agents.iter().position(|agent| agent.0 == name) else { return };
         let Some(message) = self.agents[agent].1.take(piece) else { return };
         let arrived = match decode_alone::<ToCoordinator>(message) {
-            Ok(message) => Arrived::Message(message),
-            Err(error) => Arrived::Gone(error.to_string()),
+            Ok(message) => BusEvent::Message(message),
+            Err(error) => BusEvent::Gone(error.to_string()),
         };
         let _ = self.sender.send((agent, came_ns, arrived));
     }
 
     fn lose_all(&self, why: &str) {
         for agent in 0..self.agents.len() {
-            let _ = self.sender.send((agent, monotonic_ns(), Arrived::Gone(why.to_owned())));
+            let _ = self.sender.send((agent, monotonic_ns(), BusEvent::Gone(why.to_owned())));
         }
     }
 }

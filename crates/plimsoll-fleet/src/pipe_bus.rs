@@ -4,7 +4,7 @@
 //!
 //! Not here: which processes, and what their last words mean (`ssh`).
 
-use crate::bus::{Arrived, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::frame::GREETING;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::message_stream::{StreamEnd, read_messages};
@@ -26,7 +26,7 @@ const LAST_BYTES: usize = 4_096;
 
 /// Makes a sentence about "it" of the last words of a process that ended, and of what is wrong with
 /// what it said.
-pub type LastWords = Box<dyn Fn(&str, Option<String>) -> String + Send>;
+pub type ExitFormatter = Box<dyn Fn(&str, Option<String>) -> String + Send>;
 
 /// A process that is to be started for an agent.
 pub struct PipeCommand {
@@ -37,13 +37,13 @@ pub struct PipeCommand {
     /// What is written to it before anything is said.
     pub first: Option<Vec<u8>>,
     /// What its last words mean.
-    pub last_words: LastWords,
+    pub last_words: ExitFormatter,
 }
 
 /// Processes, each with an agent at its other end; ended when dropped.
 pub struct PipeBus {
     ends: Vec<PipeEnd>,
-    arrived: Receiver<(usize, u64, Arrived)>,
+    arrived: Receiver<(usize, u64, BusEvent)>,
 }
 
 struct PipeEnd {
@@ -112,11 +112,11 @@ fn last_words(mut errors: impl Read) -> String {
 fn listen(
     mut output: impl Read,
     agent: usize,
-    sender: &Sender<(usize, u64, Arrived)>,
+    sender: &Sender<(usize, u64, BusEvent)>,
     last_words: JoinHandle<String>,
-    explain: &LastWords,
+    explain: &ExitFormatter,
 ) {
-    let mut pass_on = |came_ns, message| sender.send((agent, came_ns, Arrived::Message(message))).is_ok();
+    let mut pass_on = |came_ns, message| sender.send((agent, came_ns, BusEvent::Message(message))).is_ok();
     let wrong = match read_messages::<ToCoordinator>(&mut output, &mut pass_on) {
         StreamEnd::Unwanted => return,
         StreamEnd::Closed => None,
@@ -129,7 +129,7 @@ fn listen(
         std::thread::sleep(LOOK);
     }
     let words = if last_words.is_finished() { last_words.join().unwrap_or_default() } else { String::new() };
-    let _ = sender.send((agent, monotonic_ns(), Arrived::Gone(explain(&words, wrong))));
+    let _ = sender.send((agent, monotonic_ns(), BusEvent::Gone(explain(&words, wrong))));
 }
 
 impl Bus for PipeBus {
@@ -146,7 +146,7 @@ impl Bus for PipeBus {
         }
     }
 
-    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
         self.arrived.recv_timeout(patience).ok()
     }
 

@@ -5,7 +5,7 @@
 
 use crate::allow::AllowList;
 use crate::bus::Bus;
-use crate::fleet_load::{AgentStatus, FleetLoad, FleetWishes};
+use crate::fleet_load::{AgentStatus, FleetLoad, FleetOptions};
 use crate::nats_bus::NatsBus;
 use crate::nats_client::BusAccess;
 use crate::place::Place;
@@ -14,7 +14,7 @@ use crate::service::system;
 use crate::ssh;
 use crate::task_key::TaskKey;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{FleetTerms, OnLoss, Plan, Spin, Terms};
+use plimsoll_model::{AgentLossPolicy, FleetTerms, Plan, Spin, Terms};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     targets.sort_unstable();
     targets.dedup();
     let key = TaskKey::of_environment()?.map(Arc::new);
-    let wishes = FleetWishes {
+    let wishes = FleetOptions {
         workers: terms.injector.workers,
         spin: terms.injector.spin,
         preflight: terms.preflight,
@@ -84,7 +84,7 @@ fn checked_load<B: Bus + 'static>(fleet: FleetLoad<B>, targets: &[SocketAddr]) -
     Ok(Box::new(fleet))
 }
 
-fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetWishes) -> Result<FleetLoad<NatsBus>, Failure> {
+fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> Result<FleetLoad<NatsBus>, Failure> {
     let choice = fleet.agents.as_deref().map_or(Ok(AgentChoice::All), AgentChoice::parse);
     let choice = choice.map_err(|why| Failure::usage(format!("--agents: {why}")))?;
     let (bus, names) = NatsBus::open(access, &choice, fleet.wait_ns.map(Duration::from_nanos))?;
@@ -94,8 +94,8 @@ fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetWishes) -> R
 /// What is known of the agents at a place, which load nothing.
 pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let (workers, spin, system) = (None, Spin::Auto, system());
-    let (preflight, on_loss, skew_ns_max, key) = (false, OnLoss::Stop, u64::MAX, None);
-    let wishes = FleetWishes { workers, spin, preflight, on_loss, skew_ns_max, system, key };
+    let (preflight, on_loss, skew_ns_max, key) = (false, AgentLossPolicy::Stop, u64::MAX, None);
+    let wishes = FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => Ok(ssh::meet(&hosts, fleet.copied, "", wishes)?.status()),
         Place::Bus(address) => Ok(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?.status()),

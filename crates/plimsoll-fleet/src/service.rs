@@ -10,10 +10,10 @@ use crate::allow::{AllowList, is_on_this_machine};
 use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::task_key::TaskVerifier;
-use plimsoll_engine::{Aids, prepare_aided};
+use plimsoll_engine::{LoadHelpers, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Ending, Injector, Interval, Ledger, LoadShape, Plan, Stop, Stripe};
-use plimsoll_study::capacity::{self, Fixed, Limits};
+use plimsoll_model::{Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stop, Stripe};
+use plimsoll_study::capacity::{self, FixedSettings, Limits};
 use plimsoll_study::grpc;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::cgroup::usable_cores;
@@ -255,7 +255,7 @@ fn carry_out(
     }
     let (injector, fitted) = fit(&mut plan, task)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let (aids, stripe) = (Aids { authors: Vec::new(), texts }, Stripe { index: task.index, of: task.of });
+    let (aids, stripe) = (LoadHelpers { authors: Vec::new(), texts }, Stripe { index: task.index, of: task.of });
     let flow = || match stopped.load(Ordering::Relaxed) {
         true => ControlFlow::Break(Stop::Interrupted),
         false => ControlFlow::Continue(()),
@@ -278,7 +278,7 @@ fn carry_out(
         flow()
     });
     let died = match &run.ending {
-        Some(Ending::Stopped(Stop::Died(why))) => Some(why.clone()),
+        Some(LoadEnd::Stopped(Stop::Died(why))) => Some(why.clone()),
         _ => None,
     };
     let seal = Seal {
@@ -286,7 +286,7 @@ fn carry_out(
         ledger: Ledger::default(),
         window_end_ns: run.window_ns.1,
         failed_answers: run.failed_answers,
-        used_up: run.ending == Some(Ending::Stopped(Stop::UsedUp)),
+        used_up: run.ending == Some(LoadEnd::Stopped(Stop::UsedUp)),
         died,
     };
     let _ = events.send(ServiceEvent::Ended(task.epoch, seal));
@@ -319,7 +319,7 @@ fn fit(plan: &mut Plan, task: &PartTask) -> Result<(Injector, Vec<String>), Stri
             part.carriage.connections_max = share(u64::from(plan.carriage.connections_max)) as u32;
         }
     }
-    let fixed = Fixed { threads: task.workers.is_some(), connections: false };
+    let fixed = FixedSettings { threads: task.workers.is_some(), connections: false };
     let fitted = capacity::fit(&mut part, &mut injector, fixed, is_local, &Limits::of_machine())?;
     if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. }) {
         let whole = u64::from(part.carriage.connections_max).saturating_mul(task.of);

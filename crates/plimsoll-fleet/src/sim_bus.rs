@@ -3,7 +3,7 @@
 //! seed. For tests only.
 
 use crate::agent::{Agent, AgentAct};
-use crate::bus::{Arrived, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::frame::{FleetMessage, decode_alone, encode_alone};
 use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_engine::ArrivalRoutes;
@@ -18,7 +18,7 @@ pub const S: u64 = 1_000 * MS;
 
 /// What happens to messages on their way.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Weather {
+pub struct MessageFaults {
     /// Shares of messages that are lost, and that come twice.
     pub lost: f64,
     pub doubled: f64,
@@ -36,7 +36,7 @@ struct Mail {
 
 pub struct SimBus {
     pub now_ns: u64,
-    pub weather: Weather,
+    pub weather: MessageFaults,
     /// When the user wants all to end.
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
@@ -44,7 +44,7 @@ pub struct SimBus {
     /// By the moment at which each arrives, and its number.
     mail: BTreeMap<(u64, u64), Mail>,
     mails: u64,
-    arrived: VecDeque<(usize, u64, Arrived)>,
+    arrived: VecDeque<(usize, u64, BusEvent)>,
 }
 
 pub struct SimAgent {
@@ -62,7 +62,7 @@ pub struct SimAgent {
 
 impl SimBus {
     /// With so many agents whose clocks are days apart.
-    pub fn new(agents: usize, weather: Weather, seed: u64) -> SimBus {
+    pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
             let hello =
@@ -121,7 +121,7 @@ impl SimBus {
             match is_to_agent {
                 false => {
                     let message = read::<ToCoordinator>(&bytes);
-                    self.arrived.push_back((agent, self.now_ns, Arrived::Message(message)));
+                    self.arrived.push_back((agent, self.now_ns, BusEvent::Message(message)));
                 }
                 true => {
                     let mut acts = Vec::new();
@@ -137,7 +137,7 @@ impl SimBus {
                 && !there.left
             {
                 there.left = true;
-                self.arrived.push_back((agent, self.now_ns, Arrived::Gone("its ssh ended".to_owned())));
+                self.arrived.push_back((agent, self.now_ns, BusEvent::Gone("its ssh ended".to_owned())));
             }
             if there.is_dead(self.now_ns) {
                 continue;
@@ -207,7 +207,7 @@ impl Bus for SimBus {
         self.post(true, agent, encode_alone(|out| message.encode(out)));
     }
 
-    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+    fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
         let until_ns = self.now_ns + patience.as_nanos() as u64;
         while self.arrived.is_empty() && self.now_ns < until_ns {
             self.step();

@@ -2,22 +2,24 @@
 //! ledgers close, and nothing runs on.
 
 use crate::bus::Bus;
-use crate::fleet_load::{FleetLoad, FleetWishes};
-use crate::sim_bus::{MS, S, SimBus, Weather, simulated_ticks};
-use plimsoll_engine::{Collector, Reported, Tick};
+use crate::fleet_load::{FleetLoad, FleetOptions};
+use crate::sim_bus::{MS, MessageFaults, S, SimBus, simulated_ticks};
+use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::codec::Frame;
 use plimsoll_model::rng::Rng;
-use plimsoll_model::{Arrivals, Curve, Ending, Injector, LoadShape, OnLoss, Plan, Purpose, Run, Schedule, Spin, Stop};
+use plimsoll_model::{
+    AgentLossPolicy, Arrivals, Curve, Injector, LoadEnd, LoadShape, Plan, Purpose, Run, Schedule, Spin, Stop,
+};
 use plimsoll_model::{Stripe, Tag};
 use plimsoll_study::runner::RemoteLoad;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-const STORM: Weather = Weather { lost: 0.1, doubled: 0.1, delay_ns: MS, jitter_ns: 60 * MS };
+const STORM: MessageFaults = MessageFaults { lost: 0.1, doubled: 0.1, delay_ns: MS, jitter_ns: 60 * MS };
 
-fn wishes(on_loss: OnLoss) -> FleetWishes {
+fn wishes(on_loss: AgentLossPolicy) -> FleetOptions {
     let (workers, spin, preflight) = (None, Spin::Auto, false);
-    FleetWishes { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new(), key: None }
+    FleetOptions { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new(), key: None }
 }
 
 /// 400 requests a second for 3 s after a warm-up of 0.5 s, on two routes.
@@ -30,7 +32,7 @@ fn plan(seed: u64) -> Plan {
     plan
 }
 
-fn fleet(bus: SimBus, on_loss: OnLoss) -> FleetLoad<SimBus> {
+fn fleet(bus: SimBus, on_loss: AgentLossPolicy) -> FleetLoad<SimBus> {
     let names = bus.names();
     FleetLoad::meet(bus, &names, wishes(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
 }
@@ -50,7 +52,7 @@ fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, goes_on: bool) -> Run {
 fn bytes(run: &Run) -> Vec<u8> {
     let mut out = Vec::new();
     let (plan, injectors) = (Box::new(run.plan.clone()), run.injectors.clone());
-    Frame::TrialStart { tag: Tag::of(Purpose::Run), start_ns: 0, plan, injectors }.encode(&mut out);
+    Frame::TrialStart { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, plan, injectors }.encode(&mut out);
     for (index, interval) in &run.intervals {
         Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
     }
@@ -67,12 +69,12 @@ fn one_process(plan: &Plan, stripes: u64) -> Run {
     let mut collector = Collector::new(plan.record(), injectors, stripes as usize, &schedule);
     for part in 0..stripes {
         for (index, interval) in simulated_ticks(plan, Stripe { index: part, of: stripes }).into_iter().enumerate() {
-            let tick = Reported::Tick { part: part as usize, index: index as u64, interval };
+            let tick = PartReport::Tick { part: part as usize, index: index as u64, interval };
             assert!(collector.take(tick, &mut on_tick).is_continue());
         }
         let window_end_ns = schedule.end_ns().expect("an end");
         let (part, failed_answers) = (part as usize, Vec::new());
-        let _ = collector.take(Reported::Done { part, window_end_ns, failed_answers, used_up: false }, &mut on_tick);
+        let _ = collector.take(PartReport::Done { part, window_end_ns, failed_answers, used_up: false }, &mut on_tick);
     }
     collector.finish()
 }
@@ -80,8 +82,8 @@ fn one_process(plan: &Plan, stripes: u64) -> Run {
 #[test]
 fn three_agents_are_one_process_with_three_stripes_byte_for_byte() {
     for seed in 0..20 {
-        let weather = if seed == 0 { Weather::default() } else { STORM };
-        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        let weather = if seed == 0 { MessageFaults::default() } else { STORM };
+        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         for load in 0..2 {
             let plan = plan(seed * 10 + load);
             let run = run(&mut fleet, &plan, true);
@@ -98,15 +100,15 @@ fn three_agents_are_one_process_with_three_stripes_byte_for_byte() {
 #[test]
 fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
     for seed in 0..20 {
-        let (tells, weather) = (seed % 2 == 0, if seed < 10 { Weather::default() } else { STORM });
-        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        let (tells, weather) = (seed % 2 == 0, if seed < 10 { MessageFaults::default() } else { STORM });
+        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * S;
         let killed_ns = origin_ns + seed * 150 * MS;
         fleet.bus_mut().agents[1].killed_ns = Some((killed_ns, tells));
         let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-        assert_eq!(run.ending, Some(Ending::Finished), "seed {seed}");
+        assert_eq!(run.ending, Some(LoadEnd::Finished), "seed {seed}");
         let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
         assert!(ledger.closes() && ledger.scheduled == whole.scheduled, "seed {seed}: {ledger:?} of {whole:?}");
         let [first, lost, third] = run.agents.as_slice() else { panic!("{:?}", run.agents) };
@@ -123,12 +125,12 @@ fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
 
 #[test]
 fn a_study_goes_on_with_other_shares_after_an_agent_is_lost() {
-    let mut fleet = fleet(SimBus::new(3, Weather::default(), 7), OnLoss::Go);
+    let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
     let plan = plan(1);
     let lost = run(&mut fleet, &plan, false);
     let why = "agent load0 was lost: its ssh ended";
-    assert_eq!(lost.ending, Some(Ending::Stopped(Stop::Died(why.into()))));
+    assert_eq!(lost.ending, Some(LoadEnd::Stopped(Stop::Died(why.into()))));
     assert!(lost.totals().whole.ledger.closes() && lost.totals().whole.ledger.unsent == 0);
     let next = run(&mut fleet, &plan, false);
     assert_eq!(bytes(&next), bytes(&one_process(&plan, 2)));
@@ -137,18 +139,18 @@ fn a_study_goes_on_with_other_shares_after_an_agent_is_lost() {
 
 #[test]
 fn where_the_user_wants_it_a_loss_ends_load_and_study() {
-    let mut fleet = fleet(SimBus::new(2, Weather::default(), 7), OnLoss::Stop);
+    let mut fleet = fleet(SimBus::new(2, MessageFaults::default(), 7), AgentLossPolicy::Stop);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
     let run = run(&mut fleet, &plan(1), true);
-    assert!(matches!(run.ending, Some(Ending::Stopped(Stop::Died(_)))));
+    assert!(matches!(run.ending, Some(LoadEnd::Stopped(Stop::Died(_)))));
     let failure = fleet.connect(&plan(1), true, &mut on_tick).expect_err("no fleet");
     assert!(failure.to_string().contains("agent load0 was lost: its ssh ended"), "{failure}");
 }
 
 #[test]
 fn all_loads_end_within_a_second_when_the_user_wants_that() {
-    for (seed, weather) in [(1, Weather::default()), (2, STORM)] {
-        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+    for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
+        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * S;
@@ -162,7 +164,7 @@ fn all_loads_end_within_a_second_when_the_user_wants_that() {
         };
         let run = fleet.run(&plan, origin_ns, interrupted).unwrap_or_else(|failure| panic!("{failure}"));
         assert!(fleet.bus().now_ns() <= interrupted_ns + S, "seed {seed}");
-        assert!(matches!(run.ending, Some(Ending::Stopped(_))) && run.totals().whole.ledger.closes());
+        assert!(matches!(run.ending, Some(LoadEnd::Stopped(_))) && run.totals().whole.ledger.closes());
         let reached = &fleet.bus().agents[..2];
         assert!(reached.iter().all(|agent| agent.loading_ns <= interrupted_ns + S), "seed {seed}");
     }
@@ -170,7 +172,7 @@ fn all_loads_end_within_a_second_when_the_user_wants_that() {
 
 #[test]
 fn no_load_runs_without_a_coordinator_for_longer_than_its_lease() {
-    let mut fleet = fleet(SimBus::new(3, Weather::default(), 3), OnLoss::Go);
+    let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 3), AgentLossPolicy::Go);
     let mut plan = plan(3);
     plan.load.duration_ns = Some(60 * S);
     fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
@@ -191,23 +193,23 @@ fn no_load_runs_without_a_coordinator_for_longer_than_its_lease() {
 
 #[test]
 fn a_clock_that_cannot_be_known_well_enough_is_refused() {
-    let far = Weather { delay_ns: 100 * MS, ..Weather::default() };
+    let far = MessageFaults { delay_ns: 100 * MS, ..MessageFaults::default() };
     let bus = SimBus::new(2, far, 1);
     let names = bus.names();
-    let failure = fleet(bus, OnLoss::Go).refuse_unfit().expect_err("too far").to_string();
+    let failure = fleet(bus, AgentLossPolicy::Go).refuse_unfit().expect_err("too far").to_string();
     assert!(
         failure.contains("load0 has an error of up to 10") && failure.contains("--max-skew allows 60ms"),
         "{failure}"
     );
-    let mut silent = SimBus::new(2, Weather::default(), 1);
+    let mut silent = SimBus::new(2, MessageFaults::default(), 1);
     silent.agents[1].cut_ns = (0, u64::MAX);
-    let failure = FleetLoad::meet(silent, &names, wishes(OnLoss::Go)).err().expect("nobody").to_string();
+    let failure = FleetLoad::meet(silent, &names, wishes(AgentLossPolicy::Go)).err().expect("nobody").to_string();
     assert!(failure.contains("agent load1: it did not respond within 60 s"), "{failure}");
 }
 
 #[test]
 fn a_carrier_takes_its_time() {
-    let mut bus = SimBus::new(1, Weather { delay_ns: 5 * MS, ..Weather::default() }, 1);
+    let mut bus = SimBus::new(1, MessageFaults { delay_ns: 5 * MS, ..MessageFaults::default() }, 1);
     assert!(bus.receive(Duration::from_millis(3)).is_none());
     assert!(bus.receive(Duration::from_millis(9)).is_some_and(|(agent, at_ns, _)| agent == 0 && at_ns == 6 * MS));
 }
@@ -220,8 +222,8 @@ fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
     let (mut losses, mut exact) = (0, 0);
     for seed in 0..200 {
         let mut rng = Rng::stream(seed, 99);
-        let weather = if rng.below(2) == 0 { Weather::default() } else { STORM };
-        let mut fleet = fleet(SimBus::new(3, weather, seed), OnLoss::Go);
+        let weather = if rng.below(2) == 0 { MessageFaults::default() } else { STORM };
+        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = plan(seed);
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = fleet.bus().now_ns() + 3 * S;
@@ -263,7 +265,7 @@ fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
 
 #[test]
 fn a_hundred_agents_are_one_load() {
-    let mut fleet = fleet(SimBus::new(100, STORM, 5), OnLoss::Go);
+    let mut fleet = fleet(SimBus::new(100, STORM, 5), AgentLossPolicy::Go);
     let mut plan = plan(5);
     plan.traffic.routes.push(plan.traffic.routes[0].clone());
     plan.load.duration_ns = Some(2 * S);

@@ -6,7 +6,7 @@
 //! command for the shell, takes its place and gets the same words. Not here: what is said over the
 //! pipe, and which machines (`ssh`, `watching`).
 
-use crate::pipe_bus::{LastWords, PipeCommand};
+use crate::pipe_bus::{ExitFormatter, PipeCommand};
 use crate::place::SshHost;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
@@ -39,7 +39,7 @@ pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
 pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
     let command = command(host, &remote_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
-    let last_words: LastWords = Box::new(move |words, wrong| explanation(&of, words, wrong, copy_flag));
+    let last_words: ExitFormatter = Box::new(move |words, wrong| explanation(&of, words, wrong, copy_flag));
     PipeCommand { name: host.name.clone(), command, first: program, last_words }
 }
 

@@ -4,7 +4,7 @@
 //! Not here: who waits for readings (`remote_readings`), and how the agent was started
 //! (`ssh_login`).
 
-use crate::bus::{Arrived, Bus};
+use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, PINGS_FIRST};
 use crate::message::{Hello, ToAgent, ToCoordinator, WatchTask};
 use plimsoll_model::Probes;
@@ -136,14 +136,14 @@ impl<B: Bus> WatchLink<B> {
         let (mut said, mut events, mut patience) = (Vec::new(), Vec::new(), patience);
         while let Some((_, came_ns, arrived)) = self.bus.receive(patience) {
             match arrived {
-                Arrived::Message(
+                BusEvent::Message(
                     message @ (ToCoordinator::Watching(_)
                     | ToCoordinator::Readings { .. }
                     | ToCoordinator::Refused { .. }),
                 ) => said.push(message),
-                Arrived::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
+                BusEvent::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
                 // Its events are for agents that make a load, and this one makes none.
-                Arrived::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
+                BusEvent::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
             }
             patience = Duration::ZERO;
             if said.len() >= MESSAGES_MAX {
@@ -239,7 +239,7 @@ mod tests {
             self.to_agent.push_back((self.now_ns + self.way_ns, message.clone()));
         }
 
-        fn receive(&mut self, patience: Duration) -> Option<(usize, u64, Arrived)> {
+        fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
             let until_ns = self.now_ns + patience.as_nanos() as u64;
             while self.to_us.front().is_none_or(|(at_ns, _)| *at_ns > self.now_ns) {
                 if self.now_ns >= until_ns {
@@ -248,7 +248,7 @@ mod tests {
                 self.step();
             }
             let (at_ns, message) = self.to_us.pop_front()?;
-            Some((AGENT, at_ns, Arrived::Message(message)))
+            Some((AGENT, at_ns, BusEvent::Message(message)))
         }
 
         fn is_interrupted(&self) -> bool {

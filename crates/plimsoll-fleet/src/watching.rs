@@ -13,7 +13,7 @@ use crate::watch_link::WatchLink;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_model::{Terms, WatchTerms};
-use plimsoll_probe::{Effort, ReadingSource, Watched, Watcher};
+use plimsoll_probe::{Effort, ReadingSource, WatchTarget, Watcher};
 use plimsoll_study::base::Base;
 
 /// The flag that copies this program there.
@@ -64,7 +64,7 @@ pub fn remote_sources<'a>(
 fn remote(
     watch: &WatchTerms,
     terms: &ProbesTerms<String>,
-    watched: &Watched,
+    watched: &WatchTarget,
     effort: Effort,
 ) -> Result<RemoteReadings, Failure> {
     if watched.plan.carriage.unix.is_some() {

@@ -6,12 +6,12 @@
 #![forbid(unsafe_code)]
 
 use plimsoll_engine::Tick;
-use plimsoll_fleet::fleet_load::FleetWishes;
+use plimsoll_fleet::fleet_load::FleetOptions;
 use plimsoll_fleet::nats_bus::NatsBus;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::roster::AgentChoice;
 use plimsoll_fleet::{AllowList, BusAccess, FetchedRun, FleetLoad, JoinTerms, fetch, join};
-use plimsoll_model::{Arrivals, Curve, Ending, LoadShape, OnLoss, Plan, Run, Spin, Stop, codec};
+use plimsoll_model::{AgentLossPolicy, Arrivals, Curve, LoadEnd, LoadShape, Plan, Run, Spin, Stop, codec};
 use plimsoll_study::runner::RemoteLoad;
 use plimsoll_sys::clock::monotonic_ns;
 use std::fs;
@@ -120,11 +120,11 @@ impl Nats {
         let choice = AgentChoice::parse(choice).expect("a choice");
         let wait = Some(Duration::from_secs(5));
         let (bus, names) = NatsBus::open(&self.access(), &choice, wait).map_err(|failure| failure.to_string())?;
-        let wishes = FleetWishes {
+        let wishes = FleetOptions {
             workers: Some(1),
             spin: Spin::Off,
             preflight: true,
-            on_loss: OnLoss::Go,
+            on_loss: AgentLossPolicy::Go,
             skew_ns_max: S,
             system: String::new(),
             key: None,
@@ -216,7 +216,7 @@ fn three_agents_of_a_bus_make_one_load() {
         // On a busy machine an agent may send less; what it did not send it says.
         assert!(ledger.closes() && ledger.scheduled == 600, "{ledger:?}");
         assert_eq!(ledger.succeeded + ledger.unsent, 600, "{ledger:?}");
-        assert_eq!(run.ending, Some(Ending::Finished));
+        assert_eq!(run.ending, Some(LoadEnd::Finished));
         let names: Vec<&str> = run.agents.iter().map(|agent| agent.name.as_str()).collect();
         assert_eq!(names, ["a1", "a2", "a3"]);
         assert!(run.agents.iter().all(|agent| agent.lost.is_none() && agent.ledger.scheduled == 200));

@@ -5,8 +5,8 @@ use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
 use plimsoll_model::codec::{Frame, Header, MAGIC};
 use plimsoll_model::{
-    Arrivals, Asked, Curve, Environment, FindAsked, LineSummary, LoadShape, Noted, Plan, SourceRevision, StudySummary,
-    Terms,
+    Arrivals, Curve, Environment, ExperimentSpec, FindSpec, LineSummary, LoadShape, Plan, SourceRevision, StartNotes,
+    StudySummary, Terms,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn folder(name: &str) -> PathBuf {
 /// trials have them.
 fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
     let plan = Plan::get("127.0.0.1", 8080, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
-    let asked = Asked::Find(FindAsked {
+    let asked = ExperimentSpec::Find(FindSpec {
         base: plan.record(),
         slo: "p99<=500ms".to_owned(),
         budget_ns: 60_000_000_000,
@@ -53,7 +53,7 @@ fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>)
             revision: Some(revision),
             ..Environment::default()
         },
-        noted: Noted::default(),
+        noted: StartNotes::default(),
     };
     let mut bytes = MAGIC.to_vec();
     Frame::Experiment(Box::new(header)).encode(&mut bytes);

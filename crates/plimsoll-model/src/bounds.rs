@@ -4,22 +4,22 @@
 //!
 //! Not here: whether the numbers agree with each other.
 
-use crate::asked::{Asked, BlocksAsked, FindAsked, Lengths};
 use crate::curve::Curve;
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
 use crate::intervention::{Intervention, VARIED_MAX};
 use crate::load::{Arrivals, Load, LoadShape};
-use crate::measures::{Figure, Held, Unit};
+use crate::measures::{Figure, FigureRef, Unit};
 use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::retry::RETRIES_MAX;
 use crate::run::Run;
 use crate::session::TIMES_MAX;
-use crate::terms::{Redacted, Terms};
-use crate::traffic::{AskedAround, Choice, OnceAsked, Traffic};
+use crate::spec::{BlocksSpec, ExperimentSpec, FindSpec, Lengths};
+use crate::terms::{RedactedText, Terms};
+use crate::traffic::{Choice, OneOffRoute, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
 /// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
@@ -90,7 +90,7 @@ pub const ARMS: std::ops::RangeInclusive<usize> = 2..=26;
 /// Longest profile, s.
 const PROFILE_S_MAX: u32 = 600;
 
-impl BlocksAsked {
+impl BlocksSpec {
     fn is_bounded(&self) -> bool {
         let times = [self.budget_ns, self.load_ns.unwrap_or(0), self.warmup_ns.unwrap_or(0)];
         ARMS.contains(&self.arms.len())
@@ -101,7 +101,7 @@ impl BlocksAsked {
     }
 }
 
-impl FindAsked {
+impl FindSpec {
     fn is_bounded(&self) -> bool {
         self.base.is_bounded()
             && is_time(self.budget_ns.max(self.first_answer_ns))
@@ -112,46 +112,46 @@ impl FindAsked {
     }
 }
 
-impl Asked {
+impl ExperimentSpec {
     /// Whether every number lies where that of a question can lie; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let study = match self {
-            Asked::Run(run) => run.plan.is_bounded(),
-            Asked::Sweep(sweep) => {
+            ExperimentSpec::Run(run) => run.plan.is_bounded(),
+            ExperimentSpec::Sweep(sweep) => {
                 let (Lengths::Fixed(length_ns) | Lengths::Budget(length_ns)) = sweep.lengths;
                 sweep.base.is_bounded()
                     && is_time(length_ns.max(sweep.warmup_ns))
                     && sweep.levels.len() <= LEVELS_MAX
                     && sweep.levels.iter().all(|users| *users as f64 <= LEVEL_MAX)
             }
-            Asked::Find(find) => find.is_bounded(),
-            Asked::Explain(explain) => {
+            ExperimentSpec::Find(find) => find.is_bounded(),
+            ExperimentSpec::Explain(explain) => {
                 explain.search.is_bounded()
                     && is_time(explain.budget_ns)
                     && explain.interventions.len().max(explain.flagged.len()) <= Intervention::ALL.len()
                     && explain.varied.len() <= VARIED_MAX
                     && explain.varied.iter().all(|value| *value > 0.0 && *value <= LEVEL_MAX)
             }
-            Asked::Overload(overload) => {
+            ExperimentSpec::Overload(overload) => {
                 overload.search.is_bounded()
                     && is_time(overload.budget_ns)
                     && overload.retries <= RETRIES_MAX
                     && overload.against.as_ref().is_none_or(PlanRecord::is_bounded)
                     && overload.line_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             }
-            Asked::Prove(prove) => {
+            ExperimentSpec::Prove(prove) => {
                 let sides = prove.blocks.arms.len() == 2;
                 sides && prove.blocks.is_bounded() && (0.0..1.0).contains(&prove.margin)
             }
-            Asked::Ladder(ladder) => ladder.blocks.is_bounded(),
+            ExperimentSpec::Ladder(ladder) => ladder.blocks.is_bounded(),
         };
         study && self.profiles().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
     }
 }
 
-impl Terms<Redacted> {
+impl Terms<RedactedText> {
     /// Whether every number lies where that of terms can lie, and they are those of what is asked.
-    pub fn is_bounded(&self, asked: &Asked) -> bool {
+    pub fn is_bounded(&self, asked: &ExperimentSpec) -> bool {
         self.targets.len() == asked.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
             && self.injector.workers.is_none_or(|workers| workers <= WORKERS_ASKED_MAX)
@@ -223,9 +223,9 @@ fn are_sessions(traffic: &Traffic) -> bool {
 }
 
 /// Whether what is asked around a load comes to an end.
-fn is_around(around: &AskedAround) -> bool {
-    let can_be = |asked: &OnceAsked| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
-    around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.asked().all(can_be)
+fn is_around(around: &SetupTeardown) -> bool {
+    let can_be = |asked: &OneOffRoute| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
+    around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)
 }
 
 impl PlanRecord {
@@ -273,16 +273,16 @@ impl Unit {
     }
 }
 
-fn is_held(figure: &Figure, held: Held<SparseHistogram>) -> bool {
+fn is_held(figure: &Figure, held: FigureRef<SparseHistogram>) -> bool {
     match held {
-        Held::Count(count) => count <= figure.unit.most(),
-        Held::Times(times) => is_bounded(times),
-        Held::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),
-        Held::Ledger(ledger) => {
+        FigureRef::Count(count) => count <= figure.unit.most(),
+        FigureRef::Times(times) => is_bounded(times),
+        FigureRef::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),
+        FigureRef::Ledger(ledger) => {
             let counts = [ledger.scheduled, ledger.succeeded, ledger.unsent, ledger.in_flight];
             counts.into_iter().chain(ledger.failed).all(|count| count <= COUNT_MAX)
         }
-        Held::Workers(workers) => {
+        FigureRef::Workers(workers) => {
             workers.iter().all(|time| is_time(time.work_ns) && is_time(time.cpu_ns) && is_time(time.wall_ns))
         }
     }
@@ -290,8 +290,12 @@ fn is_held(figure: &Figure, held: Held<SparseHistogram>) -> bool {
 
 impl Interval {
     pub(crate) fn is_bounded(&self) -> bool {
-        self.load.held().all(|(figure, held)| is_held(figure, held))
-            && self.routes.iter().flat_map(|(_, route)| route.held()).all(|(figure, held)| is_held(figure, held))
+        self.load.figure_values().all(|(figure, held)| is_held(figure, held))
+            && self
+                .routes
+                .iter()
+                .flat_map(|(_, route)| route.figure_values())
+                .all(|(figure, held)| is_held(figure, held))
     }
 }
 

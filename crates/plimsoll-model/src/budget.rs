@@ -18,7 +18,7 @@ pub const UNFOLDED_BYTES_MAX: usize = 256 << 20;
 /// An input unfolds to more than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it unfolds to more than {0} MiB, with all that its references repeat: make it smaller")]
-pub struct Unfolded(pub usize);
+pub struct BudgetError(pub usize);
 
 /// What is left of the bytes that an input may unfold to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Budget {
     }
 
     /// Takes so many bytes. Once it does not hold them it holds nothing more.
-    pub fn take(&mut self, bytes: usize) -> Result<(), Unfolded> {
+    pub fn take(&mut self, bytes: usize) -> Result<(), BudgetError> {
         match self.left.checked_sub(bytes) {
             Some(left) if !self.is_over => {
                 self.left = left;
@@ -62,12 +62,12 @@ impl Budget {
 
     /// An error once more was taken than there was, for readers that cannot stop where that
     /// happens.
-    pub fn held(&self) -> Result<(), Unfolded> {
+    pub fn check(&self) -> Result<(), BudgetError> {
         if self.is_over { Err(self.unfolded()) } else { Ok(()) }
     }
 
-    fn unfolded(&self) -> Unfolded {
-        Unfolded(self.whole.div_ceil(1 << 20))
+    fn unfolded(&self) -> BudgetError {
+        BudgetError(self.whole.div_ceil(1 << 20))
     }
 }
 
@@ -80,9 +80,9 @@ mod tests {
         for (bytes, whole) in [(0, 4 << 20), (310, 4 << 20), (1 << 20, 16 << 20), (usize::MAX, 256 << 20)] {
             let mut budget = Budget::of_input(bytes);
             assert_eq!(budget.take(whole - 1), Ok(()), "{bytes}");
-            assert_eq!(budget.held(), Ok(()));
-            assert_eq!(budget.take(2), Err(Unfolded(whole >> 20)), "{bytes}");
-            assert!(budget.held().is_err() && budget.take(1).is_err());
+            assert_eq!(budget.check(), Ok(()));
+            assert_eq!(budget.take(2), Err(BudgetError(whole >> 20)), "{bytes}");
+            assert!(budget.check().is_err() && budget.take(1).is_err());
         }
     }
 }

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 /// How a load's connections are opened and closed, by all machines together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Carriage {
+pub struct ConnectionPlan {
     /// The addresses of the host, in the order of use.
     pub addresses: Vec<SocketAddr>,
     /// Connect to this unix socket instead.
@@ -32,10 +32,10 @@ pub struct Carriage {
     pub connections_max: u32,
 }
 
-impl Carriage {
+impl ConnectionPlan {
     /// Plain TCP to these addresses, on connections that are kept, 10 000 at most.
-    pub fn tcp(addresses: Vec<SocketAddr>) -> Carriage {
-        Carriage {
+    pub fn tcp(addresses: Vec<SocketAddr>) -> ConnectionPlan {
+        ConnectionPlan {
             addresses,
             unix: None,
             resolve: None,

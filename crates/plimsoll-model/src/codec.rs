@@ -11,7 +11,6 @@
 //! and writing of files is for those who have files: this module turns values into bytes and back.
 
 use crate::agent_account::AgentAccount;
-use crate::asked::Asked;
 use crate::bounds::{INJECTORS_MAX, is_moment};
 use crate::failed_answer::{FailedAnswer, KINDS_MAX};
 use crate::injector::Injector;
@@ -22,11 +21,12 @@ use crate::plan::Tag;
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::record::PlanRecord;
-use crate::run::{Ending, Environment, Experiment, Noted, Remark, Run, Trial};
+use crate::run::{Environment, Experiment, LoadEnd, Remark, Run, StartNotes, Trial};
 use crate::sampled::SampledFunctions;
+use crate::spec::ExperimentSpec;
 use crate::study_summary::StudySummary;
 use crate::tagged::Reader;
-use crate::terms::{Redacted, Terms};
+use crate::terms::{RedactedText, Terms};
 use crate::units::TIME_NS_MAX;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ pub enum Frame {
     /// The latest load has ended.
     TrialEnd {
         /// How.
-        ending: Ending,
+        ending: LoadEnd,
         /// See [`Run::window_ns`].
         window_ns: (u64, u64),
         /// When its schedule began, since the experiment's start, ns: later than was known when the
@@ -103,13 +103,13 @@ pub enum Frame {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Experiment")]
 pub struct Header {
-    pub asked: Asked,
+    pub asked: ExperimentSpec,
     pub started_unix_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<Box<Terms<Redacted>>>,
+    pub terms: Option<Box<Terms<RedactedText>>>,
     pub command: Vec<String>,
     pub environment: Environment,
-    pub noted: Noted,
+    pub noted: StartNotes,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -122,7 +122,7 @@ struct TrialStart {
 
 #[derive(Serialize, Deserialize)]
 struct TrialEnd {
-    ending: Ending,
+    ending: LoadEnd,
     window_ns: (u64, u64),
     start_ns: u64,
     addresses: Vec<SocketAddr>,
@@ -280,7 +280,7 @@ pub struct Damage {
 
 /// What a run file held.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decoded {
+pub struct RunFileContents {
     /// The experiment, as far as it could be read.
     pub experiment: Experiment,
     /// The unreadable tail, if there is one.
@@ -298,7 +298,7 @@ pub fn is_run_file(bytes: &[u8]) -> bool {
 
 /// Reads a run file. A cut or damaged tail is left out and told; only a file of which nothing can
 /// be read is an error.
-pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
+pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
     if !is_run_file(bytes) {
         return Err(FileError::NotARunFile);
     }
@@ -329,7 +329,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, FileError> {
     let mut experiment = experiment.ok_or(FileError::Nothing)?;
     experiment.trials.iter_mut().for_each(|trial| close_ledger(&mut trial.run));
     let damage = (at < bytes.len()).then(|| Damage { good_bytes: at, lost_bytes: bytes.len() - at });
-    Ok(Decoded { experiment, damage, frames_unknown, figures_unknown })
+    Ok(RunFileContents { experiment, damage, frames_unknown, figures_unknown })
 }
 
 impl Header {

@@ -4,23 +4,23 @@
 //!
 //! Not here: what is left out ([`Plan::record`], [`Terms::record`]), flags, files.
 
-use crate::asked::Asked;
-use crate::carriage::Carriage;
-use crate::given::GivenArrivals;
+use crate::arrival_times::ArrivalTimes;
+use crate::carriage::ConnectionPlan;
 use crate::grpc::GrpcCall;
 use crate::load::LoadShape;
 use crate::plan::Plan;
-use crate::record::{CarriageRecord, PlanRecord, RouteRecord, TlsRecord};
+use crate::record::{ConnectionPlanRecord, PlanRecord, RouteRecord, TlsRecord};
 use crate::redact::{self, REDACTED, Redact};
-use crate::terms::{BodyFrom, Redacted, TargetTerms, Terms, TextKind};
+use crate::spec::ExperimentSpec;
+use crate::terms::{BodyFrom, RedactedText, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
-use crate::traffic::{AskedAround, Origin, Request, Route, Traffic};
+use crate::traffic::{Origin, Request, Route, SetupTeardown, Traffic};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 
 /// Something that was left out of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingInput {
     /// What it is.
     pub kind: TextKind,
     /// What the record has of it; of a header its name.
@@ -29,7 +29,7 @@ pub struct Missing {
 
 /// A URL that is given again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenUrl {
+pub struct RerunUrl {
     /// As it was given.
     pub text: String,
     /// Of whom.
@@ -42,9 +42,9 @@ pub struct GivenUrl {
 
 /// What is given again, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Supplied {
+pub struct RerunInputs {
     /// Targets.
-    pub urls: VecDeque<GivenUrl>,
+    pub urls: VecDeque<RerunUrl>,
     /// Header fields.
     pub headers: Vec<(String, String)>,
     /// The body, and where it is from: also that of a file which the record names.
@@ -61,7 +61,7 @@ pub enum Incomplete {
     /// Something is given that the record has, or that it has no place for.
     Superfluous(TextKind),
     /// What is given is not what was recorded.
-    Differs(Missing),
+    Differs(MissingInput),
     /// The file that says what is asked could not be read.
     Unread,
     /// Targets are asked the same where they were asked different things, or the other way round.
@@ -118,7 +118,7 @@ impl RouteRecord {
         if body.len() as u64 != self.body_bytes
             || self.body_digest.as_ref().is_some_and(|it| *it != redact::digest(&body))
         {
-            return Err(Incomplete::Differs(Missing { kind: TextKind::Body, was: self.body_text() }));
+            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Body, was: self.body_text() }));
         }
         let target = match (self.target_withheld, url) {
             (false, _) => self.target.clone(),
@@ -138,7 +138,7 @@ impl RouteRecord {
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     /// The URL of each route of which something was left out, in order.
-    pub urls: VecDeque<GivenUrl>,
+    pub urls: VecDeque<RerunUrl>,
     /// Header fields.
     pub headers: Vec<(String, String)>,
     /// The body.
@@ -149,20 +149,24 @@ pub struct Secrets {
 
 impl PlanRecord {
     /// What was left out, in order.
-    pub fn missing(&self) -> Vec<Missing> {
+    pub fn missing(&self) -> Vec<MissingInput> {
         let mut missing = Vec::new();
         for route in &self.traffic.routes {
             if route.target_withheld {
-                missing.push(Missing { kind: TextKind::Url, was: format!("{}{}", self.traffic.origin, route.target) });
+                missing.push(MissingInput {
+                    kind: TextKind::Url,
+                    was: format!("{}{}", self.traffic.origin, route.target),
+                });
             }
-            missing
-                .extend(route.headers_missing().map(|name| Missing { kind: TextKind::Header, was: name.to_owned() }));
+            missing.extend(
+                route.headers_missing().map(|name| MissingInput { kind: TextKind::Header, was: name.to_owned() }),
+            );
             if route.body_bytes > 0 {
-                missing.push(Missing { kind: TextKind::Body, was: route.body_text() });
+                missing.push(MissingInput { kind: TextKind::Body, was: route.body_text() });
             }
         }
         if let (Some(path), true) = (&self.carriage.unix, self.carriage.unix_withheld) {
-            missing.push(Missing { kind: TextKind::Unix, was: path.clone() });
+            missing.push(MissingInput { kind: TextKind::Unix, was: path.clone() });
         }
         missing
     }
@@ -180,14 +184,14 @@ impl PlanRecord {
                 && (given.origin != *origin || redact::target(&given.target, how) != route.target)
             {
                 let was = format!("{origin}{}", route.target);
-                return Err(Incomplete::Differs(Missing { kind: TextKind::Url, was }));
+                return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, was }));
             }
             routes.push(route.complete(how, url.map(|url| url.target), &mut secrets)?);
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables, listed) = (Vec::new(), Vec::new(), None);
         // Sessions, and what is asked around a load, are of a file, which is read anew.
-        let (scenarios, around) = (Vec::new(), AskedAround::default());
+        let (scenarios, around) = (Vec::new(), SetupTeardown::default());
         let origin = origin.clone();
         let traffic =
             Traffic { origin, routes, choice, scenarios, first, data, variables, around, listed, redact: how };
@@ -205,9 +209,9 @@ impl PlanRecord {
     }
 }
 
-impl CarriageRecord {
-    fn complete(&self, given: Option<String>) -> Result<Carriage, Incomplete> {
-        let CarriageRecord {
+impl ConnectionPlanRecord {
+    fn complete(&self, given: Option<String>) -> Result<ConnectionPlan, Incomplete> {
+        let ConnectionPlanRecord {
             addresses: _,
             unix,
             unix_withheld,
@@ -223,7 +227,7 @@ impl CarriageRecord {
             (Some(was), true) => Some(same(TextKind::Unix, was, given.ok_or(Incomplete::Missing)?, Redact::Secrets)?),
             (whole, _) => whole.clone(),
         };
-        Ok(Carriage {
+        Ok(ConnectionPlan {
             addresses: Vec::new(),
             unix,
             resolve: resolve.clone(),
@@ -247,14 +251,14 @@ impl TlsRecord {
 
 /// What is given for a text, if the record has the same of it.
 fn same(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String, Incomplete> {
-    match kind.kept(&given, how) == was {
+    match kind.redact_text(&given, how) == was {
         true => Ok(given),
-        false => Err(Incomplete::Differs(Missing { kind, was: was.to_owned() })),
+        false => Err(Incomplete::Differs(MissingInput { kind, was: was.to_owned() })),
     }
 }
 
 /// Whether the body is in a file that the record names, so that nobody need give it again.
-pub fn body_file(terms: &Terms<Redacted>) -> Option<&str> {
+pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     match &terms.body {
         Some(BodyFrom::File(path)) if !path.withheld => Some(&path.text),
         _ => None,
@@ -262,12 +266,12 @@ pub fn body_file(terms: &Terms<Redacted>) -> Option<&str> {
 }
 
 /// The file that the other body of an experiment is in, where the record names it.
-pub fn other_body_file(terms: &Terms<Redacted>) -> Option<&str> {
+pub fn other_body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.changes.other_body.as_ref().filter(|body| !body.withheld).and_then(|body| body.text.strip_prefix('@'))
 }
 
 /// All that was left out of a record and is needed again, in the order in which it is asked for.
-pub fn missing(asked: &Asked, terms: &Terms<Redacted>) -> Vec<Missing> {
+pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<MissingInput> {
     // A server of plimsoll's own has no secrets.
     if terms.demo {
         return Vec::new();
@@ -282,7 +286,7 @@ pub fn missing(asked: &Asked, terms: &Terms<Redacted>) -> Vec<Missing> {
             // It is in the URL.
             here.retain(|it| it.kind != TextKind::Header || !is_authorization(&it.was));
             if !plan.traffic.first().target_withheld {
-                here.insert(0, Missing { kind: TextKind::Url, was: plan.traffic.url() });
+                here.insert(0, MissingInput { kind: TextKind::Url, was: plan.traffic.url() });
             }
         }
         match &terms.body {
@@ -299,47 +303,47 @@ pub fn missing(asked: &Asked, terms: &Terms<Redacted>) -> Vec<Missing> {
     for (kind, texts) in texts(terms) {
         if matches!(kind, TextKind::Url | TextKind::Header) {
             // Each for itself; of a header its name.
-            let was = |text: &Redacted| match kind {
+            let was = |text: &RedactedText| match kind {
                 TextKind::Header => text.text.split(':').next().unwrap_or_default().to_owned(),
                 _ => text.text.clone(),
             };
-            all.extend(texts.iter().filter(|text| text.withheld).map(|text| Missing { kind, was: was(text) }));
+            all.extend(texts.iter().filter(|text| text.withheld).map(|text| MissingInput { kind, was: was(text) }));
         } else if texts.iter().any(|text| text.withheld) {
             let texts: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
-            all.push(Missing { kind, was: texts.join(",") });
+            all.push(MissingInput { kind, was: texts.join(",") });
         }
     }
     all
 }
 
 /// The file that says what is asked, where the record names it, so that nobody need give it again.
-pub fn traffic_file(terms: &Terms<Redacted>) -> Option<&str> {
+pub fn traffic_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
 }
 
 /// The script that says what is asked, where the record names it.
-pub fn script_file(terms: &Terms<Redacted>) -> Option<&str> {
+pub fn script_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
 }
 
 /// Logs that are replayed, where the record names them all.
-pub fn logs(terms: &Terms<Redacted>) -> Option<Vec<&str>> {
+pub fn logs(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
     let logs = terms.replay.as_ref()?.logs.iter();
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
 
 /// Whether all targets answer at one URL: builds that are started in turn.
-pub fn has_one_url(asked: &Asked) -> bool {
+pub fn has_one_url(asked: &ExperimentSpec) -> bool {
     asked.blocks().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
 
-fn has_user_info(terms: &Terms<Redacted>, target: usize) -> bool {
+fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
     terms.targets.get(target).is_some_and(|target| target.user_info)
 }
 
 /// What may have to be given again as a text, by what it is and in order.
-fn texts(terms: &Terms<Redacted>) -> BTreeMap<TextKind, Vec<Redacted>> {
-    let mut texts: BTreeMap<TextKind, Vec<Redacted>> = BTreeMap::new();
+fn texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
+    let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
     let listed = terms.map(|kind, text| {
         // The body is asked for with the plan, and places are chosen anew.
         if !matches!(kind, TextKind::Body | TextKind::Place) {
@@ -357,17 +361,17 @@ pub struct FromFile {
     /// What is asked.
     pub traffic: Traffic,
     /// When, where the file says it.
-    pub arrivals: Option<GivenArrivals>,
+    pub arrivals: Option<ArrivalTimes>,
 }
 
 /// What was asked, and on what terms, as it can be carried out again. `of_file`: reads what a file,
 /// or logs, ask of each target.
 pub fn complete(
-    asked: &Asked,
-    terms: &Terms<Redacted>,
-    mut given: Supplied,
+    asked: &ExperimentSpec,
+    terms: &Terms<RedactedText>,
+    mut given: RerunInputs,
     of_file: &mut dyn FnMut(&Terms<String>) -> Option<Vec<FromFile>>,
-) -> Result<(Asked<Plan>, Terms<String>), Incomplete> {
+) -> Result<(ExperimentSpec<Plan>, Terms<String>), Incomplete> {
     let missing = missing(asked, terms);
     let is_missing = |kind: TextKind| missing.iter().any(|it| it.kind == kind);
     let unasked =
@@ -392,7 +396,7 @@ pub fn complete(
         TextKind::Header => {
             let given = &mut given.headers;
             let fits = |(name, value): &(String, String)| {
-                kind.kept(&format!("{name}: {value}"), terms.redact).eq_ignore_ascii_case(&text.text)
+                kind.redact_text(&format!("{name}: {value}"), terms.redact).eq_ignore_ascii_case(&text.text)
             };
             let at = given.iter().position(fits).ok_or(Incomplete::Missing)?;
             let (name, value) = given.remove(at);
@@ -428,7 +432,7 @@ pub fn complete(
                     (shape, now) => now.is_none() && shape.is_whole(),
                 };
                 if traffic.record() != record.traffic || !same_moments {
-                    let named = |log: &Redacted| log.text.clone();
+                    let named = |log: &RedactedText| log.text.clone();
                     let (kind, was) = match (&terms.mix, &terms.replay) {
                         (Some(mix), _) => (TextKind::Traffic, mix.file.text.clone()),
                         (None, replay) => {
@@ -436,7 +440,7 @@ pub fn complete(
                             (TextKind::Log, logs.collect::<Vec<_>>().join(","))
                         }
                     };
-                    return Err(Incomplete::Differs(Missing { kind, was }));
+                    return Err(Incomplete::Differs(MissingInput { kind, was }));
                 }
                 let mut plan = record.complete_with(traffic, unix.clone())?;
                 if let Some(arrivals) = arrivals {
@@ -462,7 +466,7 @@ pub fn complete(
         }
         if terms.connections_max.is_none() {
             // What was fitted to another machine may be too few or too many for this one.
-            plan.carriage.connections_max = Carriage::tcp(Vec::new()).connections_max;
+            plan.carriage.connections_max = ConnectionPlan::tcp(Vec::new()).connections_max;
         }
         Ok(plan)
     })?;
@@ -482,7 +486,7 @@ pub fn complete(
 fn secrets_of(
     record: &PlanRecord,
     user_info: bool,
-    urls: &mut VecDeque<GivenUrl>,
+    urls: &mut VecDeque<RerunUrl>,
     shared: Secrets,
 ) -> Result<Secrets, Incomplete> {
     let mut secrets = shared;
@@ -497,7 +501,7 @@ fn secrets_of(
             || (!route.target_withheld && given.target != route.target);
         if differs {
             let was = format!("{}{}", record.traffic.origin, route.target);
-            return Err(Incomplete::Differs(Missing { kind: TextKind::Url, was }));
+            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, was }));
         }
         secrets.headers.extend(given.authorization.iter().map(|value| ("Authorization".to_owned(), value.clone())));
         if route.target_withheld {

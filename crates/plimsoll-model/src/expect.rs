@@ -18,16 +18,16 @@ pub struct Expectations {
     /// It is whole so long after the intended start of its request, ns.
     pub within_ns: Option<u64>,
     /// Fields of its head, by name.
-    pub headers: Vec<(String, TextExpected)>,
+    pub headers: Vec<(String, TextExpectation)>,
     /// Values in its content, which is JSON.
-    pub json: Vec<(JsonPath, JsonExpected)>,
+    pub json: Vec<(JsonPath, JsonExpectation)>,
     /// Its content.
-    pub body: Option<TextExpected>,
+    pub body: Option<TextExpectation>,
 }
 
 /// What a text is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TextExpected {
+pub enum TextExpectation {
     /// It holds this text.
     Holds(String),
     /// This regular expression matches somewhere in it.
@@ -36,7 +36,7 @@ pub enum TextExpected {
 
 /// What a value in JSON is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JsonExpected {
+pub enum JsonExpectation {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -83,20 +83,20 @@ impl Expectations {
     }
 }
 
-impl TextExpected {
+impl TextExpectation {
     /// As a file of traffic writes it: a text, or `regex:...`.
-    pub fn parse(text: &str) -> TextExpected {
+    pub fn parse(text: &str) -> TextExpectation {
         match text.strip_prefix("regex:") {
-            Some(pattern) => TextExpected::Matches(pattern.to_owned()),
-            None => TextExpected::Holds(text.to_owned()),
+            Some(pattern) => TextExpectation::Matches(pattern.to_owned()),
+            None => TextExpectation::Holds(text.to_owned()),
         }
     }
 
     /// The regular expression, if it is one.
     pub fn pattern(&self) -> Option<&str> {
         match self {
-            TextExpected::Matches(pattern) => Some(pattern),
-            TextExpected::Holds(_) => None,
+            TextExpectation::Matches(pattern) => Some(pattern),
+            TextExpectation::Holds(_) => None,
         }
     }
 }

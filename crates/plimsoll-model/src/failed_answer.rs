@@ -86,11 +86,11 @@ impl FailedAnswer {
         let (line, content) = answer;
         let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
         let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)], how), redact::line(reason));
-        FailedAnswer { missed: Some(missed), reason, ..FailedAnswer::with(status, at_ns, status_line, body) }
+        FailedAnswer { missed: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
     }
 
     /// One of which no more is known.
-    fn with(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
+    fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
         FailedAnswer {
             status,
             missed: None,
@@ -124,7 +124,7 @@ impl FailedAnswer {
         let body = if chunked { text_of(&without_chunks(content), how) } else { text_of(content, how) };
         let content_type = field("content-type").map_or_else(String::new, media_type);
         let content_bytes = field("content-length").and_then(|length| length.parse().ok());
-        let answer = FailedAnswer::with(status, at_ns, cut(&status_line), body);
+        let answer = FailedAnswer::new(status, at_ns, cut(&status_line), body);
         FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
@@ -144,7 +144,7 @@ impl FailedAnswer {
 
     /// What came in place of an answer, and what is wrong with it.
     pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str, how: Redact) -> FailedAnswer {
-        let answer = FailedAnswer::with(0, at_ns, String::new(), text_of(bytes, how));
+        let answer = FailedAnswer::new(0, at_ns, String::new(), text_of(bytes, how));
         FailedAnswer { reason: reason.to_owned(), ..answer }
     }
 
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn of_each_kind_the_earliest_stays_in_whatever_order_they_are_merged() {
-        let one = |status, at_ns, body: &str| FailedAnswer::with(status, at_ns, String::new(), body.into());
+        let one = |status, at_ns, body: &str| FailedAnswer::new(status, at_ns, String::new(), body.into());
         let parts = [
             vec![one(503, 5, "b"), one(500, 9, "late")],
             vec![one(500, 2, "early")],

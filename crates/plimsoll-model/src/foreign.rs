@@ -29,16 +29,16 @@ thread_local! {
 }
 
 /// One call, however it ends.
-struct Inside;
+struct CallGuard;
 
-impl Inside {
-    fn begin() -> Inside {
+impl CallGuard {
+    fn begin() -> CallGuard {
         CALLS.with(|calls| calls.set(calls.get() + 1));
-        Inside
+        CallGuard
     }
 }
 
-impl Drop for Inside {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         CALLS.with(|calls| calls.set(calls.get() - 1));
     }
@@ -67,7 +67,7 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
 /// reads ...". What `read` changes of its surroundings must be of no use once it has panicked.
 pub fn call<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
     quiet_hook();
-    let inside = Inside::begin();
+    let inside = CallGuard::begin();
     let result = catch_unwind(AssertUnwindSafe(read));
     drop(inside);
     result.map_err(|panic| LibraryPanic { what, message: message_of(panic.as_ref()) })

@@ -49,7 +49,7 @@ pub struct Messages<'a>(&'a [u8]);
 
 impl<'a> Messages<'a> {
     /// Those in `content`.
-    pub fn of(content: &'a [u8]) -> Messages<'a> {
+    pub fn new(content: &'a [u8]) -> Messages<'a> {
         Messages(content)
     }
 
@@ -164,9 +164,9 @@ mod tests {
         let texts: [&[u8]; 5] = [b"", b"a", &[7; 300], b"", b"end"];
         let mut content = Vec::new();
         texts.iter().for_each(|text| write_message(text, false, &mut content));
-        assert_eq!(Messages::of(&content).collect::<Result<Vec<_>, _>>(), Ok(texts.to_vec()));
+        assert_eq!(Messages::new(&content).collect::<Result<Vec<_>, _>>(), Ok(texts.to_vec()));
         for cut in 0..content.len() {
-            let read: Vec<_> = Messages::of(&content[..cut]).collect();
+            let read: Vec<_> = Messages::new(&content[..cut]).collect();
             let mut count = MessageCount::default();
             let first = count.take(&content[..cut]);
             assert_eq!(count.is_cut(), read.last() == Some(&Err(MessageError::Cut)), "{cut}");
@@ -176,9 +176,9 @@ mod tests {
         let mut count = MessageCount::default();
         let told: u32 = content.iter().map(|byte| count.take(&[*byte])).sum();
         assert_eq!((told, count.is_cut()), (5, false));
-        let read: Vec<_> = Messages::of(&[1, 0, 0, 0, 0]).collect();
+        let read: Vec<_> = Messages::new(&[1, 0, 0, 0, 0]).collect();
         assert_eq!(read, [Err(MessageError::Compressed)]);
-        assert_eq!(Messages::of(b"").next(), None);
+        assert_eq!(Messages::new(b"").next(), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod sparse;
 pub use geometry::{BUCKETS, HIGHEST_NS, highest_of, index_of, lowest_of};
 pub use sparse::SparseHistogram;
 
-use geometry::Exact;
+use geometry::ExactFigures;
 use pages::Pages;
 
 /// A histogram of times in ns that are being counted: as [`Histogram`], but its counts are of 32
@@ -25,12 +25,12 @@ use pages::Pages;
 #[derive(Clone)]
 pub struct CountingHistogram {
     pages: Pages<u32>,
-    exact: Exact,
+    exact: ExactFigures,
 }
 
 impl Default for CountingHistogram {
     fn default() -> Self {
-        CountingHistogram { pages: Pages::new(), exact: Exact::EMPTY }
+        CountingHistogram { pages: Pages::new(), exact: ExactFigures::EMPTY }
     }
 }
 
@@ -46,7 +46,7 @@ impl CountingHistogram {
     /// its memory.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
-        SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, Exact::EMPTY) }
+        SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 
     /// Its memory in bytes.
@@ -59,7 +59,7 @@ impl CountingHistogram {
 #[derive(Clone)]
 pub struct Histogram {
     pages: Pages<u64>,
-    exact: Exact,
+    exact: ExactFigures,
 }
 
 impl Default for Histogram {
@@ -90,7 +90,7 @@ impl Histogram {
     /// An empty histogram (about 2 KiB; 2 KiB more for each quarter of an octave in which values
     /// fall).
     pub fn new() -> Self {
-        Histogram { pages: Pages::new(), exact: Exact::EMPTY }
+        Histogram { pages: Pages::new(), exact: ExactFigures::EMPTY }
     }
 
     /// Counts one value.
@@ -203,7 +203,7 @@ impl Histogram {
     /// occupied span.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
-        SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, Exact::EMPTY) }
+        SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 }
 
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(recording.bytes() - empty, held, "pages are used again");
     }
 
-    fn of(values: &[u64]) -> Histogram {
+    fn from_values(values: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
         values.iter().for_each(|v| histogram.record(*v));
         histogram
@@ -275,8 +275,8 @@ mod tests {
         #[test]
         fn merge_is_adding_all_values(a in prop::collection::vec(0..HIGHEST_NS * 2, 0..50),
                                       b in prop::collection::vec(0..HIGHEST_NS * 2, 0..50)) {
-            let all = of(&[a.clone(), b.clone()].concat());
-            let (mut left, mut right) = (of(&a), of(&b));
+            let all = from_values(&[a.clone(), b.clone()].concat());
+            let (mut left, mut right) = (from_values(&a), from_values(&b));
             let (sparse_a, sparse_b) = (left.clone().drain(), right.clone().drain());
             let (mut ab, mut ba) = (sparse_a.clone(), sparse_b.clone());
             ab.merge(&sparse_b);
@@ -285,7 +285,7 @@ mod tests {
             prop_assert_eq!(ab.to_histogram(), all.clone());
             left.merge(&right);
             prop_assert_eq!(&left, &all);
-            right.merge(&of(&a));
+            right.merge(&from_values(&a));
             prop_assert_eq!(&right, &all);
         }
 
@@ -295,13 +295,13 @@ mod tests {
             sorted.sort_unstable();
             let rank = ((q * sorted.len() as f64 - 1e-9).ceil().max(1.0) as usize).min(sorted.len());
             let exact = sorted[rank - 1];
-            let got = of(&values).quantile_ns(q);
+            let got = from_values(&values).quantile_ns(q);
             prop_assert!(got >= exact && (got - exact) as f64 <= exact as f64 / 1000.0, "{got} for {exact}");
         }
 
         #[test]
         fn sparse_agrees_with_dense(values in prop::collection::vec(0..HIGHEST_NS, 0..100), bound in 0..HIGHEST_NS) {
-            let mut dense = of(&values);
+            let mut dense = from_values(&values);
             let mut recording = CountingHistogram::default();
             values.iter().for_each(|v| recording.record(*v));
             let recorded = [recording.drain(), recording.drain()];

@@ -16,7 +16,7 @@
 use crate::histogram::{BUCKETS, SparseHistogram};
 use crate::interval::{Interval, RouteNumber};
 use crate::ledger::Ledger;
-use crate::measures::{Held, HeldMut, LoadFigures, RouteFigures, WorkerTime};
+use crate::measures::{FigureMut, FigureRef, LoadFigures, RouteFigures, WorkerTime};
 use crate::tagged::{Field, Reader, field, number, varint};
 use crate::tally::Tally;
 
@@ -32,11 +32,11 @@ const FAILED: u32 = 5;
 
 pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval) {
     number(out, INDEX, u64::from(index));
-    field(out, LOAD, |out| interval.load.held().for_each(|(figure, held)| write_held(out, figure.tag, held)));
+    field(out, LOAD, |out| interval.load.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held)));
     for (route, figures) in interval.routes.iter() {
         field(out, ROUTE, |out| {
             varint(out, u64::from(route));
-            figures.held().for_each(|(figure, held)| write_held(out, figure.tag, held));
+            figures.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held));
         });
     }
 }
@@ -66,50 +66,50 @@ pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
 }
 
 fn read_load(figures: &mut LoadFigures, reader: Reader) -> Option<usize> {
-    reader.fields(|tag, value| match figures.held_mut().find(|(figure, _)| figure.tag == tag) {
+    reader.fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
         Some((_, held)) => read_held(held, value),
         None => Some(Field::Unknown),
     })
 }
 
 fn read_route(figures: &mut RouteFigures, reader: Reader) -> Option<usize> {
-    reader.fields(|tag, value| match figures.held_mut().find(|(figure, _)| figure.tag == tag) {
+    reader.fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
         Some((_, held)) => read_held(held, value),
         None => Some(Field::Unknown),
     })
 }
 
-fn write_held(out: &mut Vec<u8>, tag: u32, held: Held<SparseHistogram>) {
+fn write_held(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
     match held {
-        Held::Count(count) => number(out, tag, count),
-        Held::Times(times) if times.count() > 0 => field(out, tag, |out| write_histogram(out, times)),
-        Held::Tally(tally) if !tally.is_empty() => field(out, tag, |out| write_tally(out, tally)),
-        Held::Ledger(ledger) if *ledger != Ledger::default() => field(out, tag, |out| write_ledger(out, ledger)),
-        Held::Workers(workers) if !workers.is_empty() => field(out, tag, |out| {
+        FigureRef::Count(count) => number(out, tag, count),
+        FigureRef::Times(times) if times.count() > 0 => field(out, tag, |out| write_histogram(out, times)),
+        FigureRef::Tally(tally) if !tally.is_empty() => field(out, tag, |out| write_tally(out, tally)),
+        FigureRef::Ledger(ledger) if *ledger != Ledger::default() => field(out, tag, |out| write_ledger(out, ledger)),
+        FigureRef::Workers(workers) if !workers.is_empty() => field(out, tag, |out| {
             for time in workers {
                 varint(out, u64::from(time.worker));
                 [time.work_ns, time.cpu_ns, time.wall_ns].into_iter().for_each(|ns| varint(out, ns));
             }
         }),
-        Held::Times(_) | Held::Tally(_) | Held::Ledger(_) | Held::Workers(_) => {}
+        FigureRef::Times(_) | FigureRef::Tally(_) | FigureRef::Ledger(_) | FigureRef::Workers(_) => {}
     }
 }
 
 /// Reads the value of a figure that is known; of two with one tag the later holds.
-fn read_held(held: HeldMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
+fn read_held(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
     match held {
-        HeldMut::Count(count) => *count = reader.number()?,
-        HeldMut::Times(times) => {
+        FigureMut::Count(count) => *count = reader.number()?,
+        FigureMut::Times(times) => {
             *times = read_histogram(&mut reader)?;
             return reader.is_empty().then_some(Field::Known);
         }
-        HeldMut::Tally(tally) => *tally = read_tally(reader)?,
-        HeldMut::Ledger(ledger) => {
+        FigureMut::Tally(tally) => *tally = read_tally(reader)?,
+        FigureMut::Ledger(ledger) => {
             let unknown;
             (*ledger, unknown) = read_ledger(reader)?;
             return Some(if unknown > 0 { Field::Unknown } else { Field::Known });
         }
-        HeldMut::Workers(workers) => {
+        FigureMut::Workers(workers) => {
             workers.clear();
             while !reader.is_empty() {
                 let time = WorkerTime {
@@ -222,14 +222,14 @@ mod tests {
 
     /// An interval with one of every figure, by the table itself.
     fn full() -> Interval {
-        fn fill(held: HeldMut<SparseHistogram>, at: u64) {
+        fn fill(held: FigureMut<SparseHistogram>, at: u64) {
             let mut times = crate::Histogram::new();
             times.record_n(1_000 * at, at);
             match held {
-                HeldMut::Count(count) => *count = at,
-                HeldMut::Times(place) => *place = times.drain(),
-                HeldMut::Tally(tally) => tally.add(100 + at as u16, at),
-                HeldMut::Ledger(ledger) => {
+                FigureMut::Count(count) => *count = at,
+                FigureMut::Times(place) => *place = times.drain(),
+                FigureMut::Tally(tally) => tally.add(100 + at as u16, at),
+                FigureMut::Ledger(ledger) => {
                     *ledger = Ledger {
                         scheduled: 9,
                         succeeded: 1,
@@ -238,13 +238,15 @@ mod tests {
                         in_flight: 0,
                     };
                 }
-                HeldMut::Workers(workers) => workers.push(WorkerTime { worker: 3, work_ns: at, cpu_ns: 2, wall_ns: 1 }),
+                FigureMut::Workers(workers) => {
+                    workers.push(WorkerTime { worker: 3, work_ns: at, cpu_ns: 2, wall_ns: 1 })
+                }
             }
         }
         let mut interval = Interval::default();
-        interval.load.held_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
+        interval.load.figure_values_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
         for route in [0, 7, 200] {
-            interval.routes.of_mut(route).held_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
+            interval.routes.of_mut(route).figure_values_mut().zip(1..).for_each(|((_, held), at)| fill(held, at));
         }
         interval
     }
@@ -283,12 +285,12 @@ mod tests {
         later(&mut bytes);
         field(&mut bytes, LOAD, |out| {
             later(out);
-            interval.load.held().for_each(|(figure, held)| write_held(out, figure.tag, held));
+            interval.load.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held));
         });
         for (route, figures) in interval.routes.iter() {
             field(&mut bytes, ROUTE, |out| {
                 varint(out, u64::from(route));
-                figures.held().for_each(|(figure, held)| write_held(out, figure.tag, held));
+                figures.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held));
                 later(out);
             });
         }

@@ -121,11 +121,11 @@ impl Intervention {
 
     /// The tag of its loads.
     pub fn tag(self) -> Tag {
-        Tag { turn: FIRST_TURN + self as u32, ..Tag::of(Purpose::Hold) }
+        Tag { turn: FIRST_TURN + self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
 
     /// What was changed for a load of this tag; `None` of a load that has no part in it.
-    pub fn of(tag: &Tag) -> Option<Intervention> {
+    pub fn from_tag(tag: &Tag) -> Option<Intervention> {
         Intervention::ALL.into_iter().find(|intervention| intervention.tag() == *tag)
     }
 }
@@ -137,7 +137,7 @@ pub const VARIED_MAX: usize = 16;
 
 /// The tag of the load with a setting's value, by the number of the value.
 pub fn varied_tag(number: usize) -> Tag {
-    Tag { turn: FIRST_VARIED + number as u32, ..Tag::of(Purpose::Hold) }
+    Tag { turn: FIRST_VARIED + number as u32, ..Tag::for_purpose(Purpose::Hold) }
 }
 
 /// The number of the setting's value of a load with this tag; `None` of one that has no part in it.
@@ -153,18 +153,18 @@ mod tests {
     fn tags_lead_back() {
         for (at, intervention) in Intervention::ALL.into_iter().enumerate() {
             assert_eq!(intervention as usize, at, "the order is that of the turns");
-            assert_eq!(Intervention::of(&intervention.tag()), Some(intervention));
+            assert_eq!(Intervention::from_tag(&intervention.tag()), Some(intervention));
             // Documents and records have one word for it.
             let recorded = serde_json::to_value(intervention).expect("serialises");
             assert_eq!(recorded, intervention.word());
         }
         for turn in 0..FIRST_TURN {
-            assert_eq!(Intervention::of(&Tag { turn, ..Tag::of(Purpose::Hold) }), None);
+            assert_eq!(Intervention::from_tag(&Tag { turn, ..Tag::for_purpose(Purpose::Hold) }), None);
         }
-        assert_eq!(Intervention::of(&Tag { turn: FIRST_TURN, ..Tag::of(Purpose::Block) }), None);
+        assert_eq!(Intervention::from_tag(&Tag { turn: FIRST_TURN, ..Tag::for_purpose(Purpose::Block) }), None);
         for number in 0..VARIED_MAX {
             let tag = varied_tag(number);
-            assert_eq!((varied_number(&tag), Intervention::of(&tag)), (Some(number), None));
+            assert_eq!((varied_number(&tag), Intervention::from_tag(&tag)), (Some(number), None));
         }
         assert_eq!(varied_number(&Intervention::Control.tag()), None);
     }

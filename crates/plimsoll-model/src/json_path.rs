@@ -142,7 +142,7 @@ mod tests {
         JsonStep { deep: false, selector: JsonSelector::Key(name.into()) }
     }
 
-    fn at(place: i64) -> JsonStep {
+    fn step_at(place: i64) -> JsonStep {
         JsonStep { deep: false, selector: JsonSelector::At(place) }
     }
 
@@ -153,13 +153,13 @@ mod tests {
         for (text, expect) in [
             ("$", Ok(vec![])),
             ("$.token", Ok(vec![key("token")])),
-            ("$.items[0].id", Ok(vec![key("items"), at(0), key("id")])),
-            ("$[-1]['a b'][\"c.d\"]", Ok(vec![at(-1), key("a b"), key("c.d")])),
+            ("$.items[0].id", Ok(vec![key("items"), step_at(0), key("id")])),
+            ("$[-1]['a b'][\"c.d\"]", Ok(vec![step_at(-1), key("a b"), key("c.d")])),
             ("$['it\\'s']", Ok(vec![key("it's")])),
             ("$.items[*].x-id", Ok(vec![key("items"), any.clone(), key("x-id")])),
             ("$.*", Ok(vec![any])),
             ("$..id", Ok(vec![deep(key("id"))])),
-            ("$..[0]", Ok(vec![deep(at(0))])),
+            ("$..[0]", Ok(vec![deep(step_at(0))])),
             ("$.\u{e9}t\u{e9}", Ok(vec![key("\u{e9}t\u{e9}")])),
             ("token", Err("begins with $")),
             ("$token", Err("a dot or a bracket")),

@@ -9,7 +9,7 @@
 
 pub mod addresses;
 pub mod agent_account;
-pub mod asked;
+pub mod arrival_times;
 pub mod bounds;
 pub mod budget;
 pub mod calendar;
@@ -18,12 +18,10 @@ pub mod codec;
 pub mod completion;
 pub mod curve;
 pub mod data;
-pub mod drawn;
 pub mod expect;
 pub mod failed_answer;
 pub mod failure;
 pub mod foreign;
-pub mod given;
 pub mod grpc;
 pub mod grpc_message;
 pub mod h2;
@@ -34,7 +32,6 @@ mod interval_codec;
 pub mod intervention;
 pub mod json_path;
 pub mod ledger;
-pub mod listed;
 pub mod load;
 pub mod machine_facts;
 pub mod measures;
@@ -46,6 +43,7 @@ mod probes_codec;
 pub mod profile;
 pub mod record;
 pub mod redact;
+pub mod request_list;
 pub mod retry;
 pub mod rng;
 pub mod run;
@@ -53,7 +51,9 @@ pub mod sampled;
 pub mod schedule;
 pub mod series_table;
 pub mod session;
+pub mod session_draws;
 pub mod shell;
+pub mod spec;
 pub mod steering;
 pub mod study_summary;
 mod tagged;
@@ -67,17 +67,12 @@ pub mod units;
 
 pub use addresses::AddressRange;
 pub use agent_account::AgentAccount;
-pub use asked::{
-    Arm, Asked, BlocksAsked, Criterion, ExplainAsked, FindAsked, LadderAsked, Lengths, OverloadAsked, Planning,
-    ProfilesAsked, ProveAsked, RunAsked, SweepAsked,
-};
-pub use budget::{Budget, Unfolded};
-pub use carriage::{Carriage, HttpChoice, ResolveSpec};
+pub use arrival_times::ArrivalTimes;
+pub use budget::{Budget, BudgetError};
+pub use carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
 pub use curve::{Curve, CurveError, Stage};
-pub use drawn::{ListedSessions, SessionsFacts};
 pub use failed_answer::FailedAnswer;
 pub use failure::Failure;
-pub use given::GivenArrivals;
 pub use grpc::{CallFault, GrpcCall, GrpcStatus, GrpcStatusSet};
 pub use h2::H2Error;
 pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
@@ -85,24 +80,29 @@ pub use injector::{Injector, Spin};
 pub use interval::{Interval, RouteNumber, Routes};
 pub use intervention::Intervention;
 pub use ledger::{Ledger, Outcome, RequestFailure};
-pub use listed::{Listed, ListedRecord, ListedRequest, ListedTargets, ReplayFacts};
 pub use load::{Arrivals, Load, LoadShape};
 pub use measures::{LoadFigures, RouteFigures, TimeMeasure, WorkerTime};
 pub use plan::{ArmIndex, Plan, Purpose, Tag};
-pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
-pub use record::{CarriageRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
+pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
+pub use record::{ConnectionPlanRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
 pub use redact::Redact;
+pub use request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList, RequestListRecord};
 pub use run::{
-    Ending, Environment, Experiment, MachineLimits, Noted, ProfileTaken, Remark, Run, SourceRevision, Stop, Trial,
-    Unheld,
+    Environment, Experiment, LoadEnd, LoadSkipReason, MachineLimits, ProfileRecord, Remark, Run, SourceRevision,
+    StartNotes, Stop, Trial,
 };
-pub use sampled::{SampledFunctions, SampledStack, SampledStretch};
+pub use sampled::{SampleInterval, SampledFunctions, SampledStack};
 pub use schedule::{Schedule, Stripe};
+pub use session_draws::{ListedSessions, SessionsFacts};
+pub use spec::{
+    Arm, BlocksSpec, Criterion, ExperimentSpec, ExplainSpec, FindSpec, LadderSpec, Lengths, OverloadSpec, Planning,
+    ProfilesSpec, ProveSpec, RunSpec, SweepSpec,
+};
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
 pub use terms::{
-    BodyFrom, ChangeTerms, FleetTerms, OnInconclusive, OnLoss, Redacted, ScriptTerms, Served, Terms, TextKind,
-    WatchTerms,
+    AgentLossPolicy, BodyFrom, ChangeTerms, EndpointChoice, FleetTerms, OnInconclusive, RedactedText, ScriptTerms,
+    Terms, TextKind, WatchTerms,
 };
 pub use tls::{TlsFailure, TlsSpec};
-pub use traffic::{AskedAround, OnceAsked, Origin, Request, Route, StatusSet, Traffic};
+pub use traffic::{OneOffRoute, Origin, Request, Route, SetupTeardown, StatusSet, Traffic};

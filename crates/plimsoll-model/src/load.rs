@@ -4,8 +4,8 @@
 //! Not here: how a level changes over time ([`crate::curve`]), what is asked ([`crate::traffic`]),
 //! the moments that follow ([`crate::schedule`]).
 
+use crate::arrival_times::ArrivalTimes;
 use crate::curve::Curve;
-use crate::given::GivenArrivals;
 use serde::{Deserialize, Serialize};
 
 /// How arrivals of an open load are spaced.
@@ -17,7 +17,7 @@ pub enum Arrivals {
     Constant,
     /// As a Poisson process of the same rate: independent users.
     Poisson,
-    /// As those of a log, whose sessions are drawn anew ([`crate::drawn`]).
+    /// As those of a log, whose sessions are drawn anew ([`crate::session_draws`]).
     Replayed,
 }
 
@@ -66,7 +66,7 @@ pub enum LoadShape {
     /// answered.
     Given {
         /// The moments, warm-up included.
-        arrivals: GivenArrivals,
+        arrivals: ArrivalTimes,
     },
 }
 

@@ -138,9 +138,9 @@ impl TimeMeasure {
 
     /// Its times, which are among the figures of a route or among those of its load.
     pub fn times<'a, H>(self, route: &'a RouteFigures<H>, load: &'a LoadFigures<H>) -> &'a H {
-        let mut held = route.held().chain(load.held());
+        let mut held = route.figure_values().chain(load.figure_values());
         match held.find(|(figure, _)| figure.name == self.figure.name) {
-            Some((_, Held::Times(times))) => times,
+            Some((_, FigureRef::Times(times))) => times,
             _ => unreachable!("a line of a table that holds times"),
         }
     }
@@ -157,7 +157,7 @@ impl Eq for TimeMeasure {}
 /// The value of one figure.
 #[derive(Debug)]
 #[allow(missing_docs)]
-pub enum Held<'a, H> {
+pub enum FigureRef<'a, H> {
     Count(u64),
     Times(&'a H),
     Tally(&'a Tally),
@@ -168,7 +168,7 @@ pub enum Held<'a, H> {
 /// The place of one figure's value.
 #[derive(Debug)]
 #[allow(missing_docs)]
-pub enum HeldMut<'a, H> {
+pub enum FigureMut<'a, H> {
     Count(&'a mut u64),
     Times(&'a mut H),
     Tally(&'a mut Tally),
@@ -206,12 +206,12 @@ macro_rules! of_kind {
     (type Tally $h:ident) => { Tally };
     (type Ledger $h:ident) => { Ledger };
     (type Workers $h:ident) => { Vec<WorkerTime> };
-    (held Counter $value:expr) => { Held::Count($value) };
-    (held Gauge $value:expr) => { Held::Count($value) };
-    (held $kind:ident $value:expr) => { Held::$kind(&$value) };
-    (held_mut Counter $value:expr) => { HeldMut::Count(&mut $value) };
-    (held_mut Gauge $value:expr) => { HeldMut::Count(&mut $value) };
-    (held_mut $kind:ident $value:expr) => { HeldMut::$kind(&mut $value) };
+    (held Counter $value:expr) => { FigureRef::Count($value) };
+    (held Gauge $value:expr) => { FigureRef::Count($value) };
+    (held $kind:ident $value:expr) => { FigureRef::$kind(&$value) };
+    (figure_values_mut Counter $value:expr) => { FigureMut::Count(&mut $value) };
+    (figure_values_mut Gauge $value:expr) => { FigureMut::Count(&mut $value) };
+    (figure_values_mut $kind:ident $value:expr) => { FigureMut::$kind(&mut $value) };
     // What is under way goes on.
     (take Gauge $value:expr, $times:ident) => { $value };
     (take Times $value:expr, $times:ident) => { $times(&mut $value) };
@@ -276,13 +276,13 @@ macro_rules! table {
 
         impl<H> $table<H> {
             /// Every figure and its value, in the order of the table.
-            pub fn held(&self) -> impl Iterator<Item = (&'static Figure, Held<'_, H>)> {
+            pub fn figure_values(&self) -> impl Iterator<Item = (&'static Figure, FigureRef<'_, H>)> {
                 $table::FIGURES.iter().zip([ $( of_kind!(held $kind self.$name) ),+ ])
             }
 
             /// Every figure and the place of its value, in the order of the table.
-            pub fn held_mut(&mut self) -> impl Iterator<Item = (&'static Figure, HeldMut<'_, H>)> {
-                $table::FIGURES.iter().zip([ $( of_kind!(held_mut $kind self.$name) ),+ ])
+            pub fn figure_values_mut(&mut self) -> impl Iterator<Item = (&'static Figure, FigureMut<'_, H>)> {
+                $table::FIGURES.iter().zip([ $( of_kind!(figure_values_mut $kind self.$name) ),+ ])
             }
 
             /// Takes what was counted out, and each histogram by `times`; gauges stay as they are.
@@ -291,30 +291,30 @@ macro_rules! table {
             }
 
             /// Adds others of the same table.
-            fn add<G>(&mut self, other: &$table<G>, over: AddedOver) where H: AddTimes<G> {
-                self.held_mut().zip(other.held()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
+            fn add<G>(&mut self, other: &$table<G>, over: MergeAxis) where H: AddTimes<G> {
+                self.figure_values_mut().zip(other.figure_values()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
             }
         }
 
         impl $table {
             /// Adds the figures of other workers or machines.
             pub(crate) fn merge_beside(&mut self, other: &$table) {
-                self.add(other, AddedOver::Workers);
+                self.add(other, MergeAxis::Workers);
             }
 
             /// Adds the figures of what follows in time.
             pub(crate) fn merge_after(&mut self, later: &$table) {
-                self.add(later, AddedOver::Time);
+                self.add(later, MergeAxis::Time);
             }
 
             /// Whether nothing happened, and nothing is under way.
             pub fn is_empty(&self) -> bool {
-                self.held().all(|(_, held)| match held {
-                    Held::Count(count) => count == 0,
-                    Held::Times(times) => times.count() == 0,
-                    Held::Tally(tally) => tally.is_empty(),
-                    Held::Ledger(ledger) => *ledger == Ledger::default(),
-                    Held::Workers(workers) => workers.is_empty(),
+                self.figure_values().all(|(_, held)| match held {
+                    FigureRef::Count(count) => count == 0,
+                    FigureRef::Times(times) => times.count() == 0,
+                    FigureRef::Tally(tally) => tally.is_empty(),
+                    FigureRef::Ledger(ledger) => *ledger == Ledger::default(),
+                    FigureRef::Workers(workers) => workers.is_empty(),
                 })
             }
         }
@@ -322,7 +322,7 @@ macro_rules! table {
         impl $table<Histogram> {
             /// Adds the figures of one interval to the sums of a run.
             pub(crate) fn sum_up(&mut self, interval: &$table) {
-                self.add(interval, AddedOver::Run);
+                self.add(interval, MergeAxis::Run);
             }
         }
     };
@@ -460,7 +460,7 @@ table! {
 
 /// What figures are added over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AddedOver {
+enum MergeAxis {
     /// Workers or machines, at the same time.
     Workers,
     /// Time: the others come later.
@@ -489,21 +489,21 @@ impl AddTimes<SparseHistogram> for Histogram {
 impl RouteFigures<Histogram> {
     /// Adds the figures of another route in the same interval.
     pub(crate) fn sum_beside(&mut self, other: &RouteFigures) {
-        self.add(other, AddedOver::Workers);
+        self.add(other, MergeAxis::Workers);
     }
 }
 
-fn add<H: AddTimes<G>, G>(figure: &Figure, mine: HeldMut<H>, theirs: Held<G>, over: AddedOver) {
+fn add<H: AddTimes<G>, G>(figure: &Figure, mine: FigureMut<H>, theirs: FigureRef<G>, over: MergeAxis) {
     match (mine, theirs) {
-        (HeldMut::Count(mine), Held::Count(theirs)) => match (figure.kind, over) {
-            (Kind::Gauge, AddedOver::Time) => *mine = theirs,
-            (Kind::Gauge, AddedOver::Run) => *mine = theirs.max(*mine),
+        (FigureMut::Count(mine), FigureRef::Count(theirs)) => match (figure.kind, over) {
+            (Kind::Gauge, MergeAxis::Time) => *mine = theirs,
+            (Kind::Gauge, MergeAxis::Run) => *mine = theirs.max(*mine),
             _ => *mine = mine.saturating_add(theirs),
         },
-        (HeldMut::Times(mine), Held::Times(theirs)) => mine.add(theirs),
-        (HeldMut::Tally(mine), Held::Tally(theirs)) => mine.merge(theirs),
-        (HeldMut::Ledger(mine), Held::Ledger(theirs)) => mine.merge(theirs),
-        (HeldMut::Workers(mine), Held::Workers(theirs)) => add_workers(mine, theirs),
+        (FigureMut::Times(mine), FigureRef::Times(theirs)) => mine.add(theirs),
+        (FigureMut::Tally(mine), FigureRef::Tally(theirs)) => mine.merge(theirs),
+        (FigureMut::Ledger(mine), FigureRef::Ledger(theirs)) => mine.merge(theirs),
+        (FigureMut::Workers(mine), FigureRef::Workers(theirs)) => add_workers(mine, theirs),
         _ => unreachable!("both are values of one figure"),
     }
 }

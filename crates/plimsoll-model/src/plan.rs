@@ -2,10 +2,10 @@
 //! outside to be carried out, by one machine or by several; what each of them brings is its own
 //! ([`crate::injector`]).
 
-use crate::carriage::Carriage;
-use crate::given::GivenArrivals;
-use crate::listed::{Listed, ListedRequest};
+use crate::arrival_times::ArrivalTimes;
+use crate::carriage::ConnectionPlan;
 use crate::load::{Arrivals, Load, LoadShape};
+use crate::request_list::{ListedRequest, RequestList};
 use crate::traffic::{Origin, Request, Route, Traffic};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ pub struct Tag {
 
 impl Tag {
     /// Of the only target, the first turn.
-    pub fn of(purpose: Purpose) -> Tag {
+    pub fn for_purpose(purpose: Purpose) -> Tag {
         Tag { purpose, arm: None, turn: 0 }
     }
 }
@@ -101,7 +101,7 @@ pub struct Plan {
     /// When, and by whom.
     pub load: Load,
     /// Over what.
-    pub carriage: Carriage,
+    pub carriage: ConnectionPlan,
 }
 
 impl Plan {
@@ -115,7 +115,7 @@ impl Plan {
         Plan {
             traffic: Traffic::one(origin, Route::new(Request::get())),
             load: Load::new(shape),
-            carriage: Carriage::tcp(addresses),
+            carriage: ConnectionPlan::tcp(addresses),
         }
     }
 
@@ -132,11 +132,11 @@ impl Plan {
         let entries: Vec<ListedRequest> = drawn.iter().map(entry).collect::<Option<_>>()?;
         let starts_ns = drawn.iter().map(|(start_ns, _)| *start_ns).collect();
         let end_ns = self.load.warmup_ns + self.load.duration_ns?;
-        let arrivals = GivenArrivals::new(starts_ns, self.load.warmup_ns, end_ns)?;
+        let arrivals = ArrivalTimes::new(starts_ns, self.load.warmup_ns, end_ns)?;
         let mut plan = self.clone();
         plan.load.shape = LoadShape::Given { arrivals };
         let (targets, facts) = (Arc::clone(&listed.targets), listed.facts.clone());
-        plan.traffic.listed = Some(Arc::new(Listed { targets, entries, sessions: None, facts }));
+        plan.traffic.listed = Some(Arc::new(RequestList { targets, entries, sessions: None, facts }));
         Some(Cow::Owned(plan))
     }
 }
@@ -145,8 +145,8 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::curve::Curve;
-    use crate::drawn::ListedSessions;
-    use crate::listed::{ListedTargets, ReplayFacts};
+    use crate::request_list::{ListedTargets, ReplayFacts};
+    use crate::session_draws::ListedSessions;
     use crate::traffic::Choice;
     use crate::units::SECOND;
 
@@ -160,7 +160,7 @@ mod tests {
         let entries = ["/a", "/b", "/c"].map(entry).to_vec();
         let sessions = ListedSessions::new(vec![0, 5, 9], vec![0, 2, 1], vec![2, 3]);
         let (targets, facts) = (Arc::new(targets), ReplayFacts::default());
-        plan.traffic.listed = Some(Arc::new(Listed { targets, entries, sessions, facts }));
+        plan.traffic.listed = Some(Arc::new(RequestList { targets, entries, sessions, facts }));
         plan.traffic.choice = Choice::Listed;
         assert!(plan.is_bounded());
         let drawn = plan.drawn().expect("drawn").into_owned();

@@ -55,7 +55,7 @@ pub struct Series {
 
 /// A server process that was watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ServerSeen {
+pub struct WatchedServer {
     /// From this schedule time on, ns.
     pub from_ns: i64,
     /// Process number; of a server of several processes, that of the first parent.
@@ -76,7 +76,7 @@ pub struct Probes {
     /// Series by name, such as `server.cpu`.
     pub series: BTreeMap<String, Series>,
     /// The processes watched, by time: more than one where the server was restarted.
-    pub servers: Vec<ServerSeen>,
+    pub servers: Vec<WatchedServer>,
     /// Why no server process was watched, or what of it could not be seen: sentences, sorted.
     pub unseen: Vec<String>,
     /// Which functions the server's processes were in.

@@ -12,7 +12,7 @@
 //! ```
 
 use crate::bounds::is_reading;
-use crate::probes::{Gap, Probes, Series, SeriesKind, SeriesSample, ServerSeen};
+use crate::probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
 use crate::tagged::{Reader, varint};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 struct ProbesHead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     host: Option<String>,
-    servers: Vec<ServerSeen>,
+    servers: Vec<WatchedServer>,
     unseen: Vec<String>,
     cpu_ns: u64,
     wall_ns: u64,

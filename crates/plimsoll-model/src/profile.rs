@@ -280,7 +280,7 @@ impl ProfileBuilder {
     }
 
     /// Says when the profile was taken, in ns since 1970, and for how long, in ns.
-    pub fn taken(&mut self, time_unix_ns: i64, duration_ns: i64) {
+    pub fn set_time(&mut self, time_unix_ns: i64, duration_ns: i64) {
         self.profile.time_unix_ns = time_unix_ns;
         self.profile.duration_ns = duration_ns;
     }

@@ -4,16 +4,16 @@
 //!
 //! Not here: which text is a secret ([`crate::redact`]), and the way back ([`crate::completion`]).
 
-use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
+use crate::carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 #[cfg(doc)]
 use crate::grpc::GrpcCall;
 use crate::grpc::{GrpcStatus, GrpcStatusSet};
-use crate::listed::{Listed, ListedRecord};
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::plan_bytes::{around_bytes, asked_bytes, program_bytes};
 use crate::redact::{self, Redact};
+use crate::request_list::{RequestList, RequestListRecord};
 use crate::retry::again_label;
 use crate::session::Scenario;
 use crate::template::target_shown;
@@ -30,7 +30,7 @@ pub struct PlanRecord {
     /// When, and by whom.
     pub load: Load,
     /// Over what.
-    pub carriage: CarriageRecord,
+    pub carriage: ConnectionPlanRecord,
 }
 
 /// All that is asked in a load.
@@ -57,7 +57,7 @@ pub struct TrafficRecord {
     pub around_digest: Option<String>,
     /// Requests that are asked one by one; none of them is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listed: Option<ListedRecord>,
+    pub listed: Option<RequestListRecord>,
 }
 
 /// What one kind of user does, without its program.
@@ -142,29 +142,29 @@ fn is_none_followed(hops: &u8) -> bool {
 
 /// How a load's connections are opened and closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarriageRecord {
-    /// See [`Carriage::addresses`]; with those found during the load.
+pub struct ConnectionPlanRecord {
+    /// See [`ConnectionPlan::addresses`]; with those found during the load.
     pub addresses: Vec<SocketAddr>,
     /// What is kept of the path of the unix socket.
     pub unix: Option<String>,
     /// Whether something of it was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_withheld: bool,
-    /// See [`Carriage::resolve`].
+    /// See [`ConnectionPlan::resolve`].
     pub resolve: Option<ResolveSpec>,
-    /// See [`Carriage::tls`].
+    /// See [`ConnectionPlan::tls`].
     pub tls: Option<TlsRecord>,
-    /// See [`Carriage::http`].
+    /// See [`ConnectionPlan::http`].
     #[serde(default)]
     pub http: HttpChoice,
-    /// See [`Carriage::streams_max`].
+    /// See [`ConnectionPlan::streams_max`].
     #[serde(default = "one")]
     pub streams_max: u32,
-    /// See [`Carriage::keep_alive`].
+    /// See [`ConnectionPlan::keep_alive`].
     pub keep_alive: bool,
-    /// See [`Carriage::close_reset`].
+    /// See [`ConnectionPlan::close_reset`].
     pub close_reset: bool,
-    /// See [`Carriage::connections_max`].
+    /// See [`ConnectionPlan::connections_max`].
     pub connections_max: u32,
 }
 
@@ -214,7 +214,7 @@ impl Traffic {
             data: self.data.iter().map(|data| data.record()).collect(),
             variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
             around_digest: (!self.around.is_empty()).then(|| redact::digest(&around_bytes(&self.around))),
-            listed: self.listed.as_deref().map(Listed::record),
+            listed: self.listed.as_deref().map(RequestList::record),
         }
     }
 }
@@ -271,10 +271,10 @@ impl Route {
     }
 }
 
-impl Carriage {
-    fn record(&self) -> CarriageRecord {
+impl ConnectionPlan {
+    fn record(&self) -> ConnectionPlanRecord {
         let unix = self.unix.as_deref().map(redact::path);
-        CarriageRecord {
+        ConnectionPlanRecord {
             addresses: self.addresses.clone(),
             unix_withheld: unix != self.unix,
             unix,

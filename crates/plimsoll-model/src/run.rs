@@ -1,7 +1,6 @@
 //! Everything that one load did ([`Run`]), and an experiment made of such loads ([`Experiment`]).
 
 use crate::agent_account::AgentAccount;
-use crate::asked::Asked;
 use crate::failed_answer::{FailedAnswer, merge_first};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
@@ -11,7 +10,8 @@ use crate::measures::{LoadFigures, RouteFigures};
 use crate::plan::Tag;
 use crate::probes::Probes;
 use crate::record::PlanRecord;
-use crate::terms::{Redacted, Terms};
+use crate::spec::ExperimentSpec;
+use crate::terms::{RedactedText, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,7 +19,7 @@ use std::collections::btree_map::Entry;
 /// How a load came to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum LoadEnd {
     /// The schedule was carried out.
     Finished,
     /// Ended from outside before the schedule's end, and why.
@@ -54,7 +54,7 @@ pub struct Run {
     /// grace period follows on.
     pub intervals: BTreeMap<u32, Interval>,
     /// How it ended; `None` while under way or cut off.
-    pub ending: Option<Ending>,
+    pub ending: Option<LoadEnd>,
     /// Start and end of the measured window in schedule time, ns. The end is the schedule's, or the
     /// moment the run was stopped; with a number of requests only, the last answer.
     pub window_ns: (u64, u64),
@@ -108,9 +108,9 @@ impl Run {
         self.ending = match (self.ending.take(), other.ending.clone()) {
             (None, _) | (_, None) => None,
             // The graver reason, so that the order of merging leaves no trace.
-            (Some(Ending::Stopped(a)), Some(Ending::Stopped(b))) => Some(Ending::Stopped(a.min(b))),
-            (Some(Ending::Finished), theirs) => theirs,
-            (mine, Some(Ending::Finished)) => mine,
+            (Some(LoadEnd::Stopped(a)), Some(LoadEnd::Stopped(b))) => Some(LoadEnd::Stopped(a.min(b))),
+            (Some(LoadEnd::Finished), theirs) => theirs,
+            (mine, Some(LoadEnd::Finished)) => mine,
         };
         let (mine, theirs) = (&mut self.window_ns, other.window_ns);
         *mine = (mine.0.min(theirs.0), mine.1.max(theirs.1));
@@ -158,7 +158,7 @@ impl Run {
         let duration_ns = visits.iter().map(|run| run.duration_ns()).sum::<u64>();
         joined.window_ns = (from_ns, from_ns + duration_ns);
         (joined.plan.load.warmup_ns, joined.plan.load.duration_ns) = (from_ns, Some(duration_ns));
-        let cut = visits.iter().find(|run| run.ending != Some(Ending::Finished));
+        let cut = visits.iter().find(|run| run.ending != Some(LoadEnd::Finished));
         joined.ending = cut.unwrap_or(first).ending.clone();
         Some(joined)
     }
@@ -305,7 +305,7 @@ pub struct SourceRevision {
 
 /// What was said before the first load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Noted {
+pub struct StartNotes {
     /// Warnings to stand above the figures.
     pub warnings: Vec<String>,
     /// What of the load was fitted to the machine.
@@ -337,15 +337,15 @@ pub enum Remark {
         /// What it was for.
         tag: Tag,
         /// Why not.
-        reason: Unheld,
+        reason: LoadSkipReason,
     },
     /// A profile was to be taken.
-    Profile(ProfileTaken),
+    Profile(ProfileRecord),
 }
 
 impl Remark {
     /// Which load could not be made, and why, where that is what it says.
-    pub fn unheld(&self) -> Option<(Tag, &Unheld)> {
+    pub fn unheld(&self) -> Option<(Tag, &LoadSkipReason)> {
         match self {
             Remark::Unheld { tag, reason } => Some((*tag, reason)),
             Remark::Broken { .. } | Remark::Profile(_) => None,
@@ -356,7 +356,7 @@ impl Remark {
 /// Why a load could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unheld {
+pub enum LoadSkipReason {
     /// The time for all was used up before.
     NoTime,
     /// The machine cannot hold it: why, in words.
@@ -365,8 +365,8 @@ pub enum Unheld {
 
 /// One profile of the target that was to be taken under a load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProfileTaken {
-    /// Of which load or side, and which of several ([`crate::Asked::profile_name`]).
+pub struct ProfileRecord {
+    /// Of which load or side, and which of several ([`crate::ExperimentSpec::profile_name`]).
     pub tag: Tag,
     /// `cpu`, `heap`, ...
     pub kind: String,
@@ -381,17 +381,17 @@ pub struct ProfileTaken {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     /// What was to be found out.
-    pub asked: Asked,
+    pub asked: ExperimentSpec,
     /// Start, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
     /// On what terms; `None` in a file of before, which cannot be repeated.
-    pub terms: Option<Box<Terms<Redacted>>>,
+    pub terms: Option<Box<Terms<RedactedText>>>,
     /// The command line that asks so, without secrets, for people.
     pub command: Vec<String>,
     /// Machine and versions.
     pub environment: Environment,
     /// What was said before the first load.
-    pub noted: Noted,
+    pub noted: StartNotes,
     /// The loads, in order.
     pub trials: Vec<Trial>,
     /// What they do not tell, in order.
@@ -410,7 +410,7 @@ impl Experiment {
     }
 
     /// The profiles that were to be taken, in order.
-    pub fn profiles(&self) -> impl Iterator<Item = &ProfileTaken> {
+    pub fn profiles(&self) -> impl Iterator<Item = &ProfileRecord> {
         self.remarks.iter().filter_map(|remark| match remark {
             Remark::Profile(taken) => Some(taken),
             Remark::Broken { .. } | Remark::Unheld { .. } => None,

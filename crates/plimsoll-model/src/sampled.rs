@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SampledFunctions {
     /// By time.
-    pub stretches: Vec<SampledStretch>,
+    pub stretches: Vec<SampleInterval>,
     /// Why there are none: a sentence without a full stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -20,7 +20,7 @@ pub struct SampledFunctions {
 
 /// Samples of a short time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SampledStretch {
+pub struct SampleInterval {
     /// From this schedule time on, ns.
     pub from_ns: i64,
     /// To this schedule time, ns.
@@ -50,7 +50,7 @@ pub struct SampledStack {
 /// Functions of one stretch, at most: a bound for what comes from a file.
 const NAMES_MAX: usize = 1 << 16;
 
-impl SampledStretch {
+impl SampleInterval {
     /// How many samples there are.
     pub fn count(&self) -> u64 {
         self.stacks.iter().map(|stack| u64::from(stack.count)).sum()
@@ -95,8 +95,8 @@ impl SampledFunctions {
     }
 
     /// The stretches of which the middle lies between these schedule times.
-    pub fn between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampledStretch> {
-        let middle = |stretch: &SampledStretch| stretch.from_ns / 2 + stretch.to_ns / 2;
+    pub fn between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampleInterval> {
+        let middle = |stretch: &SampleInterval| stretch.from_ns / 2 + stretch.to_ns / 2;
         self.stretches.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
     }
 
@@ -112,7 +112,7 @@ impl SampledFunctions {
         let names: BTreeSet<&str> = counts.keys().flatten().copied().collect();
         let numbers: BTreeMap<&str, u32> = names.iter().copied().zip(0..).collect();
         let all = || self.between(from_ns, to_ns);
-        let joined = all().next().map(|first| SampledStretch {
+        let joined = all().next().map(|first| SampleInterval {
             from_ns: first.from_ns,
             to_ns: all().map(|stretch| stretch.to_ns).fold(first.to_ns, i64::max),
             period_ns: first.period_ns,
@@ -144,8 +144,8 @@ impl SampledFunctions {
 mod tests {
     use super::*;
 
-    fn stretch(from_ns: i64) -> SampledStretch {
-        SampledStretch {
+    fn stretch(from_ns: i64) -> SampleInterval {
+        SampleInterval {
             from_ns,
             to_ns: from_ns + 10,
             period_ns: 5,
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_no_sampling_makes_is_not_taken() {
-        let bounded = |change: &dyn Fn(&mut SampledStretch)| {
+        let bounded = |change: &dyn Fn(&mut SampleInterval)| {
             let mut one = stretch(0);
             change(&mut one);
             SampledFunctions { stretches: vec![one], refused: None }.is_bounded(|ns| ns >= 0)

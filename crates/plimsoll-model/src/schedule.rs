@@ -428,8 +428,8 @@ impl Iterator for ArrivalCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrival_times::ArrivalTimes;
     use crate::curve::Curve;
-    use crate::given::GivenArrivals;
     use crate::units::SECOND;
     use proptest::prelude::*;
 
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn moments_that_were_given_are_those_of_the_schedule() {
         let starts_ns = vec![0, 5, 5, 900, 1_500, 2_000];
-        let arrivals = GivenArrivals::new(starts_ns.clone(), 100, 2_000).expect("moments");
+        let arrivals = ArrivalTimes::new(starts_ns.clone(), 100, 2_000).expect("moments");
         for (requests_max, duration_ns, expect) in
             [(None, 1_900, 5), (Some(1), 1_900, 4), (None, 1_000, 4), (None, 9_999, 5)]
         {

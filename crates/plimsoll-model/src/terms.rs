@@ -1,5 +1,5 @@
 //! On what terms a question is put ([`Terms`]): all that decides an experiment besides what it asks
-//! ([`crate::asked`]), from how its targets are reached and what is watched meanwhile to what its
+//! ([`crate::spec`]), from how its targets are reached and what is watched meanwhile to what its
 //! outcome is held against and where it goes.
 //!
 //! `Terms<String>` is complete, and can be carried out; `Terms<Redacted>` is what a run file holds.
@@ -20,7 +20,7 @@ use std::convert::Infallible;
 
 /// A text as a record has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Redacted {
+pub struct RedactedText {
     /// What is kept of it.
     pub text: String,
     /// Whether something was left out.
@@ -89,7 +89,7 @@ pub enum TextKind {
 
 impl TextKind {
     /// What a record has of such a text. The same text means that it has all of it.
-    pub fn kept(self, text: &str, how: Redact) -> String {
+    pub fn redact_text(self, text: &str, how: Redact) -> String {
         match self {
             TextKind::Url | TextKind::Metrics | TextKind::Profiles | TextKind::Reference => redact::url(text, how),
             TextKind::Traffic
@@ -338,7 +338,7 @@ pub struct InjectorTerms {
 /// What happens to a load when one of its agents is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnLoss {
+pub enum AgentLossPolicy {
     /// The load goes on with the others, and a study with other shares.
     #[default]
     Go,
@@ -356,7 +356,7 @@ pub struct FleetTerms {
     pub copied: bool,
     /// What happens when one is lost.
     #[serde(default)]
-    pub on_loss: OnLoss,
+    pub on_loss: AgentLossPolicy,
     /// The most that a clock may be off, ns.
     pub skew_ns_max: u64,
     /// Which agents of a bus, as it was written: `3` or `a1,a2`; `None`: all that are there.
@@ -381,7 +381,7 @@ pub struct ProbesTerms<T> {
     /// The process of this name.
     pub process: Option<String>,
     /// What the server tells of itself.
-    pub metrics: Option<Served<T>>,
+    pub metrics: Option<EndpointChoice<T>>,
     /// This control group; `None`: that of the process.
     pub cgroup: Option<T>,
     /// The machine that the server runs on, which is logged in to; `None`: what this machine sees
@@ -403,7 +403,7 @@ pub struct WatchTerms {
 /// Where something is served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Served<T> {
+pub enum EndpointChoice<T> {
     /// On the target itself, at the usual place.
     ByTarget,
     /// There: one URL, or one for each target.
@@ -414,7 +414,7 @@ pub enum Served<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesTerms<T> {
     /// Where they are served.
-    pub served: Served<T>,
+    pub served: EndpointChoice<T>,
     /// Length of a CPU profile, s.
     pub seconds: u32,
 }
@@ -722,23 +722,25 @@ fn optional<T, U, E>(
 fn served<T, U, E>(
     each: &mut impl FnMut(TextKind, &T) -> Result<U, E>,
     kind: TextKind,
-    at: &Served<T>,
-) -> Result<Served<U>, E> {
+    at: &EndpointChoice<T>,
+) -> Result<EndpointChoice<U>, E> {
     Ok(match at {
-        Served::ByTarget => Served::ByTarget,
-        Served::At(urls) => Served::At(urls.iter().map(|url| each(kind, url)).collect::<Result<_, E>>()?),
+        EndpointChoice::ByTarget => EndpointChoice::ByTarget,
+        EndpointChoice::At(urls) => {
+            EndpointChoice::At(urls.iter().map(|url| each(kind, url)).collect::<Result<_, E>>()?)
+        }
     })
 }
 
 impl Terms<String> {
     /// What a run file holds of it.
-    pub fn record(&self) -> Terms<Redacted> {
+    pub fn record(&self) -> Terms<RedactedText> {
         let mapped = self.map(|kind, text| {
             let kept = match kind.is_command() && self.builds.record_commands {
                 true => text.clone(),
-                false => kind.kept(text, self.redact),
+                false => kind.redact_text(text, self.redact),
             };
-            Ok::<_, Infallible>(Redacted { withheld: kept != *text, text: kept })
+            Ok::<_, Infallible>(RedactedText { withheld: kept != *text, text: kept })
         });
         match mapped {
             Ok(terms) => terms,

@@ -8,8 +8,8 @@ use crate::RouteNumber;
 use crate::data::Data;
 use crate::expect::{AnswerCapture, Expectations};
 use crate::grpc::{self, GrpcCall};
-use crate::listed::Listed;
 use crate::redact::{self, Redact};
+use crate::request_list::RequestList;
 use crate::session::Scenario;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -79,7 +79,7 @@ pub struct Route {
     /// A request that takes longer has failed, ns.
     pub timeout_ns: u64,
     /// Which parts of the request are templates ([`crate::template`]), filled in for each.
-    pub filled: Filled,
+    pub filled: TemplateFlags,
     /// What an answer is to be beside its status.
     pub expect: Expectations,
     /// What is taken from an answer; one that does not have all of it has failed.
@@ -92,7 +92,7 @@ pub struct Route {
 
 /// Which parts of a request are templates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Filled {
+pub struct TemplateFlags {
     /// Path and query.
     pub target: bool,
     /// The values of header fields.
@@ -101,7 +101,7 @@ pub struct Filled {
     pub body: bool,
 }
 
-impl Filled {
+impl TemplateFlags {
     /// Whether any is.
     pub fn any(self) -> bool {
         self.target || self.headers || self.body
@@ -122,7 +122,7 @@ impl Route {
             weight: 1,
             ok_status: StatusSet::default(),
             timeout_ns: 30_000_000_000,
-            filled: Filled::default(),
+            filled: TemplateFlags::default(),
             expect: Expectations::default(),
             captures: Vec::new(),
             follow: 0,
@@ -167,18 +167,18 @@ pub enum Choice {
 /// What is asked once a load: before it, to make something ready, and after it, to take that away
 /// again. None of it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AskedAround {
+pub struct SetupTeardown {
     /// Before it, in order; one that fails keeps the load from beginning.
-    pub setup: Vec<OnceAsked>,
+    pub setup: Vec<OneOffRoute>,
     /// After it, in order, however it ended.
-    pub cleanup: Vec<OnceAsked>,
+    pub cleanup: Vec<OneOffRoute>,
     /// What was captured before the load, by name; none of it is recorded.
     pub given: Vec<(String, String)>,
 }
 
 /// A request that is asked once a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnceAsked {
+pub struct OneOffRoute {
     /// What.
     pub route: Route,
     /// How often, one after the other.
@@ -187,19 +187,19 @@ pub struct OnceAsked {
     pub goes_on: bool,
 }
 
-impl AskedAround {
+impl SetupTeardown {
     /// Whether nothing is asked.
     pub fn is_empty(&self) -> bool {
         self.setup.is_empty() && self.cleanup.is_empty()
     }
 
     /// All that is asked.
-    pub fn asked(&self) -> impl Iterator<Item = &OnceAsked> {
+    pub fn requests(&self) -> impl Iterator<Item = &OneOffRoute> {
         self.setup.iter().chain(&self.cleanup)
     }
 
     /// What was captured under this name.
-    pub fn given(&self, name: &str) -> Option<&str> {
+    pub fn captured_value(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
@@ -223,9 +223,9 @@ pub struct Traffic {
     /// Variables that requests are filled in with, and their values: none of them is recorded.
     pub variables: Vec<(String, String)>,
     /// What is asked once, before and after the load.
-    pub around: AskedAround,
+    pub around: SetupTeardown,
     /// What each arrival asks, where that stands in a list.
-    pub listed: Option<Arc<Listed>>,
+    pub listed: Option<Arc<RequestList>>,
     /// How much of it is left out of records and reports.
     pub redact: Redact,
 }
@@ -241,7 +241,7 @@ impl Traffic {
             first: Some(0),
             data: Vec::new(),
             variables: Vec::new(),
-            around: AskedAround::default(),
+            around: SetupTeardown::default(),
             listed: None,
             redact: Redact::Secrets,
         }
@@ -255,7 +255,7 @@ impl Traffic {
     /// The names under which anything is captured, each once.
     pub fn captured(&self) -> Vec<&str> {
         let mut known = HashSet::new();
-        let routes = self.routes.iter().chain(self.around.asked().map(|asked| &asked.route));
+        let routes = self.routes.iter().chain(self.around.requests().map(|asked| &asked.route));
         let names = routes.flat_map(|route| &route.captures).map(|capture| capture.name.as_str());
         names.filter(|name| known.insert(*name)).collect()
     }

@@ -1,14 +1,14 @@
-//! A digest of what was asked, and how ([`Asked::traffic_digest`]): runs with another one must not
-//! be compared.
+//! A digest of what was asked, and how ([`ExperimentSpec::traffic_digest`]): runs with another one
+//! must not be compared.
 //!
 //! Where it was asked is not in it: a service that moved to another address is the same service.
 //! Neither is a seed, since another draw of the same traffic is the same question. It is made of a
 //! record, as files have it, so that a file of before has the same.
 
-use crate::asked::Asked;
 use crate::load::LoadShape;
 use crate::record::{PlanRecord, TrafficRecord};
 use crate::redact::digest;
+use crate::spec::ExperimentSpec;
 use serde::Serialize;
 
 /// What the digest of one plan is made of.
@@ -44,7 +44,7 @@ struct DigestedLoad {
     arrivals: &'static str,
 }
 
-impl Asked {
+impl ExperimentSpec {
     /// Enough of a digest of all plans to tell other traffic by.
     pub fn traffic_digest(&self) -> String {
         let plans: Vec<DigestedPlan> = self.plans().into_iter().map(|plan| digested(self, plan)).collect();
@@ -52,7 +52,7 @@ impl Asked {
     }
 }
 
-fn digested<'a>(asked: &Asked, plan: &'a PlanRecord) -> DigestedPlan<'a> {
+fn digested<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> DigestedPlan<'a> {
     let PlanRecord { traffic, load, carriage } = plan;
     let TrafficRecord { origin: _, routes, choice, scenarios, data, variables, around_digest, listed } = traffic;
     let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_default();
@@ -77,6 +77,6 @@ fn digested<'a>(asked: &Asked, plan: &'a PlanRecord) -> DigestedPlan<'a> {
         tls: carriage.tls.is_some(),
         unix: carriage.unix.is_some(),
         search_arrivals: asked.search().map(|search| search.arrivals.word()),
-        load: matches!(asked, Asked::Run(_)).then(|| of_load(&load.shape)),
+        load: matches!(asked, ExperimentSpec::Run(_)).then(|| of_load(&load.shape)),
     }
 }

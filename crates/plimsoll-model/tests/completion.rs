@@ -1,7 +1,7 @@
 //! From what is to be carried out to its record and back: nothing is lost but secrets, and those
 //! are asked for; what is not the same is refused.
 
-use plimsoll_model::completion::{FromFile, GivenUrl, Incomplete, Supplied, complete, missing, targets};
+use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing, targets};
 use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::*;
@@ -20,13 +20,13 @@ fn plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
     plan
 }
 
-fn run(plan: Plan) -> Asked<Plan> {
-    Asked::Run(RunAsked { plan, stop_if: Some("errors>5%".into()), profiles: None })
+fn run(plan: Plan) -> ExperimentSpec<Plan> {
+    ExperimentSpec::Run(RunSpec { plan, stop_if: Some("errors>5%".into()), profiles: None })
 }
 
-fn sides(a: Plan, b: Plan) -> Asked<Plan> {
+fn sides(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
     let arm = |name: &str, plan| Arm { name: name.into(), plan, started: false };
-    let blocks = BlocksAsked {
+    let blocks = BlocksSpec {
         arms: vec![arm("a", a), arm("b", b)],
         users: Some(4),
         rate: None,
@@ -37,16 +37,16 @@ fn sides(a: Plan, b: Plan) -> Asked<Plan> {
         blocks_max: None,
         answers_may_differ: false,
     };
-    Asked::Prove(ProveAsked { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None })
+    ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None })
 }
 
-fn terms(asked: &Asked<Plan>, user_info: &[bool]) -> Terms<String> {
+fn terms(asked: &ExperimentSpec<Plan>, user_info: &[bool]) -> Terms<String> {
     Terms { targets: targets(asked.plans(), user_info), ..Terms::default() }
 }
 
-fn url(target: &str) -> GivenUrl {
+fn url(target: &str) -> RerunUrl {
     let origin = Origin { scheme: "http".into(), host: "h".into(), port: 80 };
-    GivenUrl { text: format!("{origin}{target}"), origin, target: target.into(), authorization: None }
+    RerunUrl { text: format!("{origin}{target}"), origin, target: target.into(), authorization: None }
 }
 
 /// Nothing is in a file.
@@ -62,8 +62,8 @@ fn body(text: &str) -> Option<(BodyFrom<String>, Vec<u8>)> {
     Some((BodyFrom::Text, text.into()))
 }
 
-fn texts(given: &[(TextKind, &str)]) -> Supplied {
-    let mut texts = Supplied::default();
+fn texts(given: &[(TextKind, &str)]) -> RerunInputs {
+    let mut texts = RerunInputs::default();
     for (kind, text) in given {
         texts.texts.entry(*kind).or_default().push_back((*text).to_owned());
     }
@@ -71,7 +71,13 @@ fn texts(given: &[(TextKind, &str)]) -> Supplied {
 }
 
 /// What is recorded, what is missing of it, and that it is whole again with `given`.
-fn comes_back(name: &str, asked: &Asked<Plan>, terms: &Terms<String>, given: Supplied, expect: &[TextKind]) {
+fn comes_back(
+    name: &str,
+    asked: &ExperimentSpec<Plan>,
+    terms: &Terms<String>,
+    given: RerunInputs,
+    expect: &[TextKind],
+) {
     let (record, recorded) = (asked.record(), terms.record());
     let json = format!(
         "{}{}",
@@ -86,30 +92,31 @@ fn comes_back(name: &str, asked: &Asked<Plan>, terms: &Terms<String>, given: Sup
     assert_eq!((&again, &terms_again), (asked, terms), "{name}");
     assert_eq!((again.record(), terms_again.record()), (record.clone(), recorded.clone()), "{name}");
     if !expect.is_empty() {
-        assert_eq!(complete(&record, &recorded, Supplied::default(), &mut none), Err(Incomplete::Missing), "{name}");
+        assert_eq!(complete(&record, &recorded, RerunInputs::default(), &mut none), Err(Incomplete::Missing), "{name}");
     }
 }
 
 #[test]
 fn what_is_recorded_comes_back() {
     let plain = run(plan("/items?id=5", &[("Accept", "a/b")], ""));
-    comes_back("nothing is left out", &plain, &terms(&plain, &[]), Supplied::default(), &[]);
+    comes_back("nothing is left out", &plain, &terms(&plain, &[]), RerunInputs::default(), &[]);
     let query = format!("/items?token={CANARY}");
     let headers = [("Accept", "a/b"), ("X-Any", "s3cret"), ("Cookie", "s3cret1"), ("x-any", "s3cret2")];
     let secret = run(plan(&query, &headers, "s3cret body"));
-    let given = Supplied {
+    let given = RerunInputs {
         urls: [url(&query)].into(),
         // In another order; of one name in theirs.
         headers: vec![header("X-Any", "s3cret"), header("x-any", "s3cret2"), header("Cookie", "s3cret1")],
         body: body("s3cret body"),
-        ..Supplied::default()
+        ..RerunInputs::default()
     };
     let with_body = Terms { body: Some(BodyFrom::Text), ..terms(&secret, &[]) };
     let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
     comes_back("request", &secret, &with_body, given.clone(), &kinds);
     // The path of a file that is no secret is kept, and the file read again.
     let file = Terms { body: Some(BodyFrom::File("/tmp/order.json".to_owned())), ..with_body.clone() };
-    let from_file = Supplied { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
+    let from_file =
+        RerunInputs { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
     comes_back("file", &secret, &file, from_file, &kinds[..4]);
     let mut unix = plan("/", &[], "");
     unix.carriage.unix = Some(format!("/run/{CANARY}"));
@@ -120,7 +127,7 @@ fn what_is_recorded_comes_back() {
         certificate: Some(format!("/{CANARY}/own.pem")),
         key: Some("/run/key.pem".to_owned()),
         profiles: Some(ProfilesTerms {
-            served: Served::At(vec!["http://h/a".to_owned(), format!("http://u:{CANARY}@h/")]),
+            served: EndpointChoice::At(vec!["http://h/a".to_owned(), format!("http://u:{CANARY}@h/")]),
             seconds: 5,
         }),
         output: OutputTerms { json: true, file: Some("/tmp/x".to_owned()), ..terms(&unix, &[]).output },
@@ -129,7 +136,7 @@ fn what_is_recorded_comes_back() {
     let mut complete_with = complete.clone();
     complete_with.builds.a = Some("KEY=s3cret ./a".into());
     complete_with.builds.before_block = Some("true".into());
-    complete_with.probes.metrics = Some(Served::At(vec![format!("http://h/?k={CANARY}")]));
+    complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={CANARY}")]));
     complete_with.probes.cgroup = Some(CANARY.into());
     complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
     // By the name of a header that the request has as well: each is asked for by itself, in its
@@ -166,10 +173,10 @@ fn what_is_recorded_comes_back() {
     let mut whole = Terms { ..whole };
     whole.builds.record_commands = true;
     whole.builds.a = Some("./a --port 1".into());
-    comes_back("whole commands", &plain, &whole, Supplied::default(), &[]);
+    comes_back("whole commands", &plain, &whole, RerunInputs::default(), &[]);
     let mut demo = terms(&plain, &[]);
     demo.demo = true;
-    comes_back("demo", &plain, &demo, Supplied::default(), &[]);
+    comes_back("demo", &plain, &demo, RerunInputs::default(), &[]);
 }
 
 #[test]
@@ -178,11 +185,11 @@ fn users_in_urls_are_asked_for_as_urls() {
     let (a, b) = ("Basic s3cret1", "Basic s3cret2");
     let asked = sides(side("/", a), side("/", b));
     let terms = terms(&asked, &[true, true]);
-    let with = |value: &str| GivenUrl { authorization: Some(value.into()), ..url("/") };
-    let given = |urls: &[GivenUrl]| Supplied {
+    let with = |value: &str| RerunUrl { authorization: Some(value.into()), ..url("/") };
+    let given = |urls: &[RerunUrl]| RerunInputs {
         urls: urls.iter().cloned().collect(),
         headers: vec![header("X-Any", "s3cret")],
-        ..Supplied::default()
+        ..RerunInputs::default()
     };
     comes_back("users", &asked, &terms, given(&[with(a), with(b)]), &[TextKind::Url, TextKind::Header, TextKind::Url]);
     let (record, recorded) = (asked.record(), terms.record());
@@ -193,7 +200,7 @@ fn users_in_urls_are_asked_for_as_urls() {
     ] {
         assert_eq!(complete(&record, &recorded, given(&urls), &mut none), Err(expect));
     }
-    for urls in [[with(a), url("/")], [with(a), GivenUrl { target: "/x".into(), ..with(b) }]] {
+    for urls in [[with(a), url("/")], [with(a), RerunUrl { target: "/x".into(), ..with(b) }]] {
         assert!(
             matches!(complete(&record, &recorded, given(&urls), &mut none), Err(Incomplete::Differs(it)) if it.kind == TextKind::Url)
         );
@@ -206,37 +213,51 @@ fn what_is_not_the_same_is_refused() {
     let plain = run(plan("/", &[("Accept", "a/b")], ""));
     let hidden = run(plan(secret, &[("X-Any", "s3cret")], "four"));
     let header = |name: &str| vec![header(name, "x")];
-    let good =
-        Supplied { urls: [url(secret)].into(), headers: header("X-Any"), body: body("four"), ..Supplied::default() };
-    let urls = |all: &[GivenUrl]| all.iter().cloned().collect::<VecDeque<_>>();
-    let elsewhere = GivenUrl { origin: Origin { scheme: "http".into(), host: "i".into(), port: 80 }, ..url(secret) };
+    let good = RerunInputs {
+        urls: [url(secret)].into(),
+        headers: header("X-Any"),
+        body: body("four"),
+        ..RerunInputs::default()
+    };
+    let urls = |all: &[RerunUrl]| all.iter().cloned().collect::<VecDeque<_>>();
+    let elsewhere = RerunUrl { origin: Origin { scheme: "http".into(), host: "i".into(), port: 80 }, ..url(secret) };
     for (name, asked, given, expect) in [
-        ("a target for none", &plain, Supplied { urls: urls(&[url("/")]), ..Supplied::default() }, "Superfluous(Url)"),
+        (
+            "a target for none",
+            &plain,
+            RerunInputs { urls: urls(&[url("/")]), ..RerunInputs::default() },
+            "Superfluous(Url)",
+        ),
         (
             "a header for none",
             &plain,
-            Supplied { headers: header("Accept"), ..Supplied::default() },
+            RerunInputs { headers: header("Accept"), ..RerunInputs::default() },
             "Superfluous(Header)",
         ),
-        ("a body for none", &plain, Supplied { body: body("x"), ..Supplied::default() }, "Superfluous(Body)"),
+        ("a body for none", &plain, RerunInputs { body: body("x"), ..RerunInputs::default() }, "Superfluous(Body)"),
         ("a socket for none", &plain, texts(&[(TextKind::Unix, "/x")]), "Superfluous(Unix)"),
         ("a command for none", &plain, texts(&[(TextKind::BuildB, "true")]), "Superfluous(BuildB)"),
         (
             "another path",
             &hidden,
-            Supplied { urls: urls(&[url("/x?token=abc")]), ..good.clone() },
+            RerunInputs { urls: urls(&[url("/x?token=abc")]), ..good.clone() },
             "Differs(Missing { kind: Url",
         ),
-        ("another host", &hidden, Supplied { urls: urls(&[elsewhere]), ..good.clone() }, "Differs(Missing { kind: Url"),
-        ("no secret", &hidden, Supplied { urls: urls(&[url("/")]), ..good.clone() }, "Differs(Missing { kind: Url"),
-        ("another header", &hidden, Supplied { headers: header("Y"), ..good.clone() }, "Missing"),
+        (
+            "another host",
+            &hidden,
+            RerunInputs { urls: urls(&[elsewhere]), ..good.clone() },
+            "Differs(Missing { kind: Url",
+        ),
+        ("no secret", &hidden, RerunInputs { urls: urls(&[url("/")]), ..good.clone() }, "Differs(Missing { kind: Url"),
+        ("another header", &hidden, RerunInputs { headers: header("Y"), ..good.clone() }, "Missing"),
         (
             "a body of another length",
             &hidden,
-            Supplied { body: body("five5"), ..good.clone() },
+            RerunInputs { body: body("five5"), ..good.clone() },
             "Differs(Missing { kind: Body",
         ),
-        ("another body", &hidden, Supplied { body: body("fear"), ..good.clone() }, "Differs(Missing { kind: Body"),
+        ("another body", &hidden, RerunInputs { body: body("fear"), ..good.clone() }, "Differs(Missing { kind: Body"),
     ] {
         let terms = Terms { body: Some(BodyFrom::Text), ..terms(asked, &[]) };
         let outcome = complete(&asked.record(), &terms.record(), given, &mut none).map(|_| ());
@@ -249,7 +270,7 @@ fn what_is_not_the_same_is_refused() {
         (sides(side(secret), side(secret)), [secret, secret], true),
         (sides(side(secret), side(secret)), [secret, other], false),
     ] {
-        let given = Supplied { urls: given.into_iter().map(url).collect(), ..Supplied::default() };
+        let given = RerunInputs { urls: given.into_iter().map(url).collect(), ..RerunInputs::default() };
         let outcome = complete(&asked.record(), &terms(&asked, &[]).record(), given, &mut none);
         assert_eq!(outcome.is_ok(), good, "{outcome:?}");
     }
@@ -263,7 +284,7 @@ fn a_number_of_connections_is_kept_where_it_was_asked_for() {
         fitted.carriage.connections_max = 32;
         let asked = run(fitted);
         let terms = Terms { connections_max: asked_for, ..terms(&asked, &[]) };
-        let (again, _) = complete(&asked.record(), &terms.record(), Supplied::default(), &mut none).expect("whole");
+        let (again, _) = complete(&asked.record(), &terms.record(), RerunInputs::default(), &mut none).expect("whole");
         assert_eq!(again.plans()[0].carriage.connections_max, expect);
     }
 }
@@ -290,8 +311,8 @@ fn what_a_file_asks_is_read_again() {
     assert!(!json.contains(CANARY) && !json.contains("s3cret") && json.contains("a/b"), "{json}");
     let kinds: Vec<TextKind> = missing(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [TextKind::Url, TextKind::Header, TextKind::Traffic]);
-    let given = Supplied {
-        urls: [GivenUrl { text: "http://h/?token=abc".into(), ..url("/?token=abc") }].into(),
+    let given = RerunInputs {
+        urls: [RerunUrl { text: "http://h/?token=abc".into(), ..url("/?token=abc") }].into(),
         headers: vec![header("X-Any", "s3cret")],
         ..texts(&[(TextKind::Traffic, &mix.file)])
     };
@@ -303,17 +324,17 @@ fn what_a_file_asks_is_read_again() {
     let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&other));
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
     let mut more = mixed.traffic.clone();
-    more.around.setup.push(OnceAsked { route: Route::new(Request::get()), times: 1, goes_on: false });
+    more.around.setup.push(OneOffRoute { route: Route::new(Request::get()), times: 1, goes_on: false });
     let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&more));
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
     assert_eq!(complete(&record, &recorded, given.clone(), &mut none), Err(Incomplete::Unread));
     for (name, given, expect) in [
-        ("no file", Supplied { texts: Default::default(), ..given.clone() }, Incomplete::Missing),
-        ("no base", Supplied { urls: VecDeque::new(), ..given.clone() }, Incomplete::Missing),
-        ("no header", Supplied { headers: vec![], ..given.clone() }, Incomplete::Missing),
+        ("no file", RerunInputs { texts: Default::default(), ..given.clone() }, Incomplete::Missing),
+        ("no base", RerunInputs { urls: VecDeque::new(), ..given.clone() }, Incomplete::Missing),
+        ("no header", RerunInputs { headers: vec![], ..given.clone() }, Incomplete::Missing),
         (
             "a header too many",
-            Supplied { headers: vec![header("X-Any", "s3cret"), header("Y", "x")], ..given },
+            RerunInputs { headers: vec![header("X-Any", "s3cret"), header("Y", "x")], ..given },
             Incomplete::Superfluous(TextKind::Header),
         ),
     ] {
@@ -328,9 +349,9 @@ fn replayed(last_ns: u64, status: u16) -> Plan {
     let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status };
     let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
     plan.traffic.listed =
-        Some(Arc::new(Listed { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
+        Some(Arc::new(RequestList { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
     plan.traffic.choice = Choice::Listed;
-    let arrivals = GivenArrivals::new(vec![0, 5, 5, last_ns], 0, 100).expect("moments");
+    let arrivals = ArrivalTimes::new(vec![0, 5, 5, last_ns], 0, 100).expect("moments");
     (plan.load.shape, plan.load.duration_ns) = (LoadShape::Given { arrivals }, Some(100));
     plan
 }
@@ -357,7 +378,7 @@ fn a_log_is_read_again_and_must_be_the_same() {
     let (record, recorded) = (asked.record(), terms.record());
     let json = serde_json::to_string(&(&record, &recorded)).expect("serialises");
     assert!(!json.contains(CANARY) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
-    let given = Supplied {
+    let given = RerunInputs {
         headers: vec![header("X-Any", "s3cret")],
         // Where one is not named in the record, all are given again.
         ..texts(&[(TextKind::Log, "access.log"), (TextKind::Log, &format!("/tmp/{CANARY}/access.log"))])

@@ -2,12 +2,12 @@
 //! taken for one.
 
 use plimsoll_model::data::{Data, Pick};
-use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
+use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::plan_bytes::PlanError;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::session::{Scenario, SessionOp, Think};
-use plimsoll_model::traffic::{Choice, Filled};
+use plimsoll_model::traffic::{Choice, TemplateFlags};
 use plimsoll_model::*;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn route(rng: &mut Rng) -> Route {
         weight: rng.below(1 << 32) as u32,
         ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.below(3) as usize]).expect("a set"),
         timeout_ns: rng.below(1 << 50),
-        filled: Filled { target: rng.below(2) == 0, headers: rng.below(2) == 0, body: rng.below(2) == 0 },
+        filled: TemplateFlags { target: rng.below(2) == 0, headers: rng.below(2) == 0, body: rng.below(2) == 0 },
         expect: Expectations {
             within_ns: some(rng, |rng| rng.below(1 << 50)),
             headers: list(rng, 0, |rng| (text(rng), text_expected(rng))),
@@ -94,16 +94,16 @@ fn json_path(rng: &mut Rng) -> JsonPath {
     JsonPath::parse(["$", "$.a[0]['b c']", "$..id", "$.items[*].id"][rng.below(4) as usize]).expect("a path")
 }
 
-fn text_expected(rng: &mut Rng) -> TextExpected {
-    if rng.below(2) == 0 { TextExpected::Holds(text(rng)) } else { TextExpected::Matches(text(rng)) }
+fn text_expected(rng: &mut Rng) -> TextExpectation {
+    if rng.below(2) == 0 { TextExpectation::Holds(text(rng)) } else { TextExpectation::Matches(text(rng)) }
 }
 
-fn json_expected(rng: &mut Rng) -> JsonExpected {
+fn json_expected(rng: &mut Rng) -> JsonExpectation {
     match rng.below(4) {
-        0 => JsonExpected::Null,
-        1 => JsonExpected::Flag(rng.below(2) == 0),
-        2 => JsonExpected::Number("12.50".into()),
-        _ => JsonExpected::Text(text(rng)),
+        0 => JsonExpectation::Null,
+        1 => JsonExpectation::Flag(rng.below(2) == 0),
+        2 => JsonExpectation::Number("12.50".into()),
+        _ => JsonExpectation::Text(text(rng)),
     }
 }
 
@@ -160,7 +160,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
     let end_ns = starts_ns[starts_ns.len() - 1] + 1_000_000_000;
     let count = starts_ns.len();
     plan.load.shape =
-        LoadShape::Given { arrivals: GivenArrivals::new(starts_ns, plan.load.warmup_ns, end_ns).expect("moments") };
+        LoadShape::Given { arrivals: ArrivalTimes::new(starts_ns, plan.load.warmup_ns, end_ns).expect("moments") };
     if rng.below(2) == 0 {
         return;
     }
@@ -202,7 +202,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
     }
     plan.traffic.choice = Choice::Listed;
     plan.traffic.scenarios.clear();
-    plan.traffic.listed = Some(Arc::new(Listed { targets: targets.into(), entries, sessions, facts }));
+    plan.traffic.listed = Some(Arc::new(RequestList { targets: targets.into(), entries, sessions, facts }));
 }
 
 /// Any plan that can be carried out.
@@ -219,8 +219,8 @@ fn plan(seed: u64) -> Plan {
         plan.traffic.scenarios = list(rng, 1, |rng| scenario(rng, 1));
     }
     let once =
-        |rng: &mut Rng| OnceAsked { route: route(rng), times: 1 + rng.below(9) as u32, goes_on: rng.below(2) == 0 };
-    plan.traffic.around = AskedAround {
+        |rng: &mut Rng| OneOffRoute { route: route(rng), times: 1 + rng.below(9) as u32, goes_on: rng.below(2) == 0 };
+    plan.traffic.around = SetupTeardown {
         setup: list(rng, 0, once),
         cleanup: list(rng, 0, once),
         given: list(rng, 0, |rng| (text(rng), text(rng))),

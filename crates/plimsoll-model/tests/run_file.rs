@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 use plimsoll_model::codec::{self, FileError, Frame};
-use plimsoll_model::measures::HeldMut;
+use plimsoll_model::measures::FigureMut;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::*;
 use proptest::prelude::*;
@@ -18,15 +18,15 @@ fn histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
 }
 
 /// A random value of whatever kind; nothing of it, as often as not.
-fn fill(held: HeldMut<SparseHistogram>, rng: &mut Rng) {
+fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
     if rng.below(2) == 0 {
         return;
     }
     match held {
-        HeldMut::Count(count) => *count = rng.below(1_000) * (1 + (rng.below(4) << 20)),
-        HeldMut::Times(times) => *times = histogram(rng, 20),
-        HeldMut::Tally(tally) => (0..rng.below(4)).for_each(|_| tally.add(rng.below(600) as u16, 1 + rng.below(9))),
-        HeldMut::Ledger(ledger) => {
+        FigureMut::Count(count) => *count = rng.below(1_000) * (1 + (rng.below(4) << 20)),
+        FigureMut::Times(times) => *times = histogram(rng, 20),
+        FigureMut::Tally(tally) => (0..rng.below(4)).for_each(|_| tally.add(rng.below(600) as u16, 1 + rng.below(9))),
+        FigureMut::Ledger(ledger) => {
             *ledger = Ledger {
                 scheduled: rng.below(1000),
                 succeeded: rng.below(1000),
@@ -35,7 +35,7 @@ fn fill(held: HeldMut<SparseHistogram>, rng: &mut Rng) {
                 in_flight: rng.below(5),
             };
         }
-        HeldMut::Workers(workers) => {
+        FigureMut::Workers(workers) => {
             let time =
                 |worker| WorkerTime { worker, work_ns: rng.below(99), cpu_ns: rng.below(99), wall_ns: rng.below(99) };
             *workers = [0, 1, 5].map(time).into_iter().collect();
@@ -46,10 +46,10 @@ fn fill(held: HeldMut<SparseHistogram>, rng: &mut Rng) {
 /// A random interval, by the table of measures: whoever adds a figure there has it tested here.
 fn interval(rng: &mut Rng) -> Interval {
     let mut interval = Interval::default();
-    interval.load.held_mut().for_each(|(_, held)| fill(held, rng));
+    interval.load.figure_values_mut().for_each(|(_, held)| fill(held, rng));
     for route in [0, 1, 7, 300] {
         if rng.below(2) == 0 {
-            interval.routes.of_mut(route).held_mut().for_each(|(_, held)| fill(held, rng));
+            interval.routes.of_mut(route).figure_values_mut().for_each(|(_, held)| fill(held, rng));
         }
     }
     interval
@@ -94,14 +94,14 @@ fn probes(rng: &mut Rng) -> Probes {
     }
     if rng.below(2) == 0 {
         let (name, found_by) = ("api".to_owned(), "--pid".to_owned());
-        probes.servers.push(ServerSeen { from_ns: 0, pid: rng.below(3) as u32, name, found_by });
+        probes.servers.push(WatchedServer { from_ns: 0, pid: rng.below(3) as u32, name, found_by });
     }
     for _ in 0..rng.below(3) {
         let from_ns = rng.below(20) as i64 - 5;
         let stack =
             |rng: &mut Rng| SampledStack { count: 1 + rng.below(9) as u32, functions: vec![rng.below(2) as u32, 1] };
         probes.sampled.merge(&SampledFunctions {
-            stretches: vec![SampledStretch {
+            stretches: vec![SampleInterval {
                 from_ns,
                 to_ns: from_ns + rng.below(9) as i64,
                 period_ns: 1 + rng.below(9),
@@ -153,8 +153,8 @@ fn run(rng: &mut Rng) -> Run {
     let reasons = [Stop::Interrupted, Stop::Condition("errors > 5 %".into())];
     run.ending = match rng.below(4) {
         0 => None,
-        1 => Some(Ending::Finished),
-        n => Some(Ending::Stopped(reasons[n as usize - 2].clone())),
+        1 => Some(LoadEnd::Finished),
+        n => Some(LoadEnd::Stopped(reasons[n as usize - 2].clone())),
     };
     run.window_ns = (0, rng.below(600_000_000));
     run.probes = probes(rng);
@@ -167,11 +167,11 @@ fn run(rng: &mut Rng) -> Run {
 }
 
 /// Each kind of question, by seed; with a plan without secrets, as the record has it.
-fn asked(seed: u64) -> Asked {
+fn asked(seed: u64) -> ExperimentSpec {
     let plan = plan().record();
-    let profiles = Some(ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
+    let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
     let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), started: name == "b" };
-    let blocks = BlocksAsked {
+    let blocks = BlocksSpec {
         arms: vec![arm("a"), arm("b")],
         users: Some(4),
         rate: None,
@@ -182,7 +182,7 @@ fn asked(seed: u64) -> Asked {
         blocks_max: None,
         answers_may_differ: false,
     };
-    let search = FindAsked {
+    let search = FindSpec {
         base: plan.clone(),
         slo: "p99<=500ms".into(),
         budget_ns: 60_000_000_000,
@@ -193,29 +193,34 @@ fn asked(seed: u64) -> Asked {
         planning: Planning { headroom: Some(0.3), need_rps: None, soak_ns: Some(1_800_000_000_000) },
     };
     match seed % 7 {
-        0 => Asked::Run(RunAsked { plan, stop_if: Some("errors>5%".into()), profiles }),
-        1 => Asked::Sweep(SweepAsked { base: plan, levels: vec![1, 2], lengths: Lengths::Budget(9), warmup_ns: 3 }),
-        2 => Asked::Find(search),
-        4 => Asked::Explain(ExplainAsked {
+        0 => ExperimentSpec::Run(RunSpec { plan, stop_if: Some("errors>5%".into()), profiles }),
+        1 => ExperimentSpec::Sweep(SweepSpec {
+            base: plan,
+            levels: vec![1, 2],
+            lengths: Lengths::Budget(9),
+            warmup_ns: 3,
+        }),
+        2 => ExperimentSpec::Find(search),
+        4 => ExperimentSpec::Explain(ExplainSpec {
             search,
             budget_ns: 180_000_000_000,
             interventions: vec![Intervention::Reference, Intervention::Stopped],
             flagged: vec![Intervention::Stopped],
             varied: vec![2.0, 4.5],
         }),
-        5 => Asked::Overload(OverloadAsked {
+        5 => ExperimentSpec::Overload(OverloadSpec {
             search,
             line_rps: Some(1e3),
             budget_ns: 180_000_000_000,
             retries: 3,
             against: None,
         }),
-        3 => Asked::Prove(ProveAsked { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),
-        _ => Asked::Ladder(LadderAsked { blocks }),
+        3 => ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),
+        _ => ExperimentSpec::Ladder(LadderSpec { blocks }),
     }
 }
 
-fn terms(targets: usize) -> Terms<Redacted> {
+fn terms(targets: usize) -> Terms<RedactedText> {
     let complete = Terms {
         targets: vec![Default::default(); targets],
         issuers: Some("/etc/ca.pem".to_owned()),
@@ -231,10 +236,10 @@ fn experiment(seed: u64) -> Experiment {
     for number in 0..3 {
         let mut run = run(&mut rng);
         if run.ending.is_none() {
-            run.ending = Some(Ending::Finished);
+            run.ending = Some(LoadEnd::Finished);
         }
         trials.push(Trial {
-            tag: Tag { turn: number as u32, ..Tag::of(Purpose::Climb) },
+            tag: Tag { turn: number as u32, ..Tag::for_purpose(Purpose::Climb) },
             start_ns: number * 1_000,
             run,
         });
@@ -245,10 +250,13 @@ fn experiment(seed: u64) -> Experiment {
         command: vec!["plimsoll".into(), "find".into()],
         terms: Some(Box::new(terms(asked(seed).plans().len()))),
         environment: Environment { cores: 2, ..Environment::default() },
-        noted: Noted { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
+        noted: StartNotes { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
         trials,
         remarks: vec![
-            Remark::Unheld { tag: Tag::of(Purpose::Level), reason: Unheld::Machine("open files".into()) },
+            Remark::Unheld {
+                tag: Tag::for_purpose(Purpose::Level),
+                reason: LoadSkipReason::Machine("open files".into()),
+            },
             Remark::Broken { reason: "B died".into() },
             a_profile(Ok("x.18c.a1.cpu.pb.gz".into())),
             a_profile(Err("it answers 404".into())),
@@ -485,7 +493,7 @@ fn probes_written_in_parts_read_as_a_whole() {
         let mut whole = Run { ending: None, ..Run::new(plan().record()) };
         parts.iter().for_each(|part| whole.probes.merge(part));
         let before = Experiment {
-            trials: vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run: Run::new(plan()) }],
+            trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run: Run::new(plan()) }],
             elapsed_ns: None,
             ..experiment(1)
         };
@@ -500,9 +508,9 @@ fn probes_written_in_parts_read_as_a_whole() {
 #[test]
 fn a_recorded_plan_holds_no_secret() {
     let mut run = Run::new(plan());
-    run.ending = Some(Ending::Finished);
-    let trials = vec![Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }];
-    let asked = Asked::Run(RunAsked { plan: plan().record(), stop_if: None, profiles: None });
+    run.ending = Some(LoadEnd::Finished);
+    let trials = vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }];
+    let asked = ExperimentSpec::Run(RunSpec { plan: plan().record(), stop_if: None, profiles: None });
     let bytes = codec::encode(&Experiment { trials, asked, ..experiment(2) });
     assert!(!bytes.windows(6).any(|w| w == b"s3cret"));
 }
@@ -534,17 +542,17 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
         started_unix_ms: 1,
         command: Vec::new(),
         environment: Environment::default(),
-        noted: Noted::default(),
+        noted: StartNotes::default(),
         terms: None,
     };
     let found = vec![address("10.0.0.1:80"), address("10.0.0.2:80")];
     let mut bytes = codec::MAGIC.to_vec();
-    let (ending, failed_answers) = (Ending::Finished, Vec::new());
+    let (ending, failed_answers) = (LoadEnd::Finished, Vec::new());
     let end = Frame::TrialEnd { ending, window_ns: (0, 1), start_ns: 9, addresses: found.clone(), failed_answers };
     for frame in [
         Frame::Experiment(Box::new(header)),
         Frame::TrialStart {
-            tag: Tag::of(Purpose::Run),
+            tag: Tag::for_purpose(Purpose::Run),
             start_ns: 5,
             plan: Box::new(plan.record()),
             injectors: vec![Injector::default()],
@@ -560,5 +568,5 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
 
 fn a_profile(file: Result<String, String>) -> Remark {
     let tag = Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(0)), turn: 1 };
-    Remark::Profile(ProfileTaken { tag, kind: "cpu".into(), trial: Some(3), file })
+    Remark::Profile(ProfileRecord { tag, kind: "cpu".into(), trial: Some(3), file })
 }

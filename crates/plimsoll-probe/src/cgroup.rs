@@ -40,7 +40,7 @@ impl Folder {
     }
 
     /// The group that limits a process; `None` where nothing is to be seen of it.
-    pub fn of(pid: u32) -> Option<Folder> {
+    pub fn for_process(pid: u32) -> Option<Folder> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folders = cgroup::folders(&text, Path::new(ROOT));
         (folders != cgroup::Folders::default()).then(|| Folder::open(&folders))
@@ -80,7 +80,7 @@ impl CpuLimit {
     }
 
     /// That of the group that limits a process, with the group's folder.
-    pub fn of(pid: u32) -> Option<(PathBuf, CpuLimit)> {
+    pub fn for_process(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;
         Some((folder.clone(), CpuLimit::open(&Some(folder))))

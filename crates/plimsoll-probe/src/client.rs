@@ -175,7 +175,7 @@ pub struct FirstReply {
 }
 
 impl FirstReply {
-    fn of(conn: &Conn, status: u16, grpc_status: Option<u16>) -> FirstReply {
+    fn from_conn(conn: &Conn, status: u16, grpc_status: Option<u16>) -> FirstReply {
         let call_message = grpc::message_bytes(conn.call_message());
         let fields = conn.fields().to_vec();
         let call_fault = conn.call_fault().filter(|_| grpc_status.is_some());
@@ -263,7 +263,7 @@ impl Question<'_> {
                     Fact::AnsweredOneOf { .. } => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     Fact::Answered { status, grpc_status, .. } => {
-                        return Ok(FirstReply::of(&conn, status, grpc_status));
+                        return Ok(FirstReply::from_conn(&conn, status, grpc_status));
                     }
                     Fact::Failed { error: ExchangeError::Protocol(ProtocolError::BadStatusLine), piece, .. }
                         if begins_h2(piece.bytes) =>
@@ -320,7 +320,7 @@ fn begins_h2(bytes: &[u8]) -> bool {
 fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, AskError> {
     match conn.end() {
         _ if !stands => Err(AskError::Tls(TlsFailure::Closed)),
-        Some(Fact::Answered { status, grpc_status, .. }) => Ok(FirstReply::of(conn, status, grpc_status)),
+        Some(Fact::Answered { status, grpc_status, .. }) => Ok(FirstReply::from_conn(conn, status, grpc_status)),
         Some(Fact::Failed { error, .. }) => Err(AskError::Exchange(error)),
         _ => Err(AskError::Exchange(EndError::NothingReceived.into())),
     }

@@ -36,11 +36,11 @@ const THREADED: [&str; 2] = ["mariadbd", "mysqld"];
 /// Addresses on this machine that the server is known to ask, for who looks for processes: a
 /// connection that is closed after each call is gone before it is found among the open files of
 /// all.
-pub type AskedAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
+pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {
     port: u16,
-    asked: AskedAddresses,
+    asked: DependencyAddresses,
     look: Seldom,
     titles: Seldom,
     /// CPU time of every process at the latest edge of a load, and when that was: what a process
@@ -71,7 +71,7 @@ impl Downstream {
     pub fn new(port: u16) -> Downstream {
         Downstream {
             port,
-            asked: AskedAddresses::default(),
+            asked: DependencyAddresses::default(),
             look: Seldom::new(2_000_000_000),
             titles: Seldom::with_part(500_000_000, 500),
             before: BTreeMap::new(),
@@ -84,7 +84,7 @@ impl Downstream {
         }
     }
 
-    pub fn asked(&self) -> AskedAddresses {
+    pub fn dependency_addresses(&self) -> DependencyAddresses {
         Arc::clone(&self.asked)
     }
 
@@ -173,17 +173,17 @@ impl Downstream {
         }
         let held = cores_of_any(server.iter().copied()).filter(|cores| cores.count() < cores_online());
         for pid in new {
-            let Ok(clock) = CpuClock::of(pid) else { continue };
+            let Ok(clock) = CpuClock::for_process(pid) else { continue };
             // One that was not there at the edge was started since.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED;
             if THREADED.contains(&name.as_str()) && self.sessions.is_none() {
-                self.sessions = Some(Threads::of(pid));
+                self.sessions = Some(Threads::new(pid));
             }
             if self.groups.len() < GROUPS_MAX
                 && self.groups.values().all(|(other, _)| *other != name)
-                && let Some((folder, limit)) = CpuLimit::of(pid)
+                && let Some((folder, limit)) = CpuLimit::for_process(pid)
             {
                 self.groups.entry(folder).or_insert((name, limit));
             }
@@ -200,7 +200,7 @@ impl Downstream {
         self.before.clear();
         let pids = numbers_in("/proc").unwrap_or_default();
         if pids.len() <= PROCESSES_MAX {
-            let clock = |pid: u32| Some((pid, CpuClock::of(pid).ok()?.read_ns().ok()?));
+            let clock = |pid: u32| Some((pid, CpuClock::for_process(pid).ok()?.read_ns().ok()?));
             self.before.extend(pids.into_iter().filter_map(clock));
             self.before_ns = monotonic_ns();
         }

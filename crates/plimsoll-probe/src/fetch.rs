@@ -56,7 +56,7 @@ impl FetchTarget {
 
 /// An answer: its status, and its content whatever the status.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchResponse {
     /// The status of the answer.
     pub status: u16,
     /// Its content.
@@ -65,12 +65,12 @@ pub struct Fetched {
 
 /// How many bytes may still be received: by one fetch, or by all that share it.
 #[derive(Debug, Clone)]
-pub struct BytesLeft(Arc<AtomicUsize>);
+pub struct ByteBudget(Arc<AtomicUsize>);
 
-impl BytesLeft {
+impl ByteBudget {
     /// So many.
-    pub fn new(bytes: usize) -> BytesLeft {
-        BytesLeft(Arc::new(AtomicUsize::new(bytes)))
+    pub fn new(bytes: usize) -> ByteBudget {
+        ByteBudget(Arc::new(AtomicUsize::new(bytes)))
     }
 
     /// Takes some; `false` if there were not so many any more.
@@ -107,7 +107,12 @@ impl FetchError {
 ///
 /// # Errors
 /// [`FetchError`] of the last address, with the address in its text.
-pub fn fetch(target: &FetchTarget, path: &str, timeout: Duration, left: &BytesLeft) -> Result<Fetched, FetchError> {
+pub fn fetch(
+    target: &FetchTarget,
+    path: &str,
+    timeout: Duration,
+    left: &ByteBudget,
+) -> Result<FetchResponse, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
         return Err(FetchError::other("needs plain HTTP: fetch it with another program and give the file"));
@@ -153,8 +158,8 @@ fn fetch_at(
     address: &SocketAddr,
     request: &EncodedRequest,
     deadline: Instant,
-    bytes_left: &BytesLeft,
-) -> Result<Fetched, FetchError> {
+    bytes_left: &ByteBudget,
+) -> Result<FetchResponse, FetchError> {
     let connect_until = Instant::now() + CONNECT;
     let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until, in_any_case: false };
     let mut body = Vec::new();
@@ -172,5 +177,5 @@ fn fetch_at(
         AskError::Interrupted => FetchError::other("was not finished: the user stopped it"),
         error => FetchError::Other(error.text(CONNECT, false)),
     })?;
-    Ok(Fetched { status: reply.status, body })
+    Ok(FetchResponse { status: reply.status, body })
 }

@@ -1,7 +1,7 @@
 //! Which processes are the server: those that listen on the target's address, or what `--pid` or
 //! `--process` names.
 
-use crate::watched::Watched;
+use crate::watched::WatchTarget;
 use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, Holders};
@@ -25,18 +25,18 @@ pub struct FoundServer {
 }
 
 #[derive(Debug, Clone)]
-enum ServerBy {
+enum ServerSelector {
     Listener,
     Pid(u32),
     Name(String),
 }
 
-impl ServerBy {
-    fn named(terms: &ProbesTerms<String>) -> ServerBy {
+impl ServerSelector {
+    fn named(terms: &ProbesTerms<String>) -> ServerSelector {
         match (terms.pid, &terms.process) {
-            (Some(pid), _) => ServerBy::Pid(pid),
-            (None, Some(name)) => ServerBy::Name(name.clone()),
-            (None, None) => ServerBy::Listener,
+            (Some(pid), _) => ServerSelector::Pid(pid),
+            (None, Some(name)) => ServerSelector::Name(name.clone()),
+            (None, None) => ServerSelector::Listener,
         }
     }
 }
@@ -44,7 +44,7 @@ impl ServerBy {
 /// How to find the server, also again after it was restarted.
 #[derive(Debug, Clone)]
 pub struct Finder {
-    wanted: ServerBy,
+    wanted: ServerSelector,
     addresses: Vec<SocketAddr>,
     /// The unix socket in the place of addresses.
     unix: Option<String>,
@@ -59,14 +59,14 @@ pub struct Finder {
 impl Finder {
     /// Looks for the server. That a named process is not there is an error; that nobody is seen to
     /// listen is not.
-    pub fn new(terms: &ProbesTerms<String>, watched: &Watched) -> Result<Finder, Failure> {
-        Finder::wanting(ServerBy::named(terms), watched).with_first_look()
+    pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Finder, Failure> {
+        Finder::wanting(ServerSelector::named(terms), watched).with_first_look()
     }
 
     /// Looks for a server of this machine that is loaded from another one, where it has these
     /// `addresses`.
     pub fn at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
-        let (wanted, addresses) = (ServerBy::named(terms), addresses.to_vec());
+        let (wanted, addresses) = (ServerSelector::named(terms), addresses.to_vec());
         Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
             .with_first_look()
     }
@@ -74,20 +74,20 @@ impl Finder {
     fn with_first_look(mut self) -> Result<Finder, Failure> {
         self.first = self.look();
         match (&self.wanted, &self.first) {
-            (ServerBy::Listener, _) | (_, Ok(_)) => {}
+            (ServerSelector::Listener, _) | (_, Ok(_)) => {}
             (_, Err(reason)) => return Err(Failure::start(reason.clone())),
         }
         Ok(self)
     }
 
     /// Looks for who listens on the target's address.
-    pub fn of_listener(watched: &Watched) -> Finder {
-        let mut finder = Finder::wanting(ServerBy::Listener, watched);
+    pub fn of_listener(watched: &WatchTarget) -> Finder {
+        let mut finder = Finder::wanting(ServerSelector::Listener, watched);
         finder.first = finder.look();
         finder
     }
 
-    fn wanting(wanted: ServerBy, watched: &Watched) -> Finder {
+    fn wanting(wanted: ServerSelector, watched: &WatchTarget) -> Finder {
         let (addresses, unix) = (watched.plan.carriage.addresses.clone(), watched.plan.carriage.unix.clone());
         // A unix socket is always of this machine.
         let local = watched.local || unix.is_some();
@@ -102,8 +102,8 @@ impl Finder {
     /// Looks as asked.
     fn look(&self) -> Result<FoundServer, String> {
         match &self.wanted {
-            ServerBy::Listener => self.by_listener(),
-            ServerBy::Pid(pid) => match look_at(*pid, &mut Vec::new()) {
+            ServerSelector::Listener => self.by_listener(),
+            ServerSelector::Pid(pid) => match look_at(*pid, &mut Vec::new()) {
                 Ok((stat, name)) if stat.state != b'Z' => {
                     let name = with_interpreter(*pid, name);
                     Ok(FoundServer { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
@@ -118,7 +118,7 @@ impl Finder {
                 )),
                 Err(error) => Err(format!("--pid {pid}: the process cannot be read: {}", system_text(&error))),
             },
-            ServerBy::Name(name) => self.by_name(name),
+            ServerSelector::Name(name) => self.by_name(name),
         }
     }
 
@@ -127,9 +127,9 @@ impl Finder {
         match &self.wanted {
             // The number is no longer anybody's: who listens in its place took over. A name alone
             // could be another's.
-            ServerBy::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
-            ServerBy::Listener => self.by_listener(),
-            ServerBy::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
+            ServerSelector::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
+            ServerSelector::Listener => self.by_listener(),
+            ServerSelector::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
         }
     }
 

@@ -6,7 +6,7 @@
 use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
-use plimsoll_model::{SampledStack, SampledStretch, foreign};
+use plimsoll_model::{SampleInterval, SampledStack, foreign};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbers_in;
 use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};
@@ -24,7 +24,7 @@ const KERNEL: &str = "[kernel]";
 const SYMBOLS: &str = "tables of symbols";
 
 /// Samples that are not told yet.
-struct OpenStretch {
+struct OpenSampleInterval {
     from_ns: u64,
     lost: u64,
     numbers: HashMap<Arc<str>, u32>,
@@ -32,10 +32,10 @@ struct OpenStretch {
     stacks: HashMap<Vec<u32>, u32>,
 }
 
-impl OpenStretch {
-    fn new(from_ns: u64) -> OpenStretch {
+impl OpenSampleInterval {
+    fn new(from_ns: u64) -> OpenSampleInterval {
         let (numbers, names, stacks) = (HashMap::new(), Vec::new(), HashMap::new());
-        OpenStretch { from_ns, lost: 0, numbers, names, stacks }
+        OpenSampleInterval { from_ns, lost: 0, numbers, names, stacks }
     }
 
     fn number(&mut self, name: Arc<str>) -> u32 {
@@ -46,12 +46,12 @@ impl OpenStretch {
         })
     }
 
-    fn told(self, to_ns: u64, in_kernel: bool) -> SampledStretch {
+    fn finish(self, to_ns: u64, in_kernel: bool) -> SampleInterval {
         let stack = |(functions, count)| SampledStack { count, functions };
         let mut stacks: Vec<SampledStack> = self.stacks.into_iter().map(stack).collect();
         stacks.sort_unstable();
         let (from_ns, to_ns) = (self.from_ns as i64, to_ns as i64);
-        SampledStretch { from_ns, to_ns, period_ns: PERIOD_NS, lost: self.lost, in_kernel, names: self.names, stacks }
+        SampleInterval { from_ns, to_ns, period_ns: PERIOD_NS, lost: self.lost, in_kernel, names: self.names, stacks }
     }
 }
 
@@ -62,7 +62,7 @@ pub struct FunctionSampling {
     refused: bool,
     symbols: Symbols,
     pids: Vec<u32>,
-    stretch: OpenStretch,
+    stretch: OpenSampleInterval,
     look_threads: Seldom,
     /// Room for the places of a stack.
     walked: Vec<u64>,
@@ -70,14 +70,14 @@ pub struct FunctionSampling {
 
 impl FunctionSampling {
     /// Of these processes.
-    pub fn of(tables: Tables) -> FunctionSampling {
+    pub fn new(tables: Tables) -> FunctionSampling {
         FunctionSampling {
             tables,
             sampler: None,
             refused: false,
             symbols: Symbols::default(),
             pids: Vec::new(),
-            stretch: OpenStretch::new(monotonic_ns()),
+            stretch: OpenSampleInterval::new(monotonic_ns()),
             // At every sample, unless there are so many that this takes more than a 700th of a
             // core: a server may start a thread for each connection.
             look_threads: Seldom::with_part(0, 700),
@@ -187,15 +187,15 @@ impl Probe for FunctionSampling {
                     return;
                 }
             }
-            self.stretch = OpenStretch::new(monotonic_ns());
+            self.stretch = OpenSampleInterval::new(monotonic_ns());
         }
         self.follow(sink);
         self.take();
         let now_ns = monotonic_ns();
         if sink.extent() == Extent::Edge || now_ns.saturating_sub(self.stretch.from_ns) >= STRETCH_NS {
             let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::in_kernel);
-            let stretch = std::mem::replace(&mut self.stretch, OpenStretch::new(now_ns));
-            sink.sampled(stretch.told(now_ns, in_kernel));
+            let stretch = std::mem::replace(&mut self.stretch, OpenSampleInterval::new(now_ns));
+            sink.sampled(stretch.finish(now_ns, in_kernel));
         }
     }
 }
@@ -241,7 +241,7 @@ mod tests {
         let me = std::process::id();
         let tables = Tables::default();
         tables.lock().expect("whole").push((me, me));
-        let mut sampling = FunctionSampling::of(tables);
+        let mut sampling = FunctionSampling::new(tables);
         let mut sink = Sink::new(monotonic_ns(), Effort::Thorough);
         sink.begin(monotonic_ns(), true);
         sampling.sample(&mut sink);
@@ -256,7 +256,7 @@ mod tests {
         // On a busy machine the work takes more than one stretch.
         let stretches = &seen.stretches;
         let caught = |function: &str| {
-            let of_stretch = |stretch: &SampledStretch| {
+            let of_stretch = |stretch: &SampleInterval| {
                 let of_it = |stack: &&SampledStack| stretch.names_of(stack).any(|name| name.contains(function));
                 stretch.stacks.iter().filter(of_it).map(|stack| stack.count).sum::<u32>()
             };

@@ -62,7 +62,8 @@ fn find(clocks: &mut BTreeMap<u32, (CpuClock, u64)>, passed_over: &mut BTreeSet<
         if clocks.contains_key(&pid) || passed_over.contains(&pid) {
             continue;
         }
-        match look_at(pid, buffer).ok().filter(|(stat, _)| stat.of_kernel).and_then(|_| CpuClock::of(pid).ok()) {
+        match look_at(pid, buffer).ok().filter(|(stat, _)| stat.of_kernel).and_then(|_| CpuClock::for_process(pid).ok())
+        {
             Some(clock) => _ = clocks.insert(pid, (clock, 0)),
             None => _ = passed_over.insert(pid),
         }

@@ -37,12 +37,12 @@ mod threads;
 mod watched;
 
 pub use finder::{Finder, FoundServer, is_called};
-pub use machine::MachineSeen;
+pub use machine::MachineRecorder;
 pub use metrics::served_by;
 pub use probe::LiveServer;
 pub use sink::Effort;
 pub use source::ReadingSource;
-pub use watched::Watched;
+pub use watched::WatchTarget;
 
 use metrics::Metrics;
 use plimsoll_model::Failure;
@@ -74,14 +74,14 @@ struct SharedState {
     done: u64,
 }
 
-struct Shared {
+struct WatcherChannel {
     /// Another process that makes a part of the load; 0: none.
     ours: Arc<AtomicU32>,
     state: Mutex<SharedState>,
     changed: Condvar,
 }
 
-impl Shared {
+impl WatcherChannel {
     fn lock(&self) -> MutexGuard<'_, SharedState> {
         // What a panicking probe left behind is whole: it is only ever changed under the lock, by
         // merging.
@@ -108,7 +108,7 @@ impl Shared {
 
 /// The watching under way.
 pub struct Watcher {
-    shared: Arc<Shared>,
+    shared: Arc<WatcherChannel>,
     live: LiveServer,
     threads: Vec<JoinHandle<()>>,
 }
@@ -128,7 +128,11 @@ struct WatchSite {
 impl Watcher {
     /// Begins to watch what was asked for: the process that listens on the target's address, or
     /// what is named. `None` where nothing is wanted. What is named must be there.
-    pub fn begin(terms: &ProbesTerms<String>, watched: &Watched, effort: Effort) -> Result<Option<Watcher>, Failure> {
+    pub fn begin(
+        terms: &ProbesTerms<String>,
+        watched: &WatchTarget,
+        effort: Effort,
+    ) -> Result<Option<Watcher>, Failure> {
         if terms.none {
             return Ok(None);
         }
@@ -170,7 +174,7 @@ impl Watcher {
     /// this very machine, as with containers.
     pub fn begin_at_generator(
         terms: &ProbesTerms<String>,
-        watched: &Watched,
+        watched: &WatchTarget,
         shared: bool,
     ) -> Result<Watcher, Failure> {
         let site =
@@ -180,7 +184,8 @@ impl Watcher {
 
     fn start(site: WatchSite, metrics: Option<Metrics>, effort: Effort, together: u32) -> Result<Watcher, Failure> {
         let live = LiveServer::unseen();
-        let shared = Arc::new(Shared { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
+        let shared =
+            Arc::new(WatcherChannel { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
         let cannot = |e: std::io::Error| Failure::start(format!("no thread for probes could be started: {e}"));
         {
@@ -208,21 +213,21 @@ impl Watcher {
 
 impl WatchSite {
     /// What is read here.
-    fn probes(self, live: LiveServer, shared: &Shared, effort: Effort) -> Vec<Box<dyn Probe>> {
+    fn probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, from_elsewhere } = self;
-        let machine = Box::new(machine::MachineProbe::with(local, Arc::clone(&shared.ours)));
+        let machine = Box::new(machine::MachineProbe::with_process(local, Arc::clone(&shared.ours)));
         let Some(finder) = finder else { return vec![machine] };
         let port = addresses.first().filter(|_| local).map(SocketAddr::port);
         let server = server::ServerProbe::new(finder, live, port);
-        let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.asked());
+        let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.dependency_addresses());
         let root = roots.first().copied();
         let mut probes: Vec<Box<dyn Probe>> = vec![Box::new(server), machine];
         probes.push(Box::new(host::Host::new(root, &addresses, from_elsewhere)));
-        if let Some(group) = cgroup.or_else(|| root.and_then(cgroup::Folder::of)) {
+        if let Some(group) = cgroup.or_else(|| root.and_then(cgroup::Folder::for_process)) {
             probes.push(Box::new(group));
         }
         if effort == Effort::Thorough {
-            probes.push(Box::new(functions::FunctionSampling::of(Arc::clone(&tables))));
+            probes.push(Box::new(functions::FunctionSampling::new(Arc::clone(&tables))));
         }
         if let Some(port) = port {
             probes.push(Box::new(sockets::Sockets::new(port, root, tables, asked)));
@@ -270,7 +275,7 @@ impl Drop for Watcher {
 /// Samples until told to stop. `answers`: whether this thread answers to
 /// [`ReadingSource::sample_now`].
 fn sample_all(
-    shared: &Shared,
+    shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],
     period_ns: u64,
     effort: Effort,

@@ -37,16 +37,16 @@ pub struct MachineProbe {
 impl MachineProbe {
     /// `local`: whether the target is on this machine.
     pub fn new(local: bool) -> MachineProbe {
-        MachineProbe::with(local, Arc::default())
+        MachineProbe::with_process(local, Arc::default())
     }
 
     /// The same with another process of ours, whose number is in `ours` once there is one.
-    pub fn with(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
+    pub fn with_process(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,
             stat: OptionalFile::open("/proc/stat"),
             kernel: KernelThreads::new(),
-            clock: CpuClock::of(std::process::id()).ok(),
+            clock: CpuClock::for_process(std::process::id()).ok(),
             ours,
             other: None,
             others_ns: 0,
@@ -88,7 +88,7 @@ impl MachineProbe {
         let pid = self.ours.load(Ordering::Relaxed);
         if self.other.as_ref().map_or(0, |(known, ..)| *known) != pid {
             self.others_ns += self.other.take().map_or(0, |(_, _, used_ns)| used_ns);
-            self.other = CpuClock::of(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));
+            self.other = CpuClock::for_process(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));
         }
         if let Some((_, clock, used_ns)) = &mut self.other {
             // Of one that has ended the last reading counts.
@@ -140,17 +140,21 @@ impl Probe for MachineProbe {
 
 /// The machine's accounts over one load, and the CPU time of a server whose processes are known,
 /// for who has no [`super::Watcher`].
-pub struct MachineSeen {
+pub struct MachineRecorder {
     machine: MachineProbe,
     downstream: Option<Downstream>,
     sink: Sink,
 }
 
-impl MachineSeen {
+impl MachineRecorder {
     /// `port`: of the target, if it is on this machine.
-    pub fn new(local: bool, port: Option<u16>) -> MachineSeen {
+    pub fn new(local: bool, port: Option<u16>) -> MachineRecorder {
         let downstream = port.filter(|_| local).map(Downstream::new);
-        MachineSeen { machine: MachineProbe::new(local), downstream, sink: Sink::new(monotonic_ns(), Effort::Little) }
+        MachineRecorder {
+            machine: MachineProbe::new(local),
+            downstream,
+            sink: Sink::new(monotonic_ns(), Effort::Little),
+        }
     }
 
     /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they

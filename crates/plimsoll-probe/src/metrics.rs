@@ -5,12 +5,12 @@
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
 use super::sink::Sink;
-use crate::fetch::{BytesLeft, FetchTarget, Fetched, fetch};
-use crate::watched::Watched;
+use crate::fetch::{ByteBudget, FetchResponse, FetchTarget, fetch};
+use crate::watched::WatchTarget;
 use plimsoll_model::Failure;
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::terms::ProbesTerms;
-use plimsoll_model::{Plan, SeriesKind, Served};
+use plimsoll_model::{EndpointChoice, Plan, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -32,16 +32,16 @@ pub struct Metrics {
 
 impl Metrics {
     /// What the terms ask for, if they do.
-    pub fn of_terms(terms: &ProbesTerms<String>, watched: &Watched) -> Result<Option<Metrics>, Failure> {
+    pub fn of_terms(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Option<Metrics>, Failure> {
         let named = terms.metrics.as_ref().map(|served| match served {
-            Served::ByTarget => None,
-            Served::At(urls) => urls.first().map(String::as_str),
+            EndpointChoice::ByTarget => None,
+            EndpointChoice::At(urls) => urls.first().map(String::as_str),
         });
         named.map(|named| Metrics::new(named, watched)).transpose()
     }
 
     /// Asks once: what is named must be there; without a name it is the target of the load `plan`.
-    fn new(named: Option<&str>, watched: &Watched) -> Result<Metrics, Failure> {
+    fn new(named: Option<&str>, watched: &WatchTarget) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         let url = named.map_or_else(|| format!("{}/", watched.plan.traffic.origin), str::to_owned);
         let url = url.as_str();
@@ -82,7 +82,7 @@ impl Metrics {
 pub fn served_by(plan: &Plan) -> Option<String> {
     // The target itself has its leave, and nothing else is asked.
     let resolve = |url: &str| Err(Failure::usage(url));
-    let watched = Watched { plan, local: true, resolve: &resolve };
+    let watched = WatchTarget { plan, local: true, resolve: &resolve };
     let Metrics { target, .. } = Metrics::new(None, &watched).ok()?;
     Some(format!("{}{}", plan.traffic.origin, target.path))
 }
@@ -99,8 +99,8 @@ fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
 
 /// Asks for metrics; the error is the end of a sentence that begins with the path.
 fn ask(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
-    let Fetched { status, body } =
-        fetch(target, path, TIMEOUT, &BytesLeft::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
+    let FetchResponse { status, body } =
+        fetch(target, path, TIMEOUT, &ByteBudget::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;
     if status != 200 {
         return Err(format!("has status {status}"));
     }

@@ -7,7 +7,7 @@
 //! looked for unless there is a connection that could be the server's own; then its open files are
 //! gone through a few at a time.
 
-use super::downstream::AskedAddresses;
+use super::downstream::DependencyAddresses;
 use super::server::Tables;
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::probe::listener::{UnixLink, other_networks, plain, socket_inode, unix_links};
@@ -38,7 +38,7 @@ const DENIED: &str =
 pub struct Peers {
     tables: Tables,
     /// Those whom it is known to ask on this machine, for others.
-    asked: AskedAddresses,
+    asked: DependencyAddresses,
     look: Seldom,
     /// Other network namespaces in which there are other ends of connections that could be the
     /// server's.
@@ -49,16 +49,16 @@ pub struct Peers {
     /// What was seen last, until it is known whose it is.
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
-    known: BTreeSet<LeadsTo>,
+    known: BTreeSet<PeerAddress>,
     /// What its connections had carried when they were seen last, by their inodes, and all of them,
     /// by peer.
-    carried: BTreeMap<u32, Carried>,
-    carried_by: BTreeMap<LeadsTo, (u64, u64)>,
+    carried: BTreeMap<u32, LifetimeTraffic>,
+    carried_by: BTreeMap<PeerAddress, (u64, u64)>,
 }
 
 /// What a connection has carried over its life.
 #[derive(Debug, Clone, Copy, Default)]
-struct Carried {
+struct LifetimeTraffic {
     /// Segments with data that were sent, modulo 2^32.
     segments_sent: u32,
     bytes_received: u64,
@@ -85,17 +85,17 @@ struct OwnConnections {
     unsent: BTreeMap<u16, u64>,
     /// Connections that wait to be accepted, by those who listen on this machine and have
     /// connections that could be the server's own.
-    queued: BTreeMap<LeadsTo, u64>,
+    queued: BTreeMap<PeerAddress, u64>,
     /// The same in other network namespaces, by addresses there.
     queued_elsewhere: BTreeMap<SocketAddr, u64>,
     /// What leads out of the server's network namespace, and nobody knows where yet.
-    led_away: LedAway,
+    led_away: OutsideEnds,
 }
 
 /// Ends of connections that are not in the network namespaces that were asked: those of another
 /// machine, or in a container.
 #[derive(Debug, Default)]
-struct LedAway {
+struct OutsideEnds {
     /// Over TCP, as the end that is known sees them: its own address, and the other's.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
     /// Connections over unix sockets to a path at which nobody listens in the namespace of who
@@ -103,7 +103,7 @@ struct LedAway {
     files: Vec<UnixLink>,
 }
 
-impl LedAway {
+impl OutsideEnds {
     fn is_empty(&self) -> bool {
         self.ends.is_empty() && self.files.is_empty()
     }
@@ -126,17 +126,17 @@ impl OwnConnections {
 
 /// Whom a connection leads to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum LeadsTo {
+enum PeerAddress {
     Address(SocketAddr),
     /// The path of a unix socket, or its name after `@`.
     Unix(String),
 }
 
-impl fmt::Display for LeadsTo {
+impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LeadsTo::Address(address) => address.fmt(f),
-            LeadsTo::Unix(name) => f.write_str(name),
+            PeerAddress::Address(address) => address.fmt(f),
+            PeerAddress::Unix(name) => f.write_str(name),
         }
     }
 }
@@ -144,11 +144,11 @@ impl fmt::Display for LeadsTo {
 /// One of them.
 struct OwnConnection {
     inode: u32,
-    peer: LeadsTo,
+    peer: PeerAddress,
     /// What is told of its traffic; not over unix sockets.
     traffic: Option<PeerTraffic>,
     /// What it has carried, where the kernel tells.
-    carried: Option<Carried>,
+    carried: Option<LifetimeTraffic>,
 }
 
 /// What is under way on connections to a peer.
@@ -186,7 +186,7 @@ struct FileWalk {
 }
 
 impl Peers {
-    pub fn new(tables: Tables, asked: AskedAddresses) -> Peers {
+    pub fn new(tables: Tables, asked: DependencyAddresses) -> Peers {
         Peers {
             tables,
             asked,
@@ -293,8 +293,8 @@ impl Peers {
     /// known to ask, and nobody else does.
     fn own<'a>(&self, seen: &'a OwnConnections) -> Vec<&'a OwnConnection> {
         let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
-        let others: BTreeSet<&LeadsTo> = of(Owner::Other).map(|connection| &connection.peer).collect();
-        let known: BTreeSet<&LeadsTo> =
+        let others: BTreeSet<&PeerAddress> = of(Owner::Other).map(|connection| &connection.peer).collect();
+        let known: BTreeSet<&PeerAddress> =
             of(Owner::Server).map(|connection| &connection.peer).chain(&self.known).collect();
         let short = of(Owner::NotFound).filter(|it| known.contains(&it.peer) && !others.contains(&it.peer));
         of(Owner::Server).chain(short).collect()
@@ -302,7 +302,7 @@ impl Peers {
 
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
         // How many connections there are, and what is told of them.
-        let mut found: BTreeMap<&LeadsTo, (u64, Option<PeerTraffic>)> = BTreeMap::new();
+        let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in self.own(seen) {
             let (all, traffic) = found.entry(&connection.peer).or_default();
@@ -320,12 +320,12 @@ impl Peers {
             }
         }
         self.carried = now;
-        let mut most: Vec<(&LeadsTo, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
+        let mut most: Vec<(&PeerAddress, u64)> = found.iter().map(|(peer, (count, _))| (*peer, *count)).collect();
         most.sort_by_key(|(peer, count)| (std::cmp::Reverse(*count), *peer));
         for (peer, _) in most {
             if self.known.len() < PEERS_MAX && !self.known.contains(peer) {
                 self.known.insert(peer.clone());
-                if let LeadsTo::Address(address) = peer
+                if let PeerAddress::Address(address) = peer
                     && seen.queued.contains_key(peer)
                 {
                     self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(*address);
@@ -334,14 +334,14 @@ impl Peers {
         }
         for peer in &self.known {
             let (count, traffic) = found.remove(peer).unwrap_or_default();
-            let traffic = traffic.or_else(|| (!matches!(peer, LeadsTo::Unix(_))).then(PeerTraffic::default));
+            let traffic = traffic.or_else(|| (!matches!(peer, PeerAddress::Unix(_))).then(PeerTraffic::default));
             let mut tell = |what: &str, unit: &str, value: u64| {
                 sink.gauge_at(&format!("peer.{peer}.{what}"), unit, seen.at_ns, value as f64);
             };
             tell("connections", "", count);
             let elsewhere = || match peer {
-                LeadsTo::Address(address) => seen.queued_elsewhere.get(&plain(*address)),
-                LeadsTo::Unix(_) => None,
+                PeerAddress::Address(address) => seen.queued_elsewhere.get(&plain(*address)),
+                PeerAddress::Unix(_) => None,
             };
             if let Some(queued) = seen.queued.get(peer).or_else(elsewhere) {
                 tell("queued", "", *queued);
@@ -408,16 +408,17 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
                 on_the_way: 0,
             };
             let carried = socket.segments_sent.zip(socket.bytes_received);
-            let carried = carried.map(|(segments_sent, bytes_received)| Carried { segments_sent, bytes_received });
-            let (inode, peer) = (socket.inode, LeadsTo::Address(socket.remote));
+            let carried =
+                carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
+            let (inode, peer) = (socket.inode, PeerAddress::Address(socket.remote));
             found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), carried }));
         }
     })?;
-    let (mut queued, mut led_away) = (BTreeMap::new(), LedAway::default());
+    let (mut queued, mut led_away) = (BTreeMap::new(), OutsideEnds::default());
     for (local, connection) in &mut found {
-        if let (LeadsTo::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
+        if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
             traffic.on_the_way = taken.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
-            match queues.of(*local, *peer) {
+            match queues.queue_length(*local, *peer) {
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
                 }
@@ -443,7 +444,7 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
         let far = far_ends(asker, &led_away.ends);
         queued_elsewhere.extend(far.queued);
         for (local, connection) in &mut found {
-            if let (LeadsTo::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
+            if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
                 traffic.on_the_way += far.unsent.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
             }
         }
@@ -451,12 +452,12 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     led_away.ends.retain(|(_, peer)| !queued_elsewhere.contains_key(peer));
     let mut connections: Vec<OwnConnection> = found.into_iter().map(|(_, connection)| connection).collect();
     connections.extend(links.into_iter().map(|link| {
-        let peer = LeadsTo::Unix(link.name());
+        let peer = PeerAddress::Unix(link.name());
         OwnConnection { inode: link.opener, peer, traffic: None, carried: None }
     }));
     for listener in listening {
         if let Some(count) = listener.receive_queue {
-            *queued.entry(LeadsTo::Unix(listener.shown_name())).or_default() += u64::from(count);
+            *queued.entry(PeerAddress::Unix(listener.shown_name())).or_default() += u64::from(count);
         }
     }
     let mut unsent: BTreeMap<u16, u64> = BTreeMap::new();
@@ -489,7 +490,7 @@ fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> Far
     let taken = asker.each(Version::BOTH, states::ESTABLISHED, Filter::Any, false, &mut |socket| {
         let (local, remote) = (plain(socket.local), plain(socket.remote));
         if ends.contains(&(remote, local)) {
-            found.queued.extend(queues.of(local, local).map(|count| (local, count)));
+            found.queued.extend(queues.queue_length(local, local).map(|count| (local, count)));
             if socket.send_queue > 0 {
                 found.unsent.insert((local, remote), u64::from(socket.send_queue));
             }
@@ -517,7 +518,7 @@ impl AcceptQueues {
 
     /// Where a connection from `local` to `peer` would wait; `None`: `peer` listens on another
     /// machine.
-    fn of(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
+    fn queue_length(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
         let (local, peer) = (plain(local), plain(peer));
         let is_here = peer.ip().is_loopback() || peer.ip() == local.ip();
         let anywhere = || self.anywhere.get(&peer.port()).filter(|_| is_here);
@@ -578,16 +579,16 @@ mod tests {
             ("10.0.0.1:40000", "10.0.0.9:3306", None),
             ("127.0.0.1:40000", "127.0.0.1:9001", None),
         ] {
-            assert_eq!(queues.of(at(local), at(peer)), expect, "{local} {peer}");
+            assert_eq!(queues.queue_length(at(local), at(peer)), expect, "{local} {peer}");
         }
     }
 
     #[test]
     fn short_connections_are_whose_the_others_to_their_peer_are() {
         use Owner::{NotFound, Other, Server};
-        let leads = |peer: u16| LeadsTo::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
+        let leads = |peer: u16| PeerAddress::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
         let check = |known: &[u16], sockets: &[(u32, u16, Owner)], expect: &[u32]| {
-            let mut peers = Peers::new(Tables::default(), AskedAddresses::default());
+            let mut peers = Peers::new(Tables::default(), DependencyAddresses::default());
             peers.known = known.iter().map(|peer| leads(*peer)).collect();
             peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
             let connection =
@@ -599,7 +600,7 @@ mod tests {
                 unsent: BTreeMap::new(),
                 queued: BTreeMap::new(),
                 queued_elsewhere: BTreeMap::new(),
-                led_away: LedAway::default(),
+                led_away: OutsideEnds::default(),
             };
             let own: BTreeSet<u32> = peers.own(&seen).iter().map(|connection| connection.inode).collect();
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");

@@ -1,7 +1,7 @@
 //! The server's processes: the parents that were found and all their descendants, summed. A server
 //! that is restarted is found again; its sums go on.
 
-use super::downstream::{AskedAddresses, Downstream};
+use super::downstream::{DependencyAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
 use super::probe::{LiveServer, Probe};
 use super::sink::{Extent, Seldom, Sink};
@@ -64,7 +64,7 @@ struct ServerProcess {
 
 /// How much of a process was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Looked {
+enum ReadDepth {
     /// It is not there any more.
     Gone,
     Clock,
@@ -123,13 +123,13 @@ impl ServerProcess {
         let whole = ProcFile::open(format!("/proc/{pid}/stat"))?;
         let brief = ProcFile::open(format!("/proc/{pid}/task/{pid}/stat"))?;
         let (last, name) = look_at(pid, buffer)?;
-        let clock = CpuClock::of(pid)?;
+        let clock = CpuClock::for_process(pid)?;
         let from_birth = from_birth && last.started_ticks >= own_start_ticks;
         let base_ns = if from_birth { 0 } else { clock.read_ns()? };
         let nothing = Stat { user_ticks: 0, system_ticks: 0, reaped_ticks: 0, major_faults: 0, ..last };
         let first = if from_birth { nothing } else { last };
         let files_max = std::fs::read(format!("/proc/{pid}/limits")).ok().and_then(|text| parse_files_max(&text));
-        let mut threads = Threads::of(pid);
+        let mut threads = Threads::new(pid);
         threads.refresh(from_birth, buffer);
         let tables = file_tables(pid, threads.list.iter().map(|thread| thread.tid));
         Ok(ServerProcess {
@@ -150,12 +150,12 @@ impl ServerProcess {
     }
 
     /// Reads CPU time, and more if it is its turn.
-    fn sample_cpu(&mut self, in_turn: bool, sink: &Sink, buffer: &mut Vec<u8>) -> Looked {
+    fn sample_cpu(&mut self, in_turn: bool, sink: &Sink, buffer: &mut Vec<u8>) -> ReadDepth {
         let clock = self.clock.read_ns();
         if let Ok(cpu_ns) = clock {
             self.cpu_ns = cpu_ns.saturating_sub(self.base_ns).max(self.cpu_ns);
             if !in_turn {
-                return Looked::Clock;
+                return ReadDepth::Clock;
             }
         }
         let whole = match sink.extent() {
@@ -165,15 +165,15 @@ impl ServerProcess {
         };
         self.looks += 1;
         let source = if whole { &self.whole } else { &self.brief };
-        let Some(stat) = source.read(buffer).ok().and_then(parse_stat) else { return Looked::Gone };
+        let Some(stat) = source.read(buffer).ok().and_then(parse_stat) else { return ReadDepth::Gone };
         // An ended process that nobody waited for keeps its CPU time, but no threads and no memory.
         if stat.state == b'Z' {
-            return Looked::Gone;
+            return ReadDepth::Gone;
         }
         let Stat { state, threads, resident_pages, .. } = stat;
         self.last = if whole { stat } else { Stat { state, threads, resident_pages, ..self.last } };
         self.threads.follow(threads, sink, buffer);
-        if whole { Looked::Whole } else { Looked::Brief }
+        if whole { ReadDepth::Whole } else { ReadDepth::Brief }
     }
 
     fn reaped_ticks(&self) -> u64 {
@@ -255,8 +255,8 @@ impl ServerProbe {
     }
 
     /// Where what the server asks on this machine is told, for who looks for that.
-    pub fn asked(&self) -> AskedAddresses {
-        self.downstream.as_ref().map(Downstream::asked).unwrap_or_default()
+    pub fn dependency_addresses(&self) -> DependencyAddresses {
+        self.downstream.as_ref().map(Downstream::dependency_addresses).unwrap_or_default()
     }
 
     /// Learns which processes belong to the server by now.
@@ -365,8 +365,8 @@ impl ServerProbe {
                 let in_turn = (number + count - start % count) % count < length;
                 number += 1;
                 let looked = member.sample_cpu(in_turn, sink, buffer);
-                whole |= looked == Looked::Whole;
-                looked == Looked::Gone
+                whole |= looked == ReadDepth::Whole;
+                looked == ReadDepth::Gone
             })
             .collect();
         self.stats_turn = (start + length) % count;

@@ -2,7 +2,7 @@
 //! read: a budget of CPU time that no server, however large, makes them exceed for long.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
-use plimsoll_model::{Gap, Probes, SampledStretch, Series, SeriesKind, SeriesSample, ServerSeen};
+use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 /// What was read since the last [`Sink::take`].
@@ -13,7 +13,7 @@ pub struct Sink {
     before_ns: u64,
     /// The server watched, and what cannot be seen: as long as they hold they belong to everything
     /// that is taken.
-    server: Option<ServerSeen>,
+    server: Option<WatchedServer>,
     unseen: Option<String>,
     sampling_refused: Option<String>,
     budget: CpuBudget,
@@ -152,7 +152,7 @@ impl Sink {
         // The one before it stays part of what was seen.
         self.seen.servers.extend(self.server.take());
         let (name, found_by) = (name.to_owned(), found_by.to_owned());
-        self.server = Some(ServerSeen { from_ns: self.now_ns as i64, pid, name, found_by });
+        self.server = Some(WatchedServer { from_ns: self.now_ns as i64, pid, name, found_by });
     }
 
     /// Why no server process is watched; `None`: one is.
@@ -170,7 +170,7 @@ impl Sink {
     }
 
     /// Functions that were sampled.
-    pub fn sampled(&mut self, stretch: SampledStretch) {
+    pub fn sampled(&mut self, stretch: SampleInterval) {
         self.seen.sampled.stretches.push(stretch);
     }
 

@@ -1,7 +1,7 @@
 //! The server's sockets: its accept queue against the backlog, the connections it took, and its own
 //! to others.
 
-use super::downstream::AskedAddresses;
+use super::downstream::DependencyAddresses;
 use super::own_ports;
 use super::peers::Peers;
 use super::probe::Probe;
@@ -35,7 +35,7 @@ pub struct Sockets {
 impl Sockets {
     /// Of the server whose first process is `root`, if one is known, and which the load reaches at
     /// the port `target`.
-    pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: AskedAddresses) -> Sockets {
+    pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: DependencyAddresses) -> Sockets {
         let asker = root.map_or_else(Asker::open, Asker::open_beside);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
         let (ports, others) = match &mut asker {

@@ -135,8 +135,8 @@ impl Turns {
         self.is_told = self.states.length > 0 && self.states_read >= count.min(STATES_ENOUGH);
     }
 
-    /// Whether enough states have been read since this was last so: those that [`Threads::told`]
-    /// finds.
+    /// Whether enough states have been read since this was last so: those that
+    /// [`Threads::threads_with_state`] finds.
     pub fn tell_states(&self) -> bool {
         self.is_told
     }
@@ -154,7 +154,7 @@ impl Turns {
 
 /// How many times over those of `all` whose states are told now stand for all of their threads.
 pub fn stands_for<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
-    let counts = all.map(|threads| (threads.list.len(), threads.told(turns).count()));
+    let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     watched as f64 / told.max(1) as f64
 }
@@ -172,7 +172,7 @@ pub struct Threads {
 
 impl Threads {
     /// None are known yet.
-    pub fn of(pid: u32) -> Threads {
+    pub fn new(pid: u32) -> Threads {
         Threads { pid, list: Vec::new(), ended: (0, 0, 0), too_many: false, look: Seldom::with_part(0, 500) }
     }
 
@@ -241,7 +241,7 @@ impl Threads {
     }
 
     /// Threads whose states are told now.
-    pub fn told(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
+    pub fn threads_with_state(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
@@ -260,14 +260,14 @@ impl Threads {
         for place in self.list.iter().filter_map(|thread| thread.waking_place) {
             *own.entry(place.address).or_default() += 1;
         }
-        for place in self.told(turns).filter_map(|thread| thread.waking_place) {
+        for place in self.threads_with_state(turns).filter_map(|thread| thread.waking_place) {
             *places.entry(place.address).or_default() += 1;
         }
         let waits_for = |thread: &Thread| match thread.waking_place {
             Some(place) if place.is_timed && own[&place.address] == 1 => Some(WaitsFor::Sleep),
             _ => thread.waits_for,
         };
-        kinds.map(|kind| self.told(turns).filter(|thread| waits_for(thread) == Some(kind)).count())
+        kinds.map(|kind| self.threads_with_state(turns).filter(|thread| waits_for(thread) == Some(kind)).count())
     }
 
     /// Whether it is known of any thread where it waits to be woken.
@@ -292,7 +292,7 @@ impl Threads {
 
     /// How many of those told are in `state`.
     pub fn in_state(&self, turns: &Turns, state: u8) -> usize {
-        self.told(turns).filter(|thread| thread.state == state).count()
+        self.threads_with_state(turns).filter(|thread| thread.state == state).count()
     }
 }
 

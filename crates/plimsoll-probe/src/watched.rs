@@ -5,7 +5,7 @@ use plimsoll_model::{Failure, Plan};
 
 /// The target of a load, as it is watched.
 #[derive(Clone, Copy)]
-pub struct Watched<'a> {
+pub struct WatchTarget<'a> {
     /// A load on it.
     pub plan: &'a Plan,
     /// Whether it is on this machine.

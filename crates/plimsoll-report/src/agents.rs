@@ -76,7 +76,7 @@ pub(crate) struct AgentFields {
 /// The agents in a document; none where there is no fleet.
 pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
     let scheduled = scheduled(agents);
-    let fields = |agent| AgentFields::of(agent, scheduled);
+    let fields = |agent| AgentFields::new(agent, scheduled);
     agents.iter().map(fields).collect()
 }
 
@@ -85,7 +85,7 @@ impl AgentFields {
         self.threads
     }
 
-    fn of(agent: &AgentAccount, scheduled: u64) -> AgentFields {
+    fn new(agent: &AgentAccount, scheduled: u64) -> AgentFields {
         AgentFields {
             name: agent.name.clone(),
             threads: agent.workers,

@@ -7,7 +7,7 @@ use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Heading, Line, Panel, percentile_chart, time_chart};
 use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::series;
-use plimsoll_traffic::vegeta::{AttackCourse, CourseMoment, VegetaCourse};
+use plimsoll_traffic::vegeta::{AttackCourse, CoursePoint, VegetaCourse};
 
 /// Stretches of time that a chart shows at most.
 const COLUMNS: usize = 150;
@@ -44,7 +44,7 @@ fn sentence(attack: &AttackCourse) -> String {
     )
 }
 
-fn line(name: &str, moments: &[CourseMoment], value: impl Fn(&CourseMoment) -> Option<f64>) -> Line {
+fn line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) -> Option<f64>) -> Line {
     Line {
         name: name.to_owned(),
         points: moments.iter().map(|moment| (moment.at_s, value(moment).unwrap_or(f64::NAN))).collect(),
@@ -53,7 +53,7 @@ fn line(name: &str, moments: &[CourseMoment], value: impl Fn(&CourseMoment) -> O
 
 /// Rates of all attacks in one place, and the latencies of each in its own.
 fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
-    let of: Vec<(&AttackCourse, Vec<CourseMoment>)> =
+    let of: Vec<(&AttackCourse, Vec<CoursePoint>)> =
         attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();
     let panel = |title: String, unit, log, lines| Panel { title, unit, log, lines };
     let sent = of.iter().map(|(attack, moments)| line(name(attack), moments, |moment| moment.sent_rps));

@@ -4,12 +4,12 @@
 use crate::chart::Theme;
 use crate::visible::visible;
 
-fn seen(text: impl Into<String>) -> String {
+fn visible_text(text: impl Into<String>) -> String {
     visible(&text.into()).into_owned()
 }
 
 fn all_seen(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
-    rows.into_iter().map(|row| row.into_iter().map(seen).collect()).collect()
+    rows.into_iter().map(|row| row.into_iter().map(visible_text).collect()).collect()
 }
 
 /// How a block is meant.
@@ -64,13 +64,13 @@ pub struct Report {
 impl Report {
     /// Adds a heading.
     pub fn heading(&mut self, text: impl Into<String>) -> &mut Self {
-        self.blocks.push(ReportBlock::Heading(seen(text)));
+        self.blocks.push(ReportBlock::Heading(visible_text(text)));
         self
     }
 
     /// Adds a chart and the figures behind it.
     pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
-        let headings = headings.iter().map(|h| seen(*h)).collect();
+        let headings = headings.iter().map(|h| visible_text(*h)).collect();
         self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: all_seen(rows) }));
         self
     }
@@ -101,7 +101,7 @@ impl Report {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
                 *tone = Tone::Plain;
             }
-            self.blocks.insert(at, ReportBlock::Text(Tone::Answer, seen(sentence)));
+            self.blocks.insert(at, ReportBlock::Text(Tone::Answer, visible_text(sentence)));
         }
         self
     }
@@ -132,20 +132,21 @@ impl Report {
 
     /// Adds a sentence.
     pub fn text(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
-        self.blocks.push(ReportBlock::Text(tone, seen(text)));
+        self.blocks.push(ReportBlock::Text(tone, visible_text(text)));
         self
     }
 
     /// Adds labelled values.
     pub fn facts(&mut self, facts: Vec<(&str, String)>) -> &mut Self {
-        self.blocks
-            .push(ReportBlock::Facts(facts.into_iter().map(|(label, value)| (seen(label), seen(value))).collect()));
+        self.blocks.push(ReportBlock::Facts(
+            facts.into_iter().map(|(label, value)| (visible_text(label), visible_text(value))).collect(),
+        ));
         self
     }
 
     /// Adds a table.
     pub fn table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
-        self.blocks.push(ReportBlock::Table(headings.iter().map(|h| seen(*h)).collect(), all_seen(rows)));
+        self.blocks.push(ReportBlock::Table(headings.iter().map(|h| visible_text(*h)).collect(), all_seen(rows)));
         self
     }
 }

@@ -3,13 +3,13 @@
 //! kind of experiment shows some.
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, Panel, Searched, Theme, heading};
+use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
 use crate::format::{bytes, count, date, duration, rate, share};
 use crate::prove::{ProveContext, block_rows, compared_load, ladder_report, prove_report, rung_rows};
 use crate::run::{RunContext, run_report};
 use crate::server::add_server;
-use plimsoll_analysis::finding::{HeldBy, LadderFinding, ProveFinding, RunFinding, SearchFinding};
+use plimsoll_analysis::finding::{Bottleneck, LadderFinding, ProveFinding, RunFinding, SearchFinding};
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::series_table as table;
@@ -22,7 +22,7 @@ const ROWS: usize = 48;
 
 /// What a page shows beyond the figures of its experiment.
 #[derive(Debug, Clone, Default)]
-pub struct Around {
+pub struct PageContext {
     /// The run file, as the reader can name it.
     pub file: String,
     /// What else was found out, put before the environment: a flame graph, series of probes, a
@@ -47,8 +47,8 @@ pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
 /// Which response times came when in one load.
 pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let moments = series::over_time(run, COLUMNS);
-    let of = |name: &str, value: fn(&series::Moment) -> Option<f64>| {
-        let at = |m: &series::Moment| (m.start_s + m.length_s / 2.0, value(m).unwrap_or(f64::NAN));
+    let of = |name: &str, value: fn(&series::IntervalFigures) -> Option<f64>| {
+        let at = |m: &series::IntervalFigures| (m.start_s + m.length_s / 2.0, value(m).unwrap_or(f64::NAN));
         Line { name: name.to_owned(), points: moments.iter().map(at).collect() }
     };
     let lines = [of("p50", |m| m.p50_ns), of("p99", |m| m.p99_ns)];
@@ -142,7 +142,7 @@ fn latency_rows(run: &Run) -> Vec<Vec<String>> {
 
 fn time_rows(run: &Run) -> Vec<Vec<String>> {
     let time = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), duration);
-    let row = |m: series::Moment| {
+    let row = |m: series::IntervalFigures| {
         vec![
             format!("{:.1} s", m.start_s),
             rate(m.scheduled_rps),
@@ -176,7 +176,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
 }
 
 /// Where and by what it was measured, and how to repeat it.
-pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &Around) -> Report {
+pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;
     report.heading("Environment");
@@ -226,7 +226,7 @@ pub(crate) fn counted_of_both(a: &Findings, b: &Findings) -> &'static str {
 /// The picture of two searches in one, each by its name. It claims nothing beyond what was
 /// measured.
 pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
-    let searched = [a, b].map(|(name, findings)| Searched { name, findings });
+    let searched = [a, b].map(|(name, findings)| NamedSearch { name, findings });
     let heading = Heading {
         title: format!("{} and {}", a.0, b.0),
         subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
@@ -244,7 +244,12 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
 }
 
 /// The page of one load.
-pub(crate) fn run_page(experiment: &Experiment, context: &RunContext, found: &RunFinding, around: &Around) -> Report {
+pub(crate) fn run_page(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &RunFinding,
+    around: &PageContext,
+) -> Report {
     let RunFinding { trial, summary, routes, server } = found;
     let mut charts = Report::default();
     load_charts(&mut charts, &trial.run, summary);
@@ -262,12 +267,12 @@ pub(crate) fn find_page(
     context: &RunContext,
     found: &SearchFinding,
     doubts: &Doubts,
-    held_by: Option<&HeldBy>,
-    around: &Around,
+    held_by: Option<&Bottleneck>,
+    around: &PageContext,
 ) -> Report {
     let SearchFinding { findings, server, .. } = found;
     let target = heading::target(context.plan);
-    let searched = [Searched { name: "", findings }];
+    let searched = [NamedSearch { name: "", findings }];
     let heading = heading::find(findings, &target).untitled();
     let open = findings.trials.iter().filter(|t| measuring(t.purpose) && t.offered_rps().is_some());
     let mut charts = Report::default();
@@ -282,14 +287,14 @@ pub(crate) fn find_page(
     report.table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
     if let Some(trial) = at_the_line(experiment, findings) {
         report.heading("The load line, seen closely");
-        load_charts(&mut report, &trial.run, &Summary::of(&trial.run));
+        load_charts(&mut report, &trial.run, &Summary::from_run(&trial.run));
         report.append(watched(&trial.run));
     }
     let climb: Vec<Level> = experiment
         .trials
         .iter()
         .filter(|trial| trial.tag.purpose == Purpose::Peak)
-        .filter_map(|trial| Level::of(&trial.run).map(|level| level.1))
+        .filter_map(|trial| Level::from_run(&trial.run).map(|level| level.1))
         .collect();
     if climb.len() > 1 {
         report.heading("More users instead of a higher rate");
@@ -310,7 +315,7 @@ fn compared<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
 }
 
 /// The page of a comparison.
-pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &Around) -> Report {
+pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_rows(&found.proof, &found.measured.blocks);
     let above = heading::prove(&found.proof, &found.measured.arms, &compared_load(context)).untitled();
@@ -332,7 +337,7 @@ fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
 }
 
 /// The page of a ladder.
-pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &Around) -> Report {
+pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(&found.ladder);
     let above = heading::ladder(&found.ladder, &compared_load(context)).untitled();

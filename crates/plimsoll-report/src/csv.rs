@@ -2,7 +2,7 @@
 //! row for each of them below it. The columns are those of the table of measures.
 
 use crate::visible::visible;
-use plimsoll_model::measures::{Column, Figure, Held, Kind, Unit};
+use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};
 use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
@@ -22,14 +22,14 @@ fn headings(figure: &Figure) -> Vec<String> {
 }
 
 /// What stands in them.
-fn values(figure: &Figure, held: Held<SparseHistogram>) -> Vec<u64> {
+fn values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
     match held {
-        Held::Count(count) => vec![count],
-        Held::Ledger(ledger) => {
+        FigureRef::Count(count) => vec![count],
+        FigureRef::Ledger(ledger) => {
             [ledger.scheduled, ledger.succeeded].into_iter().chain(ledger.failed).chain([ledger.unsent]).collect()
         }
-        Held::Times(times) => {
+        FigureRef::Times(times) => {
             let dense = times.to_histogram();
             let value = |column: &Column| match column {
                 Column::Quantile(per_mille) => dense.quantile_ns(f64::from(*per_mille) / 1_000.0),
@@ -38,12 +38,12 @@ fn values(figure: &Figure, held: Held<SparseHistogram>) -> Vec<u64> {
             };
             columns.iter().map(value).collect()
         }
-        Held::Tally(tally) => vec![tally.total()],
-        Held::Workers(workers) => vec![workers.len() as u64],
+        FigureRef::Tally(tally) => vec![tally.total()],
+        FigureRef::Workers(workers) => vec![workers.len() as u64],
     }
 }
 
-fn texts<'a>(held: impl Iterator<Item = (&'static Figure, Held<'a, SparseHistogram>)>) -> Vec<String> {
+fn texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHistogram>)>) -> Vec<String> {
     held.flat_map(|(figure, held)| values(figure, held)).map(|value| value.to_string()).collect()
 }
 
@@ -74,15 +74,15 @@ fn of_trials(trials: &[Trial]) -> String {
             let start_s = format!("{:.1}", start_ns as f64 / 1e9);
             let begin = [number.to_string(), tag_name(trial.tag).to_string(), start_s];
             let all = by_route.then(String::new);
-            let whole = begin.iter().cloned().chain(all).chain(texts(interval.whole().held()));
-            let load = interval.load.held().filter(|(figure, _)| is_shown(figure));
+            let whole = begin.iter().cloned().chain(all).chain(texts(interval.whole().figure_values()));
+            let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
             rows.push(whole.chain(texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
                 // What is counted for the load is no route's.
                 let nothing = of_load.iter().map(|_| String::new());
                 let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
                 let name = name.unwrap_or_else(|| route.to_string());
-                let row = begin.iter().cloned().chain([name]).chain(texts(figures.held())).chain(nothing);
+                let row = begin.iter().cloned().chain([name]).chain(texts(figures.figure_values())).chain(nothing);
                 rows.push(row.collect());
             }
         }
@@ -148,7 +148,7 @@ mod tests {
         run.plan.traffic.routes = names.iter().map(|_| first.clone()).collect();
         run.plan.traffic.routes.iter_mut().zip(names).for_each(|(route, name)| route.label = (*name).to_owned());
         run.intervals = (0..).zip(intervals).collect();
-        Trial { tag: Tag::of(Purpose::Run), start_ns: 0, run }
+        Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }
     }
 
     fn cells(line: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ use crate::json::{LoadLineFields, TrialFields, tidy};
 use crate::run::load_text;
 use plimsoll_analysis::study::Study;
 use plimsoll_analysis::{Summary, TrialOutcome};
-use plimsoll_model::{Asked, Interval, LoadShape, PlanRecord, Tag, Trial};
+use plimsoll_model::{ExperimentSpec, Interval, LoadShape, PlanRecord, Tag, Trial};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ fn line(event: &impl Serialize) -> String {
 }
 
 /// The first line: which study.
-pub fn begin(asked: &Asked) -> String {
+pub fn begin(asked: &ExperimentSpec) -> String {
     let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
     line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
 }
@@ -160,7 +160,7 @@ pub fn tick(
 
 /// A load that ended: its figures, and what the study makes of it.
 pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
-    let summary = Summary::of(&trial.run);
+    let summary = Summary::from_run(&trial.run);
     let search = match study {
         Study::Find(search) => Some(&**search),
         Study::Explain(explain) => Some(&explain.search),
@@ -180,7 +180,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
         response_time_ns: EventTimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
         generator_limited: summary.generator.limited,
         interference_cores: summary.others.cores,
-        trial: outcome.map(|outcome| TrialFields::of(outcome, &trial.run)),
+        trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),
         load_line_rps: outcome.and(search).map(|search| search.so_far(elapsed_ns).into()),
         elapsed_s: elapsed_ns as f64 / 1e9,
     })

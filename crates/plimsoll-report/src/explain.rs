@@ -11,7 +11,7 @@ use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::Doubts;
 use plimsoll_analysis::explain::{
-    Cause, Explanation, Intervened, RequestPlace, ShownSignal, VariedSetting, VariedStep, shown_value,
+    Cause, Explanation, InterventionReport, RequestPlace, SignalRow, VariedSetting, VariedStep, shown_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_model::Intervention;
@@ -78,7 +78,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
 /// The headings of the table of evidence.
 const EVIDENCE: [&str; 6] = ["signal", "low", "line", "past", "evidence for", "from"];
 
-pub(crate) fn evidence_row(shown: &ShownSignal) -> Vec<String> {
+pub(crate) fn evidence_row(shown: &SignalRow) -> Vec<String> {
     let text = shown.signal.text();
     let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| shown_value(shown.signal, value));
     vec![
@@ -91,7 +91,7 @@ pub(crate) fn evidence_row(shown: &ShownSignal) -> Vec<String> {
     ]
 }
 
-fn evidence_bars(shown: &ShownSignal) -> EvidenceBars {
+fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
     let value = |value: Option<f64>| value.map(|value| (value, shown_value(shown.signal, value)));
     EvidenceBars {
         name: shown.signal.text().words.to_owned(),
@@ -124,7 +124,7 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
 /// The headings of the table of experiments.
 const EXPERIMENTS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
 
-fn experiment_row(made: &Intervened) -> Vec<String> {
+fn experiment_row(made: &InterventionReport) -> Vec<String> {
     let predicted: Vec<String> = made.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
     let words = |causes: &[Cause]| causes.iter().map(|cause| cause.word()).collect::<Vec<_>>().join(", ");
     let speaks = match (made.supports.as_slice(), made.denies.as_slice()) {

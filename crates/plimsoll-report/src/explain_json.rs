@@ -1,16 +1,18 @@
 //! The document of an explanation: `plimsoll.explain/2`.
 
 use crate::document::value;
-use crate::json::{FrameFields, LoadLineFields, MadeFields};
+use crate::json::{FrameFields, LoadLineFields, LoadSetupFields};
 use crate::load_profiles::ProfilesFields;
 use crate::remedy::spelled;
 use crate::run::RunContext;
 use crate::sampled::SampledFields;
 use crate::server::ServerFields;
-use plimsoll_analysis::explain::{Explanation, Intervened, Named, ShownSignal, VariedSetting, VariedStep, Whereabouts};
+use plimsoll_analysis::explain::{
+    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SignalRow, VariedSetting, VariedStep,
+};
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::taken_profiles::Profiles;
-use plimsoll_analysis::{Doubted, StoppedBy};
+use plimsoll_analysis::{Assessment, StopReason};
 use plimsoll_model::Experiment;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,17 +27,17 @@ struct ExplainDocument<'a> {
     causes: Vec<CauseFields<'a>>,
     abstained: bool,
     sentence: String,
-    whereabouts: BTreeMap<&'static str, WhereaboutsFields>,
+    whereabouts: BTreeMap<&'static str, InFlightFields>,
     evidence: Vec<EvidenceFields>,
     ruled_out: Vec<RuledOutFields<'a>>,
     to_tell: Vec<String>,
     interventions: Vec<InterventionFields<'a>>,
     varied: Option<VariedFields>,
-    predicted: Option<PredictedFields>,
+    predicted: Option<LinePredictionFields>,
     demands: Vec<DemandFields>,
     load_line_rps: LoadLineFields,
     slo: String,
-    stopped_by: StoppedBy,
+    stopped_by: StopReason,
     elapsed_s: Option<f64>,
     server: ServerFields<'a>,
     profiles: Option<FunctionsFields<'a>>,
@@ -51,10 +53,13 @@ enum FunctionsFields<'a> {
 }
 
 /// Profiles of the server's without what functions cost tell less than samples.
-fn functions<'a>(explanation: &'a Explanation, profiles: Option<&'a Doubted<Profiles>>) -> Option<FunctionsFields<'a>> {
-    let served = |profiles: &'a Doubted<Profiles>| FunctionsFields::Served(ProfilesFields::of(profiles));
+fn functions<'a>(
+    explanation: &'a Explanation,
+    profiles: Option<&'a Assessment<Profiles>>,
+) -> Option<FunctionsFields<'a>> {
+    let served = |profiles: &'a Assessment<Profiles>| FunctionsFields::Served(ProfilesFields::new(profiles));
     let whole = profiles.filter(|profiles| profiles.open().1.comparison.is_some());
-    let sampled = || Some(FunctionsFields::Sampled(SampledFields::of(explanation.functions.as_ref()?)));
+    let sampled = || Some(FunctionsFields::Sampled(SampledFields::new(explanation.functions.as_ref()?)));
     whole.map(served).or_else(sampled).or_else(|| profiles.map(served))
 }
 
@@ -67,15 +72,15 @@ struct CauseFields<'a> {
 
 /// Where the requests in flight of one load are.
 #[derive(Serialize)]
-struct WhereaboutsFields {
+struct InFlightFields {
     in_flight: f64,
     requests: BTreeMap<&'static str, f64>,
 }
 
-impl From<&Whereabouts> for WhereaboutsFields {
-    fn from(of: &Whereabouts) -> WhereaboutsFields {
+impl From<&InFlightBreakdown> for InFlightFields {
+    fn from(of: &InFlightBreakdown) -> InFlightFields {
         let requests = of.parts.iter().map(|part| (part.place.word(), part.requests)).collect();
-        WhereaboutsFields { in_flight: of.in_flight, requests }
+        InFlightFields { in_flight: of.in_flight, requests }
     }
 }
 
@@ -119,7 +124,7 @@ struct VariedStepFields {
 }
 
 #[derive(Serialize)]
-struct PredictedFields {
+struct LinePredictionFields {
     line_rps: f64,
     line_rps_lower: f64,
     line_rps_upper: f64,
@@ -134,15 +139,15 @@ struct DemandFields {
     ceiling_rps: f64,
 }
 
-impl<'a> From<&'a Named> for CauseFields<'a> {
-    fn from(named: &'a Named) -> CauseFields<'a> {
+impl<'a> From<&'a LikelyCause> for CauseFields<'a> {
+    fn from(named: &'a LikelyCause) -> CauseFields<'a> {
         CauseFields { name: named.cause.word(), probability: named.probability, subject: &named.subject }
     }
 }
 
-impl<'a> From<&'a Intervened> for InterventionFields<'a> {
-    fn from(intervened: &'a Intervened) -> InterventionFields<'a> {
-        let Intervened { intervention, predictions, measured, supports, denies } = intervened;
+impl<'a> From<&'a InterventionReport> for InterventionFields<'a> {
+    fn from(intervened: &'a InterventionReport) -> InterventionFields<'a> {
+        let InterventionReport { intervention, predictions, measured, supports, denies } = intervened;
         InterventionFields {
             name: intervention.word(),
             predictions: predictions.iter().map(|(cause, text)| (cause.word(), text.as_str())).collect(),
@@ -164,10 +169,10 @@ impl From<&VariedSetting> for VariedFields {
     }
 }
 
-impl From<&ShownSignal> for EvidenceFields {
-    fn from(shown: &ShownSignal) -> EvidenceFields {
+impl From<&SignalRow> for EvidenceFields {
+    fn from(shown: &SignalRow) -> EvidenceFields {
         let (text, supports) = (shown.signal.text(), shown.supports.word());
-        let ShownSignal { low, line, past, .. } = *shown;
+        let SignalRow { low, line, past, .. } = *shown;
         EvidenceFields { signal: text.name, unit: text.unit, low, line, past, supports, source: text.source }
     }
 }
@@ -178,13 +183,13 @@ pub(crate) fn explain(
     context: &RunContext,
     found: &ExplainFinding,
     warnings: &[String],
-    profiles: Option<&Doubted<Profiles>>,
+    profiles: Option<&Assessment<Profiles>>,
 ) -> Value {
     let ExplainFinding { searched: SearchFinding { findings, server, .. }, explanation } = found;
     let Explanation { ruled_out, predicted, demands, load_line_rps, .. } = explanation;
-    let made = MadeFields::of(context.plan, context.injectors);
+    let made = LoadSetupFields::new(context.plan, context.injectors);
     value(&ExplainDocument {
-        frame: FrameFields::of("plimsoll.explain/2", experiment, Some(made)),
+        frame: FrameFields::new("plimsoll.explain/2", experiment, Some(made)),
         warnings,
         cause: explanation.cause.word(),
         causes: explanation.causes.iter().map(CauseFields::from).collect(),
@@ -200,7 +205,7 @@ pub(crate) fn explain(
         to_tell: explanation.to_tell.iter().map(spelled).collect(),
         interventions: explanation.interventions.iter().map(InterventionFields::from).collect(),
         varied: explanation.varied.as_ref().map(VariedFields::from),
-        predicted: predicted.map(|predicted| PredictedFields {
+        predicted: predicted.map(|predicted| LinePredictionFields {
             line_rps: predicted.line_rps,
             line_rps_lower: predicted.range_rps.0,
             line_rps_upper: predicted.range_rps.1,
@@ -219,7 +224,7 @@ pub(crate) fn explain(
         slo: findings.slo.to_string(),
         stopped_by: findings.stopped_by,
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
-        server: ServerFields::of(server),
+        server: ServerFields::new(server),
         profiles: functions(explanation, profiles),
     })
 }

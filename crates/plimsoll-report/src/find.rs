@@ -7,27 +7,27 @@ use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
 use crate::run::{RunContext, setup_fact, target_text};
 use crate::wrap::{broken, width};
-use plimsoll_analysis::find::{LoadLine, LogRate, StoppedBy};
-use plimsoll_analysis::finding::{HeldBy, Needed, PlannedLoad, SearchFinding};
-use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, TrialOutcome, Verdict};
+use plimsoll_analysis::find::{LoadLine, LogRate, StopReason};
+use plimsoll_analysis::finding::{Bottleneck, InstanceEstimate, PlannedLoad, SearchFinding};
+use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, TrialOutcome, Verdict};
 use plimsoll_model::{Arrivals, Experiment, LoadShape, PlanRecord, Purpose, Trial};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Why a search ended, in words.
-pub fn stopped_text(stopped_by: StoppedBy) -> &'static str {
+pub fn stopped_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
-        StoppedBy::Width => "the line is known well enough",
-        StoppedBy::Budget => "the budget was exhausted",
-        StoppedBy::Client => "the generator could not offer more",
-        StoppedBy::Disturbed => "other processes used the machine during most of the trials",
-        StoppedBy::MaxRate => "--max-rate was reached",
-        StoppedBy::LowestFails => "the lowest load already breaks the SLO",
-        StoppedBy::Stalls => "the server's stalls break the SLO at every rate",
-        StoppedBy::NothingSucceeds => "no request succeeded",
-        StoppedBy::NothingAnswered => "no response arrived",
-        StoppedBy::Gone => "the server accepts no connections",
-        StoppedBy::Interrupted => "interrupted",
+        StopReason::Width => "the line is known well enough",
+        StopReason::Budget => "the budget was exhausted",
+        StopReason::Client => "the generator could not offer more",
+        StopReason::Disturbed => "other processes used the machine during most of the trials",
+        StopReason::MaxRate => "--max-rate was reached",
+        StopReason::LowestFails => "the lowest load already breaks the SLO",
+        StopReason::Stalls => "the server's stalls break the SLO at every rate",
+        StopReason::NothingSucceeds => "no request succeeded",
+        StopReason::NothingAnswered => "no response arrived",
+        StopReason::Gone => "the server accepts no connections",
+        StopReason::Interrupted => "interrupted",
     }
 }
 
@@ -150,8 +150,8 @@ pub(crate) const TRIAL_HEADINGS: [&str; 9] =
 /// and reason.
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
-        Offered::Rate(offered) => format!("{}/s", rate(offered)),
-        Offered::Users(number) => users(number),
+        OfferedLoad::Rate(offered) => format!("{}/s", rate(offered)),
+        OfferedLoad::Users(number) => users(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
         // Closed trials and load in between are not judged by the SLO.
@@ -290,8 +290,8 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
 }
 
 /// How many it takes.
-pub(crate) fn needed_text(needed: &Needed, counted: &str) -> String {
-    let Needed { rate_rps, instances, instances_min, cores } = *needed;
+pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
+    let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
     let many = match instances {
         1.0 => "1 instance like this one".to_owned(),
         _ if instances_min < instances => format!("{instances_min:.0} to {instances:.0} instances like this one"),
@@ -302,7 +302,7 @@ pub(crate) fn needed_text(needed: &Needed, counted: &str) -> String {
 }
 
 /// What seems to hold the line, and what would check it.
-fn held_by_text(context: &RunContext, held_by: &HeldBy) -> String {
+fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
         [_] => format!("plimsoll explain {}", context.plan.traffic.url()),
         _ => "plimsoll explain".to_owned(),
@@ -318,7 +318,7 @@ pub(crate) fn find_report(
     context: &RunContext,
     found: &SearchFinding,
     doubts: &Doubts,
-    held_by: Option<&HeldBy>,
+    held_by: Option<&Bottleneck>,
     with_trials: bool,
 ) -> Report {
     let findings = &found.findings;
@@ -423,7 +423,7 @@ mod tests {
             let sources =
                 if sources.is_empty() { Vec::new() } else { AddressRange::parse_list(sources).expect(sources) };
             run.injectors = vec![Injector { sources, ..Injector::default() }];
-            Trial { tag: Tag::of(Purpose::Climb), start_ns: 0, run }
+            Trial { tag: Tag::for_purpose(Purpose::Climb), start_ns: 0, run }
         };
         for (sources, count) in [
             (&["", ""][..], None),

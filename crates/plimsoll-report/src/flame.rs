@@ -96,15 +96,15 @@ pub fn inline_svg(flame: &Flame) -> String {
         escaped(flame.title),
         escaped(flame.subtitle),
     );
-    let all = format!("all {}", shown(flame, flame.total));
+    let all = format!("all {}", flame_value(flame, flame.total));
     piece(&mut out, &all, &all, SIDE, TOP, WIDTH - 2.0 * SIDE, "#e8e6df");
     let scale = if total > 0.0 { (WIDTH - 2.0 * SIDE) / total } else { 0.0 };
     for (node, start) in drawn(tree, total) {
         let name = &tree.functions[node.function as usize].name;
         let described = if tree.difference {
-            format!("{name}: {} before, {} after", shown(flame, node.before), shown(flame, node.value))
+            format!("{name}: {} before, {} after", flame_value(flame, node.before), flame_value(flame, node.value))
         } else {
-            format!("{name}: {} ({:.2} %)", shown(flame, node.value), node.width / total * 100.0)
+            format!("{name}: {} ({:.2} %)", flame_value(flame, node.value), node.width / total * 100.0)
         };
         let (x, y) = (SIDE + start * scale, TOP + (node.depth as usize + 1) * ROW);
         let fill = if tree.difference { change_colour(node) } else { colour(name) };
@@ -154,7 +154,7 @@ fn piece(out: &mut String, name: &str, described: &str, x: f64, y: usize, width:
     out.push_str("</g>\n");
 }
 
-fn shown(flame: &Flame, value: f64) -> String {
+fn flame_value(flame: &Flame, value: f64) -> String {
     let per = flame.per.map_or(String::new(), |per| format!(" / {per}"));
     format!("{}{per}", amount(value, flame.unit))
 }

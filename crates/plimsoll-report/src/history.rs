@@ -6,7 +6,9 @@ use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
 use crate::document::value;
 use crate::format::{change, count, date, duration, rate, share};
-use plimsoll_analysis::history::{GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder, MovedWith};
+use plimsoll_analysis::history::{
+    ConcurrentChanges, GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder,
+};
 use plimsoll_model::shell;
 use serde::Serialize;
 use serde_json::Value;
@@ -73,7 +75,7 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
 }
 
 /// What else changed, as a clause; `None`: nothing that was seen.
-fn moved_text(moved: &MovedWith) -> Option<String> {
+fn moved_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
         let text = |us: f64| duration(us * 1e3);

@@ -15,20 +15,21 @@ use crate::remedy::spelled;
 use crate::replay::{self, ReplayFields, ReplayLineFields};
 use crate::run::{RunContext, load_text, protocol, stop_text, system_text};
 use crate::server::ServerFields;
-use plimsoll_analysis::find::{self, FailingHow};
+use plimsoll_analysis::find::{self, SloBreakKind};
 use plimsoll_analysis::finding::{
-    HeldBy, Needed, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel, held_by,
+    Bottleneck, InstanceEstimate, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel,
+    held_by,
 };
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_analysis::{
-    Doubted, Doubts, FailedKind, Others, RouteSummary, ServerView, StoppedBy, Summary, TrialOutcome, fleet,
+    Assessment, Doubts, FailedKind, Interference, RouteSummary, ServerView, StopReason, Summary, TrialOutcome, fleet,
 };
-use plimsoll_model::measures::{Figure, Held, Key, Kind};
+use plimsoll_model::measures::{Figure, FigureRef, Key, Kind};
 use plimsoll_model::{
-    CallFault, Ending, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadShape, MachineLimits, PlanRecord,
+    CallFault, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadEnd, LoadShape, MachineLimits, PlanRecord,
     RequestFailure, Run, SourceRevision, Tally, TlsFailure, Trial,
 };
 use serde::{Serialize, Serializer};
@@ -58,7 +59,7 @@ pub(crate) struct FrameFields<'a> {
     command: &'a [String],
     environment: MachineFields<'a>,
     #[serde(flatten)]
-    made: Option<MadeFields<'a>>,
+    made: Option<LoadSetupFields<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     agents: Vec<AgentFields>,
 }
@@ -83,7 +84,7 @@ struct MachineFields<'a> {
 
 /// How loads were made.
 #[derive(Serialize)]
-pub(crate) struct MadeFields<'a> {
+pub(crate) struct LoadSetupFields<'a> {
     url: String,
     method: &'a str,
     seed: u64,
@@ -94,11 +95,11 @@ pub(crate) struct MadeFields<'a> {
     addresses: Option<Vec<String>>,
 }
 
-impl<'a> MadeFields<'a> {
+impl<'a> LoadSetupFields<'a> {
     /// By a plan, and who carried it out.
-    pub(crate) fn of(plan: &'a PlanRecord, injectors: &[Injector]) -> MadeFields<'a> {
+    pub(crate) fn new(plan: &'a PlanRecord, injectors: &[Injector]) -> LoadSetupFields<'a> {
         let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
-        MadeFields {
+        LoadSetupFields {
             url: plan.traffic.url(),
             method: &plan.traffic.first().method,
             seed: plan.load.seed,
@@ -112,10 +113,10 @@ impl<'a> MadeFields<'a> {
 
 impl<'a> FrameFields<'a> {
     /// Of an experiment.
-    pub(crate) fn of(
+    pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
-        made: Option<MadeFields<'a>>,
+        made: Option<LoadSetupFields<'a>>,
     ) -> FrameFields<'a> {
         let environment = &experiment.environment;
         let machine = MachineFields {
@@ -134,7 +135,7 @@ impl<'a> FrameFields<'a> {
         let agents = agents::fields(&fleet::over_all(experiment.trials.iter().map(|trial| &trial.run)));
         let made = made.map(|made| match agents.as_slice() {
             [] => made,
-            agents => MadeFields { threads: agents.iter().map(AgentFields::threads).sum(), ..made },
+            agents => LoadSetupFields { threads: agents.iter().map(AgentFields::threads).sum(), ..made },
         });
         FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
     }
@@ -142,23 +143,23 @@ impl<'a> FrameFields<'a> {
 
 /// What others used of the machine: the fields `disturbed` and `others` of every document.
 #[derive(Serialize)]
-pub(crate) struct OthersFields<'a> {
+pub(crate) struct InterferenceFields<'a> {
     disturbed: bool,
-    others: OthersUse<'a>,
+    others: InterferenceUse<'a>,
 }
 
 #[derive(Serialize)]
-struct OthersUse<'a> {
+struct InterferenceUse<'a> {
     cores: Option<f64>,
     steal_share: Option<f64>,
     reason: Option<&'a str>,
 }
 
-impl<'a> From<&'a Others> for OthersFields<'a> {
-    fn from(others: &'a Others) -> OthersFields<'a> {
-        let Others { cores, steal_share, disturbed, reason, .. } = others;
-        let others = OthersUse { cores: *cores, steal_share: *steal_share, reason: reason.as_deref() };
-        OthersFields { disturbed: *disturbed, others }
+impl<'a> From<&'a Interference> for InterferenceFields<'a> {
+    fn from(others: &'a Interference) -> InterferenceFields<'a> {
+        let Interference { cores, steal_share, disturbed, reason, .. } = others;
+        let others = InterferenceUse { cores: *cores, steal_share: *steal_share, reason: reason.as_deref() };
+        InterferenceFields { disturbed: *disturbed, others }
     }
 }
 
@@ -223,9 +224,9 @@ impl Serialize for Failures<'_> {
 }
 
 /// Counts by key, each key in its words.
-struct Keyed<'a, F>(&'a Tally, F);
+struct KeyedCounts<'a, F>(&'a Tally, F);
 
-impl<F: Fn(u16) -> String> Serialize for Keyed<'_, F> {
+impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, count)| (self.1(key), count)))
     }
@@ -237,18 +238,18 @@ struct CountedFields<'a>(&'a Summary);
 impl Serialize for CountedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let summary = self.0;
-        let held = summary.whole.held().chain(summary.load.held());
+        let held = summary.whole.figure_values().chain(summary.load.figure_values());
         let named = held.filter_map(|(figure, held)| Some((figure.json?, figure, held)));
         serializer.collect_map(named.map(|(name, figure, held)| (name, counted(summary, figure, held))))
     }
 }
 
 /// The value of a figure of the table of measures.
-fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
+fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
     match held {
-        Held::Count(count) => count.into(),
-        Held::Times(times) => value(&DistributionFields::from(times)),
-        Held::Tally(tally) => {
+        FigureRef::Count(count) => count.into(),
+        FigureRef::Times(times) => value(&DistributionFields::from(times)),
+        FigureRef::Tally(tally) => {
             let text = |key: u16| match figure.kind {
                 Kind::Tally(Key::SystemError) => system_text(key),
                 Kind::Tally(Key::Address) => summary.address(key).to_owned(),
@@ -261,10 +262,10 @@ fn counted(summary: &Summary, figure: &Figure, held: Held<Latency>) -> Value {
                 Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
                 _ => key.to_string(),
             };
-            value(&Keyed(tally, text))
+            value(&KeyedCounts(tally, text))
         }
-        Held::Ledger(ledger) => value(&LedgerFields::from(ledger)),
-        Held::Workers(workers) => workers.len().into(),
+        FigureRef::Ledger(ledger) => value(&LedgerFields::from(ledger)),
+        FigureRef::Workers(workers) => workers.len().into(),
     }
 }
 
@@ -284,7 +285,7 @@ struct LoadFields<'a> {
     generator: GeneratorFields,
     ended: String,
     #[serde(flatten)]
-    others: OthersFields<'a>,
+    others: InterferenceFields<'a>,
 }
 
 /// How sessions ended, where a load has any.
@@ -298,7 +299,7 @@ struct SessionCounts {
 }
 
 impl SessionCounts {
-    fn of(summary: &Summary) -> Option<SessionCounts> {
+    fn new(summary: &Summary) -> Option<SessionCounts> {
         let load = &summary.load;
         (load.sessions_started > 0).then(|| SessionCounts {
             started: load.sessions_started,
@@ -333,7 +334,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             duration_s: summary.duration_ns as f64 / 1e9,
             counted: CountedFields(summary),
             protocol: protocol(summary),
-            sessions: SessionCounts::of(summary),
+            sessions: SessionCounts::new(summary),
             generator: GeneratorFields {
                 cpu_s: generator.cpu_s,
                 work_share: generator.work_share,
@@ -344,11 +345,11 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
                 reason: generator.reason.as_ref().map(spelled),
             },
             ended: match &summary.ending {
-                Some(Ending::Finished) => "finished".to_owned(),
-                Some(Ending::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
+                Some(LoadEnd::Finished) => "finished".to_owned(),
+                Some(LoadEnd::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
                 None => "cut off".to_owned(),
             },
-            others: OthersFields::from(&summary.others),
+            others: InterferenceFields::from(&summary.others),
         }
     }
 }
@@ -376,7 +377,7 @@ struct StageFields {
 }
 
 impl StageFields {
-    fn of(load: &LoadShape, stage: &StageFigures) -> StageFields {
+    fn new(load: &LoadShape, stage: &StageFigures) -> StageFields {
         let closed = matches!(load, LoadShape::Closed { .. });
         StageFields {
             from_users: closed.then_some(stage.from),
@@ -413,7 +414,7 @@ struct RouteFields<'a> {
     bytes_in: u64,
     bytes_in_window: u64,
     failed: Failures<'a>,
-    statuses: Keyed<'a, fn(u16) -> String>,
+    statuses: KeyedCounts<'a, fn(u16) -> String>,
 }
 
 impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
@@ -432,7 +433,7 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
             bytes_in: figures.answers_bytes,
             bytes_in_window: figures.answers_bytes_in_window,
             failed: Failures(&figures.ledger),
-            statuses: Keyed(&figures.statuses, |status| status.to_string()),
+            statuses: KeyedCounts(&figures.statuses, |status| status.to_string()),
         }
     }
 }
@@ -467,21 +468,21 @@ pub(crate) fn run(
     context: &RunContext,
     found: &RunFinding,
     warnings: &[String],
-    profiles: Option<&Doubted<Profiles>>,
+    profiles: Option<&Assessment<Profiles>>,
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
     value(&RunDocument {
-        frame: FrameFields::of("plimsoll.run/1", experiment, Some(MadeFields::of(plan, context.injectors))),
+        frame: FrameFields::new("plimsoll.run/1", experiment, Some(LoadSetupFields::new(plan, context.injectors))),
         warnings,
         load: load_text(plan),
         figures: LoadFields::from(summary),
         failed_answers: failed_answers(&summary.failed_answers),
-        stages: summary.stages.iter().map(|stage| StageFields::of(&plan.load.shape, stage)).collect(),
+        stages: summary.stages.iter().map(|stage| StageFields::new(&plan.load.shape, stage)).collect(),
         routes: found.routes.iter().map(RouteFields::from).collect(),
         replay: replay::fields(plan, summary),
         fitted: context.setup,
-        server: ServerFields::of(&found.server),
-        profiles: profiles.map(ProfilesFields::of),
+        server: ServerFields::new(&found.server),
+        profiles: profiles.map(ProfilesFields::new),
     })
 }
 
@@ -491,7 +492,7 @@ struct SweepDocument<'a> {
     #[serde(flatten)]
     frame: FrameFields<'a>,
     #[serde(flatten)]
-    others: OthersFields<'a>,
+    others: InterferenceFields<'a>,
     warnings: &'a [String],
     peak: Option<LevelPoint>,
     knee: Option<LevelPoint>,
@@ -543,8 +544,8 @@ struct VisitFields {
 }
 
 impl VisitFields {
-    fn of((visit, rps): (&&Trial, f64)) -> VisitFields {
-        let others = Others::of(&visit.run);
+    fn from_visit((visit, rps): (&&Trial, f64)) -> VisitFields {
+        let others = Interference::from_run(&visit.run);
         VisitFields {
             start_s: visit.start_ns as f64 / 1e9,
             duration_s: visit.run.duration_ns() as f64 / 1e9,
@@ -565,8 +566,8 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     concurrency,
                     throughput_error: *error,
                     throughput_error_of: error.map(|_| if *replicated { "visits" } else { "run" }),
-                    visits: load.visits.iter().zip(load.rates()).map(VisitFields::of).collect(),
-                    server: ServerFields::of(&ServerView {
+                    visits: load.visits.iter().zip(load.rates()).map(VisitFields::from_visit).collect(),
+                    server: ServerFields::new(&ServerView {
                         used: load.server_use(),
                         from: None,
                         runs: load.visits.iter().map(|visit| &visit.run).collect(),
@@ -583,12 +584,12 @@ pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[S
     let first = experiment.trials.first().map(|trial| &trial.run);
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     value(&SweepDocument {
-        frame: FrameFields::of(
+        frame: FrameFields::new(
             "plimsoll.sweep/1",
             experiment,
-            first.map(|run| MadeFields::of(&run.plan, &run.injectors)),
+            first.map(|run| LoadSetupFields::new(&run.plan, &run.injectors)),
         ),
-        others: OthersFields::from(&found.others),
+        others: InterferenceFields::from(&found.others),
         warnings,
         peak: found.peak.as_ref().map(LevelPoint::from),
         knee: found.knee.as_ref().map(LevelPoint::from),
@@ -604,7 +605,7 @@ struct FindDocument<'a> {
     frame: FrameFields<'a>,
     warnings: &'a [String],
     #[serde(flatten)]
-    others: OthersFields<'a>,
+    others: InterferenceFields<'a>,
     load_line_rps: LoadLineFields,
     arrivals: &'static str,
     capacity: Option<CapacityFields>,
@@ -612,19 +613,19 @@ struct FindDocument<'a> {
     replay: Option<ReplayLineFields>,
     doubts: Vec<String>,
     stalls: Option<StallsFields<'a>>,
-    failing: Option<FailingFields>,
+    failing: Option<ConstantFailureFields>,
     gone: Option<String>,
     slo: String,
     peak: Option<PeakFields>,
     knee: Option<KneeFields>,
     failed_answers: Vec<FailedAnswerFields<'a>>,
     trials: Vec<TrialFields>,
-    stopped_by: StoppedBy,
+    stopped_by: StopReason,
     seen_s: f64,
     provable_in_s: Option<f64>,
-    held_by: Option<HeldByFields>,
+    held_by: Option<BottleneckFields>,
     planned: Option<PlannedFields>,
-    needed: Option<NeededFields>,
+    needed: Option<InstanceEstimateFields>,
     soak: Option<SoakFields>,
     elapsed_s: f64,
     fitted: &'a [String],
@@ -633,7 +634,7 @@ struct FindDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct HeldByFields {
+struct BottleneckFields {
     name: &'static str,
     subject: String,
     how: String,
@@ -660,7 +661,7 @@ struct SoakFields {
 }
 
 #[derive(Serialize)]
-struct NeededFields {
+struct InstanceEstimateFields {
     rate_rps: f64,
     instances: f64,
     instances_min: f64,
@@ -712,7 +713,7 @@ struct StallsFields<'a> {
 }
 
 #[derive(Serialize)]
-struct FailingFields {
+struct ConstantFailureFields {
     share: f64,
     from_rps: f64,
     to_rps: f64,
@@ -755,7 +756,7 @@ pub(crate) struct TrialFields {
 
 impl TrialFields {
     /// Of a trial, and of the load that it judges.
-    pub(crate) fn of(trial: &TrialOutcome, run: &Run) -> TrialFields {
+    pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
         // All machines of a load come from the same addresses.
         let injector = run.injectors.first();
         TrialFields {
@@ -785,18 +786,22 @@ pub(crate) fn find(
     found: &SearchFinding,
     warnings: &[String],
     doubts: &Doubts,
-    profiles: Option<&Doubted<Profiles>>,
+    profiles: Option<&Assessment<Profiles>>,
 ) -> Value {
     let findings = &found.findings;
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     value(&FindDocument {
-        frame: FrameFields::of("plimsoll.find/1", experiment, Some(MadeFields::of(context.plan, context.injectors))),
+        frame: FrameFields::new(
+            "plimsoll.find/1",
+            experiment,
+            Some(LoadSetupFields::new(context.plan, context.injectors)),
+        ),
         warnings,
-        others: OthersFields::from(&findings.others),
+        others: InterferenceFields::from(&findings.others),
         load_line_rps: findings.load_line_rps.into(),
         arrivals: findings.arrivals.word(),
         capacity: findings.capacity.map(CapacityFields::from),
-        replay: ReplayLineFields::of(findings),
+        replay: ReplayLineFields::from_findings(findings),
         doubts: doubts.beside().map(spelled).collect(),
         stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
             count: stalls.count,
@@ -805,13 +810,13 @@ pub(crate) fn find(
             forbids: stalls.forbids.as_deref(),
         }),
         gone: findings.gone.map(|gone| gone.text()),
-        failing: findings.failing.map(|failing| FailingFields {
+        failing: findings.failing.map(|failing| ConstantFailureFields {
             share: failing.share,
             from_rps: failing.from_rps,
             to_rps: failing.to_rps,
             later_than_ns: match failing.how {
-                FailingHow::Failed => None,
-                FailingHow::Late(bound) => Some(bound.bound_ns),
+                SloBreakKind::Failed => None,
+                SloBreakKind::Late(bound) => Some(bound.bound_ns),
             },
         }),
         slo: findings.slo.to_string(),
@@ -826,7 +831,7 @@ pub(crate) fn find(
             .trials
             .iter()
             .zip(&found.server.runs)
-            .map(|(trial, run)| TrialFields::of(trial, run))
+            .map(|(trial, run)| TrialFields::new(trial, run))
             .collect(),
         stopped_by: findings.stopped_by,
         seen_s: findings.seen_s,
@@ -838,11 +843,8 @@ pub(crate) fn find(
             p99_ns,
             held,
         }),
-        needed: found.needed.map(|Needed { rate_rps, instances, instances_min, cores }| NeededFields {
-            rate_rps,
-            instances,
-            instances_min,
-            cores,
+        needed: found.needed.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
+            InstanceEstimateFields { rate_rps, instances, instances_min, cores }
         }),
         soak: found.soak.as_ref().map(|soak| SoakFields {
             rate_rps: soak.rate_rps,
@@ -853,10 +855,14 @@ pub(crate) fn find(
             text: soak.text(),
             void_pieces: soak.void_pieces,
         }),
-        held_by: held_by(found).map(|HeldBy { cause, subject, how }| HeldByFields { name: cause.word(), subject, how }),
+        held_by: held_by(found).map(|Bottleneck { cause, subject, how }| BottleneckFields {
+            name: cause.word(),
+            subject,
+            how,
+        }),
         elapsed_s: findings.elapsed_s,
         fitted: context.setup,
-        server: ServerFields::of(&found.server),
-        profiles: profiles.map(ProfilesFields::of),
+        server: ServerFields::new(&found.server),
+        profiles: profiles.map(ProfilesFields::new),
     })
 }

@@ -6,7 +6,7 @@ use crate::prove::prove_answer;
 use crate::remedy::spelled;
 use crate::run::load_text;
 use crate::visible::visible;
-use plimsoll_analysis::find::StoppedBy;
+use plimsoll_analysis::find::StopReason;
 use plimsoll_analysis::levels::{MeasuredLoad, measured};
 use plimsoll_analysis::prove::{Proof, ProveVerdict};
 use plimsoll_analysis::{Condition, Conditions, Doubts, Findings};
@@ -52,7 +52,7 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let answer = crate::find::answer(findings, doubts);
     let held = if line.lower > 0.0 { CaseOutcome::Passed } else { CaseOutcome::Failed(answer) };
     let own = match findings.stopped_by {
-        StoppedBy::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
+        StopReason::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
         _ => CaseOutcome::Passed,
     };
     let undisturbed = match &findings.others.reason {
@@ -83,7 +83,7 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
                 summary.generator.reason.as_ref().map_or_else(|| "the generator could not keep up".to_owned(), spelled)
             )),
             Some(figure) if demand.op.holds(figure, demand.value) => CaseOutcome::Passed,
-            figure => CaseOutcome::Failed(demand.found(figure)),
+            figure => CaseOutcome::Failed(demand.describe_figure(figure)),
         };
         Case { name: format!("{demand} with {name}"), time_s: run.duration_ns() as f64 / 1e9, outcome }
     };

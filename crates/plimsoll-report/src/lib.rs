@@ -41,12 +41,12 @@ mod progress;
 mod prove;
 mod prove_json;
 mod replay;
+mod result_view;
 mod run;
 mod sampled;
 mod screen;
 mod searches;
 mod server;
-mod shown;
 mod sweep;
 mod tabular;
 mod traffic_check;
@@ -57,21 +57,21 @@ pub use plimsoll_analysis::format;
 
 pub use attacks::attacks_page;
 pub use block::{Report, ReportBlock, Tone};
-pub use charted::{Around, heat_svg, percentiles_svg, series_section, time_svg, two_searches};
+pub use charted::{PageContext, heat_svg, percentiles_svg, series_section, time_svg, two_searches};
 pub use diff::{DiffSide, diff_document, diff_report};
 pub use explain::prediction_text;
 pub use find::{search_text, trial_heading, trial_line};
-pub use progress::{Now, Progress, progress_block, progress_line};
+pub use progress::{LiveFigures, Progress, progress_block, progress_line};
 pub use prove::{
     broken_text, ladder_heading, ladder_line, ladder_standing, measure_text, prove_answer, prove_heading, prove_line,
     prove_standing,
 };
 pub use remedy::spelled;
+pub use result_view::ResultView;
 pub use run::load_text;
 pub use screen::{COLUMNS_MAX, LINES_MAX};
 pub use searches::{SearchSide, SearchTarget, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
-pub use shown::Shown;
 pub use sweep::{RouteDat, dat_by_route, dat_line, sweep_header, sweep_lengths, sweep_row};
 pub use traffic_check::{CheckedRequest, TrafficCheck, check_text};
 pub use traffic_json::traffic_document;

@@ -5,8 +5,8 @@ use crate::block::{Report, Tone};
 use crate::document::ByName;
 use crate::format::{duration, rate};
 use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, above, amount, change_cells, name_text};
-use plimsoll_analysis::Doubted;
-use plimsoll_analysis::profile::{DiffRow, Meanwhile, ProfileDiff, ProfiledTrial};
+use plimsoll_analysis::Assessment;
+use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTrial};
 use plimsoll_analysis::taken_profiles::{KindSum, KindSums, Profiles};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ const ROWS_DOCUMENT: usize = 50;
 /// So many of the functions that changed are named.
 const NAMED: usize = 5;
 
-fn with_without(level: &ProfiledTrial, of: impl Fn(&Meanwhile) -> String) -> String {
+fn with_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
     format!("{} with, {} without", of(&level.with), of(&level.without))
 }
 
@@ -26,7 +26,7 @@ fn cost(level: &ProfiledTrial) -> Option<f64> {
 }
 
 /// The part of a report that is about profiles.
-pub fn profiles_report(profiles: &Doubted<Profiles>) -> Report {
+pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     let (doubts, profiles) = profiles.open();
     let mut report = above(doubts);
     let mut facts: Vec<(&str, String)> = Vec::new();
@@ -153,7 +153,7 @@ struct PairFields<T> {
 }
 
 impl<T> PairFields<T> {
-    fn of(level: &ProfiledTrial, figure: impl Fn(&Meanwhile) -> T) -> PairFields<T> {
+    fn from_trial(level: &ProfiledTrial, figure: impl Fn(&PeriodFigures) -> T) -> PairFields<T> {
         PairFields { with: figure(&level.with), without: figure(&level.without) }
     }
 }
@@ -204,7 +204,7 @@ pub(crate) struct ProfilesFields<'a> {
 
 impl<'a> ProfilesFields<'a> {
     /// What these profiles say.
-    pub(crate) fn of(profiles: &'a Doubted<Profiles>) -> ProfilesFields<'a> {
+    pub(crate) fn new(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         let names = profiles.level_names();
         let level = |((level, name), requests): ((&ProfiledTrial, &'a str), &f64)| {
@@ -212,9 +212,9 @@ impl<'a> ProfilesFields<'a> {
             let fields = ProfiledFields {
                 offered_rps: level.offered_rps,
                 requests: *requests,
-                goodput_rps: PairFields::of(level, |m| m.goodput_rps),
-                p50_ns: PairFields::of(level, |m| m.p50_ns),
-                p99_ns: PairFields::of(level, |m| m.p99_ns),
+                goodput_rps: PairFields::from_trial(level, |m| m.goodput_rps),
+                p50_ns: PairFields::from_trial(level, |m| m.p50_ns),
+                p99_ns: PairFields::from_trial(level, |m| m.p99_ns),
                 files: ByName(files.map(|kept| (kept.kind.as_str(), kept.file.as_str())).collect()),
             };
             (name, fields)
@@ -247,26 +247,26 @@ mod tests {
     use crate::document::value;
     use crate::text;
     use plimsoll_analysis::profile::{Basis, Sort, View, diff, read};
-    use plimsoll_analysis::taken_profiles::KeptProfile;
+    use plimsoll_analysis::taken_profiles::StoredProfile;
     use plimsoll_analysis::{DoubtKind, Doubts};
     use serde_json::json;
 
-    fn caught() -> Doubted<Profiles> {
+    fn caught() -> Assessment<Profiles> {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
         let basis = Basis::Requests { before: 100.0, after: 1000.0 };
         let level = |offered_rps: f64, goodput_rps: f64| ProfiledTrial {
             offered_rps,
             requests_each: 1.0,
-            without: Meanwhile {
+            without: PeriodFigures {
                 seconds: 10.0,
                 completed_rps: offered_rps,
                 goodput_rps: offered_rps,
                 p50_ns: 1000,
                 p99_ns: 9000,
             },
-            with: Meanwhile { seconds: 10.0, completed_rps: offered_rps, goodput_rps, p50_ns: 1100, p99_ns: 9900 },
-            others: Meanwhile::default(),
+            with: PeriodFigures { seconds: 10.0, completed_rps: offered_rps, goodput_rps, p50_ns: 1100, p99_ns: 9900 },
+            others: PeriodFigures::default(),
         };
         let sum = |sum, requests| Some(KindSum { sum, requests });
         let mut doubts = Doubts::default();
@@ -303,9 +303,9 @@ mod tests {
                     stock: false,
                 },
             ],
-            files: vec![KeptProfile { level: "line".into(), kind: "cpu".into(), file: "x.line.cpu.pb.gz".into() }],
+            files: vec![StoredProfile { level: "line".into(), kind: "cpu".into(), file: "x.line.cpu.pb.gz".into() }],
         };
-        Doubted::new(doubts, profiles)
+        Assessment::new(doubts, profiles)
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn the_document_holds_all() {
         let caught = caught();
-        let document = value(&ProfilesFields::of(&caught));
+        let document = value(&ProfilesFields::new(&caught));
         assert_eq!(document["levels"]["line"]["goodput_rps"], json!({ "with": 99.0, "without": 100.0 }));
         assert_eq!(document["levels"]["line"]["files"]["cpu"], "x.line.cpu.pb.gz");
         assert_eq!(document["top"][0]["function"], "m");

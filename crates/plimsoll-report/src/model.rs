@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// A model that was written.
-pub struct ModelShown<'a> {
+pub struct ModelReport<'a> {
     /// The file.
     pub file: &'a str,
     /// The logs.
@@ -35,7 +35,7 @@ struct ModelDocument<'a> {
     lines: ModelLines,
     requests: u64,
     sessions: u64,
-    taken_apart: TakenApart,
+    taken_apart: SessionTotals,
     endpoints: usize,
     scenarios: usize,
     sequences: usize,
@@ -53,7 +53,7 @@ struct ModelLines {
 }
 
 #[derive(Serialize)]
-struct TakenApart {
+struct SessionTotals {
     sessions: u64,
     requests: u64,
 }
@@ -80,13 +80,13 @@ struct DispersionFields {
 
 #[derive(Serialize)]
 struct SessionDistances {
-    requests: ByName<String, BothFields>,
-    think_time_ns: ByName<String, BothFields>,
+    requests: ByName<String, LogAndModelFields>,
+    think_time_ns: ByName<String, LogAndModelFields>,
     transitions_tv: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct BothFields {
+struct LogAndModelFields {
     log: f64,
     model: f64,
 }
@@ -100,7 +100,7 @@ struct CacheFields {
 }
 
 /// The document of a model.
-pub fn model_document(shown: &ModelShown) -> Value {
+pub fn model_document(shown: &ModelReport) -> Value {
     let facts = &shown.model.facts;
     value(&ModelDocument {
         schema: "plimsoll.model/1",
@@ -109,7 +109,7 @@ pub fn model_document(shown: &ModelShown) -> Value {
         lines: ModelLines { read: shown.lines_read, unparsed: shown.lines_unparsed },
         requests: facts.requests,
         sessions: facts.visits,
-        taken_apart: TakenApart { sessions: facts.long.0, requests: facts.long.1 },
+        taken_apart: SessionTotals { sessions: facts.long.0, requests: facts.long.1 },
         endpoints: facts.endpoints,
         scenarios: facts.scenarios,
         sequences: facts.sequences,
@@ -121,9 +121,9 @@ pub fn model_document(shown: &ModelShown) -> Value {
     })
 }
 
-fn quantiles(list: &[(f64, f64, f64)]) -> ByName<String, BothFields> {
+fn quantiles(list: &[(f64, f64, f64)]) -> ByName<String, LogAndModelFields> {
     let field = |(quantile, log, model): &(f64, f64, f64)| {
-        (format!("p{}", quantile * 100.0), BothFields { log: *log, model: *model })
+        (format!("p{}", quantile * 100.0), LogAndModelFields { log: *log, model: *model })
     };
     ByName(list.iter().map(field).collect())
 }
@@ -160,7 +160,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
 }
 
 /// The report of a model.
-pub fn model_report(shown: &ModelShown) -> Report {
+pub fn model_report(shown: &ModelReport) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();
     let headline = match shown.distances.map(ModelDistances::apart) {

@@ -6,17 +6,17 @@ use crate::chart::{AxisUnit, Line, Panel, heading};
 use crate::charted::series_section;
 use crate::document::value;
 use crate::format::{count, duration, rate, share};
-use crate::json::{FrameFields, MadeFields};
+use crate::json::{FrameFields, LoadSetupFields};
 use crate::run::{RunContext, target_text};
 use crate::server::{ServerFields, add_server};
 use plimsoll_analysis::finding::OverloadFinding;
-use plimsoll_analysis::overload::{OverloadSecond, OverloadStep, OverloadVerdict, Overloaded, Refused};
+use plimsoll_analysis::overload::{OverloadResult, OverloadSecond, OverloadStep, OverloadVerdict, RefusalCounts};
 use plimsoll_model::{Experiment, PlanRecord};
 use serde::Serialize;
 use serde_json::Value;
 
 /// The answer in one sentence.
-pub(crate) fn overload_answer(found: &Overloaded) -> String {
+pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
         return match found.steps.is_empty() || serves {
@@ -44,13 +44,13 @@ pub(crate) fn overload_answer(found: &Overloaded) -> String {
     format!("{}: {kept}, and {back}", verdict.word())
 }
 
-fn watched(found: &Overloaded) -> String {
+fn watched(found: &OverloadResult) -> String {
     duration(found.watched_s * 1e9)
 }
 
 /// What became of what did not succeed.
-fn refused_text(refused: &Refused, is_grpc: bool) -> String {
-    let Refused { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
+fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
+    let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
         (too_much, if is_grpc { "RESOURCE_EXHAUSTED or UNAVAILABLE" } else { "429 or 503" }),
         (status, "other status"),
@@ -93,7 +93,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         ("Retry-After", text.to_owned())
     }));
     report.facts(facts);
-    let rows = |plan: &PlanRecord, found: &Overloaded| {
+    let rows = |plan: &PlanRecord, found: &OverloadResult| {
         let is_grpc = plan.traffic.origin.is_grpc();
         found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
     };
@@ -106,7 +106,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
 }
 
 /// The line; of sessions with what that is in requests, as all of a step is told.
-pub(crate) fn line_text(context: &RunContext, found: &Overloaded) -> String {
+pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
         true => line,
@@ -148,13 +148,13 @@ struct OverloadDocument<'a> {
     recovered: bool,
     retry_after: Option<bool>,
     verdict: Option<&'static str>,
-    against: Option<AgainstFields>,
+    against: Option<RivalFields>,
     elapsed_s: Option<f64>,
     server: ServerFields<'a>,
 }
 
 #[derive(Serialize)]
-struct AgainstFields {
+struct RivalFields {
     target: String,
     steps: Vec<StepFields>,
     recovery_s: Option<f64>,
@@ -172,11 +172,11 @@ struct StepFields {
     answered_rps: f64,
     kept_share: f64,
     accepted_p99_ns: Option<u64>,
-    refused: RefusedFields,
+    refused: RefusalCountsFields,
 }
 
 #[derive(Serialize)]
-struct RefusedFields {
+struct RefusalCountsFields {
     too_much: u64,
     status: u64,
     timeout: u64,
@@ -187,11 +187,11 @@ struct RefusedFields {
 
 impl From<&OverloadStep> for StepFields {
     fn from(step: &OverloadStep) -> StepFields {
-        let Refused { too_much, status, timeout, connection, unsent, after_p50_ns } = step.refused;
+        let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = step.refused;
         let OverloadStep {
             factor, offered_rps, again_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, ..
         } = *step;
-        let refused = RefusedFields { too_much, status, timeout, connection, unsent, after_p50_ns };
+        let refused = RefusalCountsFields { too_much, status, timeout, connection, unsent, after_p50_ns };
         StepFields { factor, offered_rps, again_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, refused }
     }
 }
@@ -204,9 +204,9 @@ pub(crate) fn overload_document(
     warnings: &[String],
 ) -> Value {
     let OverloadFinding { slo, retries, overloaded, against, server, .. } = found;
-    let made = MadeFields::of(context.plan, context.injectors);
+    let made = LoadSetupFields::new(context.plan, context.injectors);
     value(&OverloadDocument {
-        frame: FrameFields::of("plimsoll.overload/1", experiment, Some(made)),
+        frame: FrameFields::new("plimsoll.overload/1", experiment, Some(made)),
         warnings,
         line_rps: overloaded.line_rps,
         slo,
@@ -216,7 +216,7 @@ pub(crate) fn overload_document(
         recovered: overloaded.recovery_s.is_some(),
         retry_after: overloaded.retry_after,
         verdict: overloaded.verdict.map(OverloadVerdict::word),
-        against: against.as_ref().map(|(plan, other)| AgainstFields {
+        against: against.as_ref().map(|(plan, other)| RivalFields {
             target: plan.traffic.title(),
             steps: other.steps.iter().map(StepFields::from).collect(),
             recovery_s: other.recovery_s,
@@ -225,6 +225,6 @@ pub(crate) fn overload_document(
             verdict: other.verdict.map(OverloadVerdict::word),
         }),
         elapsed_s: experiment.elapsed_ns.map(|ns| ns as f64 / 1e9),
-        server: ServerFields::of(server),
+        server: ServerFields::new(server),
     })
 }

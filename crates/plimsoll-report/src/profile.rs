@@ -279,7 +279,7 @@ struct TotalFields {
 
 impl<'a> DiffFields<'a> {
     /// Of a comparison, its first `limit` functions.
-    pub(crate) fn of(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
+    pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
         let (unit, per) = diff_unit(comparison);
         let requests = match comparison.basis {
             Basis::Requests { before, after } => Some(RequestsFields { before, after }),
@@ -302,7 +302,7 @@ impl<'a> DiffFields<'a> {
 
 /// The document `plimsoll.profile-diff/1`.
 pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
-    value(&DiffFields::of(comparison, limit))
+    value(&DiffFields::new(comparison, limit))
 }
 
 /// What is missing of profiles that were taken with an experiment, and what else speaks against

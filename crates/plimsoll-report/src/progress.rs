@@ -9,7 +9,7 @@ use crate::wrap::broken;
 
 /// The figures of the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Now {
+pub struct LiveFigures {
     /// Successes a second.
     pub rps: f64,
     /// Response time p50 in ns.
@@ -38,7 +38,7 @@ pub struct Progress {
     /// Successes a second in equal stretches so far, oldest first.
     pub rates_rps: Vec<f64>,
     /// `None` before anything was measured.
-    pub now: Option<Now>,
+    pub now: Option<LiveFigures>,
     /// Requests that failed or were never sent, since the load began.
     pub bad: u64,
     /// Cores that the server used in the last second; `None` where it is not seen.
@@ -86,7 +86,7 @@ fn left(progress: &Progress) -> String {
     }
 }
 
-fn figures(progress: &Progress, now: &Now) -> Vec<String> {
+fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
     // No answer yet: no time.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     let mut figures = vec![
@@ -167,7 +167,7 @@ mod tests {
             elapsed_s: 12.34,
             total_s: Some(30.0),
             rates_rps: (0..100).map(|k| f64::from(k % 17)).collect(),
-            now: Some(Now {
+            now: Some(LiveFigures {
                 rps: 16_206.0,
                 p50_ns: 1_200_000,
                 p90_ns: 2_000_000,
@@ -227,7 +227,7 @@ mod tests {
             unicode: bool,
             figures in any::<[u64; 4]>(),
         ) {
-            let now = Now { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..Now::default() };
+            let now = LiveFigures { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..LiveFigures::default() };
             let progress = Progress { doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..progress() };
             for line in progress_block(&progress, columns, unicode) {
                 prop_assert!(line.chars().count() < columns.max(21), "{columns}: {line}");

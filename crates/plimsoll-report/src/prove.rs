@@ -10,11 +10,11 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::rules::{NoEffect, requests_needed};
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Ladder, Proof, ProveVerdict, Reason, RouteCompared,
-    RouteMeasure, Rules, Rung, Standing, arm_name,
+    Block, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, Ladder, MeasureComparison, Proof,
+    ProveVerdict, Reason, RouteComparison, RouteMeasure, Rules, Rung, arm_name,
 };
-use plimsoll_analysis::study::Broken;
-use plimsoll_model::{Asked, Experiment, PlanRecord};
+use plimsoll_analysis::study::StudyFailure;
+use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
 
 /// What stands around the figures of a comparison.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
 
 /// The interval by which a measure has its verdict: that at 95 %, or that of the tests for
 /// equivalence.
-fn interval_text<M>(one: &Compared<M>) -> String {
+fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
         _ => changes(one.ratio_interval),
@@ -89,9 +89,9 @@ fn time_text(ns: f64) -> String {
 }
 
 /// Why a comparison cannot go on.
-pub fn broken_text(broken: &Broken) -> String {
+pub fn broken_text(broken: &StudyFailure) -> String {
     match broken {
-        Broken::NoSuccess(arm, statuses) => {
+        StudyFailure::NoSuccess(arm, statuses) => {
             let statuses: Vec<String> = statuses.iter().map(u16::to_string).collect();
             let statuses =
                 if statuses.is_empty() { String::new() } else { format!(" (status {})", statuses.join(", ")) };
@@ -100,14 +100,14 @@ pub fn broken_text(broken: &Broken) -> String {
                  statuses with --ok-status"
             )
         }
-        Broken::NotReached(arm) => format!("{arm} was not reached"),
-        Broken::Ended(reason) => reason.clone(),
+        StudyFailure::NotReached(arm) => format!("{arm} was not reached"),
+        StudyFailure::Ended(reason) => reason.clone(),
     }
 }
 
 /// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably
 /// tell, where the one there is will not do.
-pub fn prove_standing(settings: &Rules, standing: &Standing, budget_enough_ns: Option<u64>) -> String {
+pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
         "after {} blocks {} of B against A is {} ({}); the margin is {}{}",
@@ -131,7 +131,7 @@ pub fn prove_heading() -> String {
 }
 
 /// One row of the live log.
-pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &Standing) -> String {
+pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
     live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
@@ -332,7 +332,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     ));
     facts.push(("load", compared_load(context)));
     facts.push(("spread", spread_text(proof)));
-    if let Asked::Prove(asked) = &context.experiment.asked {
+    if let ExperimentSpec::Prove(asked) = &context.experiment.asked {
         let others = if proof.measures.len() > 1 {
             "; the other measures are secondary, corrected for their number"
         } else {
@@ -406,11 +406,11 @@ fn route_measure_text(measure: RouteMeasure) -> &'static str {
 }
 
 /// Which requests are better and which worse, in a sentence.
-fn routes_text(routes: &[RouteCompared]) -> String {
+fn routes_text(routes: &[RouteComparison]) -> String {
     /// So many fit into a sentence.
     const SHOWN: usize = 6;
     let of = |verdict: ProveVerdict| {
-        let told = |route: &RouteCompared| {
+        let told = |route: &RouteComparison| {
             let it = route.measures.iter().filter(|one| one.verdict == verdict);
             let it: Vec<String> =
                 it.map(|one| format!("{} {}", route_measure_text(one.measure), change(one.ratio))).collect();
@@ -430,10 +430,10 @@ fn routes_text(routes: &[RouteCompared]) -> String {
 }
 
 /// The rows of one request; that all of it succeeds on both sides needs none.
-fn route_rows(route: &RouteCompared) -> Vec<Vec<String>> {
+fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     let all_succeed = route.success_rate == [1.0, 1.0];
-    let shown = |one: &&Compared<RouteMeasure>| one.measure != RouteMeasure::Success || !all_succeed;
-    let told = |one: &Compared<RouteMeasure>| {
+    let shown = |one: &&MeasureComparison<RouteMeasure>| one.measure != RouteMeasure::Success || !all_succeed;
+    let told = |one: &MeasureComparison<RouteMeasure>| {
         let value = |side: usize| match one.measure {
             RouteMeasure::Success => percent(route.success_rate[side]),
             RouteMeasure::P50 | RouteMeasure::P99 => time_text(one.levels[side]),
@@ -443,7 +443,7 @@ fn route_rows(route: &RouteCompared) -> Vec<Vec<String>> {
         [measure.into(), value(0), value(1), change, interval, p_text(one.p), one.verdict.to_string()]
     };
     let mut rows: Vec<[String; 7]> = route.measures.iter().filter(shown).map(told).collect();
-    let is_success = |one: &Compared<RouteMeasure>| one.measure == RouteMeasure::Success;
+    let is_success = |one: &MeasureComparison<RouteMeasure>| one.measure == RouteMeasure::Success;
     if route.blocks == 0 {
         let none = String::new;
         rows = vec![["not requested on both sides".into(), none(), none(), none(), none(), none(), none()]];

@@ -3,18 +3,18 @@
 
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
-use crate::json::{FrameFields, MadeFields, OthersFields};
+use crate::json::{FrameFields, InterferenceFields, LoadSetupFields};
 use crate::prove::{ProveContext, length_ns, prove_answer};
 use crate::prove_profiles::ProveProfilesFields;
 use crate::remedy::spelled;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
-    Block, Compared, ComparisonEnd, ConfidenceInterval, Criterion, Reading, Reason, RouteCompared, RouteMeasure, Rung,
-    Standing, Success, arm_name,
+    Block, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Reading, Reason,
+    RouteComparison, RouteMeasure, Rung, Success, arm_name,
 };
 use plimsoll_analysis::taken_profiles::ProveProfiles;
-use plimsoll_analysis::{Doubted, FailedKind};
+use plimsoll_analysis::{Assessment, FailedKind};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -110,7 +110,7 @@ struct ComparisonFields<'a> {
     #[serde(flatten)]
     frame: FrameFields<'a>,
     #[serde(flatten)]
-    others: OthersFields<'a>,
+    others: InterferenceFields<'a>,
     warnings: &'a [String],
     failed_answers: Vec<FailedAnswerFields<'a>>,
     sides: &'a [String],
@@ -118,17 +118,17 @@ struct ComparisonFields<'a> {
 }
 
 impl<'a> ComparisonFields<'a> {
-    fn of(
+    fn new(
         schema: &'static str,
         context: &ProveContext<'a>,
         warnings: &'a [String],
         kinds: &'a [FailedKind],
     ) -> ComparisonFields<'a> {
         let ProveContext { experiment, measured } = context;
-        let made = MadeFields::of(measured.plan, &experiment.environment.injectors);
+        let made = LoadSetupFields::new(measured.plan, &experiment.environment.injectors);
         ComparisonFields {
-            frame: FrameFields::of(schema, experiment, Some(made)),
-            others: OthersFields::from(&measured.others),
+            frame: FrameFields::new(schema, experiment, Some(made)),
+            others: InterferenceFields::from(&measured.others),
             warnings,
             failed_answers: failed_answers(kinds),
             sides: &measured.arms,
@@ -155,7 +155,7 @@ struct ProveDocument<'a> {
     reason: Option<&'static str>,
     measures: Vec<MeasureFields>,
     success: Option<SuccessFields>,
-    routes: Vec<ComparedRouteFields<'a>>,
+    routes: Vec<RouteComparisonFields<'a>>,
     margin: Option<f64>,
     fresh_starts: bool,
     spread: [Option<f64>; 2],
@@ -164,7 +164,7 @@ struct ProveDocument<'a> {
     blocks_more: Option<usize>,
     budget_enough_s: Option<f64>,
     stopped_by: &'static str,
-    narrowing: Vec<StandingFields>,
+    narrowing: Vec<InterimEstimateFields>,
     readings: Vec<BlockFields<'a>>,
     profiles: Option<ProveProfilesFields<'a>>,
 }
@@ -185,7 +185,7 @@ struct MeasureFields {
 }
 
 impl MeasureFields {
-    fn of<M: Copy>(one: &Compared<M>, name: fn(M) -> &'static str) -> MeasureFields {
+    fn of<M: Copy>(one: &MeasureComparison<M>, name: fn(M) -> &'static str) -> MeasureFields {
         MeasureFields {
             name: name(one.measure),
             primary: one.primary,
@@ -204,7 +204,7 @@ impl MeasureFields {
 
 /// One of several routes, B against A.
 #[derive(Serialize)]
-struct ComparedRouteFields<'a> {
+struct RouteComparisonFields<'a> {
     name: &'a str,
     requests: [u64; 2],
     success_rate: [f64; 2],
@@ -220,9 +220,9 @@ fn route_measure_name(measure: RouteMeasure) -> &'static str {
     }
 }
 
-impl<'a> From<&'a RouteCompared> for ComparedRouteFields<'a> {
-    fn from(route: &'a RouteCompared) -> ComparedRouteFields<'a> {
-        ComparedRouteFields {
+impl<'a> From<&'a RouteComparison> for RouteComparisonFields<'a> {
+    fn from(route: &'a RouteComparison) -> RouteComparisonFields<'a> {
+        RouteComparisonFields {
             name: &route.name,
             requests: route.requests,
             success_rate: route.success_rate,
@@ -249,16 +249,16 @@ impl From<&Success> for SuccessFields {
 }
 
 #[derive(Serialize)]
-struct StandingFields {
+struct InterimEstimateFields {
     blocks: usize,
     ratio: Option<f64>,
     ci95: Option<[Option<f64>; 2]>,
 }
 
-impl From<&Standing> for StandingFields {
-    fn from(point: &Standing) -> StandingFields {
-        let Standing { blocks, ratio, ratio_interval } = *point;
-        StandingFields { blocks, ratio: bounded(ratio), ci95: bounded_ends(ratio_interval) }
+impl From<&InterimEstimate> for InterimEstimateFields {
+    fn from(point: &InterimEstimate) -> InterimEstimateFields {
+        let InterimEstimate { blocks, ratio, ratio_interval } = *point;
+        InterimEstimateFields { blocks, ratio: bounded(ratio), ci95: bounded_ends(ratio_interval) }
     }
 }
 
@@ -267,20 +267,20 @@ pub(crate) fn proof(
     context: &ProveContext,
     found: &ProveFinding,
     warnings: &[String],
-    profiles: Option<&Doubted<ProveProfiles>>,
+    profiles: Option<&Assessment<ProveProfiles>>,
 ) -> Value {
     let proof = &found.proof;
     let (load, load_s) = load(context, 0);
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     value(&ProveDocument {
-        begin: ComparisonFields::of("plimsoll.prove/1", context, warnings, &kinds),
+        begin: ComparisonFields::new("plimsoll.prove/1", context, warnings, &kinds),
         load,
         load_s,
         verdict: proof.verdict.to_string(),
         answer: prove_answer(proof),
         reason: proof.reason.as_ref().map(reason_name),
         measures: proof.measures.iter().map(|one| MeasureFields::of(one, measure_name)).collect(),
-        routes: proof.routes.iter().map(ComparedRouteFields::from).collect(),
+        routes: proof.routes.iter().map(RouteComparisonFields::from).collect(),
         success: proof.success.as_ref().map(SuccessFields::from),
         margin: proof.measures.first().map(|one| one.margin),
         fresh_starts: proof.fresh,
@@ -290,9 +290,9 @@ pub(crate) fn proof(
         blocks_more: proof.blocks_more,
         budget_enough_s: proof.budget_enough_ns.map(|ns| ns as f64 / 1e9),
         stopped_by: stopped_name(&proof.stopped_by),
-        narrowing: found.narrowing.iter().map(StandingFields::from).collect(),
+        narrowing: found.narrowing.iter().map(InterimEstimateFields::from).collect(),
         readings: found.measured.blocks.iter().map(BlockFields).collect(),
-        profiles: profiles.map(ProveProfilesFields::of),
+        profiles: profiles.map(ProveProfilesFields::new),
     })
 }
 
@@ -339,18 +339,18 @@ pub(crate) fn ladder(
     context: &ProveContext,
     found: &LadderFinding,
     warnings: &[String],
-    profiles: Option<&Doubted<ProveProfiles>>,
+    profiles: Option<&Assessment<ProveProfiles>>,
 ) -> Value {
     let ladder = &found.ladder;
     let rung = |((at, rung), url)| rung_fields(context, at, rung, url);
     let rungs = ladder.rungs.iter().enumerate().zip(&found.measured.arms).map(rung).collect();
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     value(&LadderDocument {
-        begin: ComparisonFields::of("plimsoll.ladder/1", context, warnings, &kinds),
+        begin: ComparisonFields::new("plimsoll.ladder/1", context, warnings, &kinds),
         rungs,
         blocks: ladder.blocks,
         blocks_void: ladder.blocks_void,
         readings: found.measured.blocks.iter().map(BlockFields).collect(),
-        profiles: profiles.map(ProveProfilesFields::of),
+        profiles: profiles.map(ProveProfilesFields::new),
     })
 }

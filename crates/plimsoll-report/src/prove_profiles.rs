@@ -4,7 +4,7 @@
 use crate::block::Report;
 use crate::format::{count, rate};
 use crate::profile::{DiffFields, DoubtsFields, above, diff_report};
-use plimsoll_analysis::Doubted;
+use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::Sort;
 use plimsoll_analysis::taken_profiles::ProveProfiles;
 use serde::Serialize;
@@ -14,7 +14,7 @@ const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 
 /// The part of a report that is about profiles.
-pub fn report(profiles: &Doubted<ProveProfiles>) -> Report {
+pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
     let (doubts, profiles) = profiles.open();
     let mut report = above(doubts);
     let side = |at: usize| {
@@ -56,7 +56,7 @@ pub(crate) struct ProveProfilesFields<'a> {
 
 impl<'a> ProveProfilesFields<'a> {
     /// What these profiles say.
-    pub(crate) fn of(profiles: &'a Doubted<ProveProfiles>) -> ProveProfilesFields<'a> {
+    pub(crate) fn new(profiles: &'a Assessment<ProveProfiles>) -> ProveProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         ProveProfilesFields {
             bases: &profiles.bases,
@@ -64,7 +64,7 @@ impl<'a> ProveProfilesFields<'a> {
             rate_rps: profiles.rate_rps,
             requests: profiles.requests,
             files: &profiles.files,
-            comparison: profiles.comparison.as_ref().map(|comparison| DiffFields::of(comparison, ROWS_DOCUMENT)),
+            comparison: profiles.comparison.as_ref().map(|comparison| DiffFields::new(comparison, ROWS_DOCUMENT)),
             doubts: DoubtsFields::from(doubts),
         }
     }

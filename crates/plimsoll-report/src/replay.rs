@@ -6,7 +6,7 @@
 use crate::format::{count, share};
 use plimsoll_analysis::find::{LoadLine, LogRate};
 use plimsoll_analysis::{Findings, Summary};
-use plimsoll_model::{ListedRecord, PlanRecord, ReplayFacts};
+use plimsoll_model::{PlanRecord, ReplayFacts, RequestListRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct ReplayFields<'a> {
 
 /// The fields of a load that replays a log.
 pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<ReplayFields<'a>> {
-    let ListedRecord { requests, targets, digest: _, facts } = plan.traffic.listed.as_ref()?;
+    let RequestListRecord { requests, targets, digest: _, facts } = plan.traffic.listed.as_ref()?;
     Some(ReplayFields {
         speed: facts.speed_milli as f64 / 1e3,
         scale: facts.scale_milli as f64 / 1e3,
@@ -65,7 +65,7 @@ struct LogRateFields {
 
 impl ReplayLineFields {
     /// The fields of a search whose loads were drawn from a log.
-    pub(crate) fn of(findings: &Findings) -> Option<ReplayLineFields> {
+    pub(crate) fn from_findings(findings: &Findings) -> Option<ReplayLineFields> {
         let log = findings.log?;
         let LoadLine { lower, upper, .. } = findings.load_line_rps;
         let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = log;
@@ -86,7 +86,7 @@ impl ReplayLineFields {
 
 /// The line of a load that replays a log.
 pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
-    let ListedRecord { facts, .. } = plan.traffic.listed.as_ref()?;
+    let RequestListRecord { facts, .. } = plan.traffic.listed.as_ref()?;
     let mut parts = vec![how(facts)];
     if facts.spread {
         parts.push(

@@ -8,7 +8,7 @@ use crate::replay;
 use plimsoll_analysis::quantile::BEYOND_MIN;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::{Others, Quantiles, RouteSummary, Summary};
+use plimsoll_analysis::{Interference, Quantiles, RouteSummary, Summary};
 use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
     AgentAccount, Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord,
@@ -152,7 +152,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
 }
 
 /// What others used, or why that is not known.
-pub(crate) fn others_text(others: &Others) -> String {
+pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
     match (others.cores, &others.reason) {

@@ -4,17 +4,17 @@
 use crate::block::{Report, Tone};
 use crate::load_profiles::{add_functions, top_rows, total_text};
 use crate::profile::{ChangeFields, FunctionChange};
-use plimsoll_analysis::explain::{FunctionCosts, FunctionsSeen};
+use plimsoll_analysis::explain::{FunctionCosts, FunctionObservation};
 use serde::Serialize;
 
 /// The part of an explanation that is about functions.
-pub(crate) fn functions_report(functions: &FunctionsSeen) -> Report {
+pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
-        FunctionsSeen::Refused(why) => {
+        FunctionObservation::Refused(why) => {
             report.text(Tone::Plain, format!("functions are not known: {why}"));
         }
-        FunctionsSeen::Costs(costs) => {
+        FunctionObservation::Costs(costs) => {
             let FunctionCosts { comparison, level_names, samples, .. } = costs.as_ref();
             let caught = format!(
                 "by kernel samples: {} {}, {} {}{}",
@@ -54,10 +54,10 @@ pub(crate) struct SampledFields<'a> {
 
 impl<'a> SampledFields<'a> {
     /// What is known of functions.
-    pub(crate) fn of(functions: &'a FunctionsSeen) -> SampledFields<'a> {
+    pub(crate) fn new(functions: &'a FunctionObservation) -> SampledFields<'a> {
         let (costs, refused) = match functions {
-            FunctionsSeen::Costs(costs) => (Some(costs.as_ref()), None),
-            FunctionsSeen::Refused(why) => (None, Some(why.as_str())),
+            FunctionObservation::Costs(costs) => (Some(costs.as_ref()), None),
+            FunctionObservation::Refused(why) => (None, Some(why.as_str())),
         };
         SampledFields {
             source: "kernel samples",
@@ -81,11 +81,11 @@ mod tests {
     use plimsoll_analysis::profile::{Basis, Sort, View, diff, read};
     use serde_json::json;
 
-    fn costs() -> FunctionsSeen {
+    fn costs() -> FunctionObservation {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
         let basis = Basis::Requests { before: 100.0, after: 1000.0 };
-        FunctionsSeen::Costs(Box::new(FunctionCosts {
+        FunctionObservation::Costs(Box::new(FunctionCosts {
             comparison: diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable"),
             level_names: ["low", "line"],
             samples: [1000, 19000],
@@ -105,7 +105,7 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }
-        let document = value(&SampledFields::of(&costs()));
+        let document = value(&SampledFields::new(&costs()));
         assert_eq!((&document["source"], &document["samples"]), (&json!("kernel samples"), &json!([1000, 19000])));
         assert_eq!((&document["levels"], &document["refused"]), (&json!(["low", "line"]), &json!(null)));
         assert_eq!(document["top"][1]["flat"]["delta"], 9.0);
@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told() {
-        let refused = FunctionsSeen::Refused("the kernel does not allow it".into());
+        let refused = FunctionObservation::Refused("the kernel does not allow it".into());
         let shown = text::render(&functions_report(&refused), false);
         assert!(shown.contains("functions are not known: the kernel does not allow it"), "{shown}");
-        let document = value(&SampledFields::of(&refused));
+        let document = value(&SampledFields::new(&refused));
         assert_eq!((&document["refused"], &document["top"]), (&json!("the kernel does not allow it"), &json!([])));
     }
 }

@@ -3,7 +3,7 @@
 //! both in turn.
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, Heading, Searched, Theme};
+use crate::chart::{self, Heading, NamedSearch, Theme};
 use crate::charted::counted_of_both;
 use crate::document::value;
 use crate::format::{change, count, duration, rate};
@@ -218,7 +218,7 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
 
 /// Both searches in one picture.
 pub fn searches_chart(sides: &[SearchSide; 2], theme: Theme) -> String {
-    let searched = [0, 1].map(|n| Searched { name: sides[n].name, findings: sides[n].findings });
+    let searched = [0, 1].map(|n| NamedSearch { name: sides[n].name, findings: sides[n].findings });
     let heading = Heading {
         title: answer(sides),
         subtitle: "Two separate searches cannot show how far they differ by chance.".into(),

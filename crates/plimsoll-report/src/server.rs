@@ -5,7 +5,7 @@ use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
 use plimsoll_analysis::server_view::SeriesReadings;
 use plimsoll_analysis::{ServerUse, ServerView};
-use plimsoll_model::{Run, ServerSeen};
+use plimsoll_model::{Run, WatchedServer};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,12 +126,12 @@ struct ProbeFields<'a> {
 
 impl<'a> ServerFields<'a> {
     /// What was seen.
-    pub(crate) fn of(view: &ServerView<'a>) -> ServerFields<'a> {
+    pub(crate) fn new(view: &ServerView<'a>) -> ServerFields<'a> {
         let around = view.around();
         let used = view.used.as_ref().ok();
         let met = view.servers();
         let present = used.and_then(|used| used.servers.last()).or(met.last().copied());
-        let process = |server: &&'a ServerSeen| ProcessFields {
+        let process = |server: &&'a WatchedServer| ProcessFields {
             pid: server.pid,
             name: &server.name,
             from_s: server.from_ns as f64 / 1e9,
@@ -155,13 +155,13 @@ impl<'a> ServerFields<'a> {
             reason: view.used.as_ref().err().cloned(),
             probes_cpu_share: view.watched().then(|| around.cost_share()),
             unseen: around.unseen,
-            probes: view.readings().into_iter().map(|(name, readings)| ProbeFields::of(name, readings)).collect(),
+            probes: view.readings().into_iter().map(|(name, readings)| ProbeFields::new(name, readings)).collect(),
         }
     }
 }
 
 impl<'a> ProbeFields<'a> {
-    fn of(name: &'a str, readings: SeriesReadings<'a>) -> ProbeFields<'a> {
+    fn new(name: &'a str, readings: SeriesReadings<'a>) -> ProbeFields<'a> {
         let SeriesReadings { unit, samples, gaps, reasons, values } = readings;
         let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
         let (min, max) = (values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max));

@@ -9,8 +9,9 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    Arrivals, Asked, BlocksAsked, BodyFrom, Criterion, GrpcStatusSet, HttpChoice, Lengths, Load, LoadShape,
-    OnInconclusive, OnLoss, PlanRecord, Redact, Redacted, RouteRecord, Served, Spin, StatusSet, Terms,
+    AgentLossPolicy, Arrivals, BlocksSpec, BodyFrom, Criterion, EndpointChoice, ExperimentSpec, GrpcStatusSet,
+    HttpChoice, Lengths, Load, LoadShape, OnInconclusive, PlanRecord, Redact, RedactedText, RouteRecord, Spin,
+    StatusSet, Terms,
 };
 use plimsoll_traffic::target_url::default_port;
 
@@ -35,14 +36,14 @@ impl CommandLine {
         value.into_iter().for_each(|value| self.value(flag, value));
     }
 
-    fn text(&mut self, flag: &str, text: &Option<Redacted>) {
+    fn text(&mut self, flag: &str, text: &Option<RedactedText>) {
         self.optional(flag, text.as_ref().map(|text| &text.text));
     }
 
-    fn served(&mut self, flag: &str, served: &Served<Redacted>) {
+    fn served(&mut self, flag: &str, served: &EndpointChoice<RedactedText>) {
         match served {
-            Served::ByTarget => self.value(flag, "auto"),
-            Served::At(urls) => {
+            EndpointChoice::ByTarget => self.value(flag, "auto"),
+            EndpointChoice::At(urls) => {
                 let urls: Vec<&str> = urls.iter().map(|url| url.text.as_str()).collect();
                 self.value(flag, urls.join(","));
             }
@@ -51,16 +52,16 @@ impl CommandLine {
 }
 
 /// The command line that asks this.
-pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
+pub fn words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String> {
     let command = match asked {
-        Asked::Run(_) if terms.replay.is_some() => "replay",
-        Asked::Run(_) => "run",
-        Asked::Sweep(_) => "sweep",
-        Asked::Find(_) if terms.demo => "demo",
-        Asked::Find(_) => "find",
-        Asked::Explain(_) => "explain",
-        Asked::Overload(_) => "overload",
-        Asked::Prove(_) | Asked::Ladder(_) => "prove",
+        ExperimentSpec::Run(_) if terms.replay.is_some() => "replay",
+        ExperimentSpec::Run(_) => "run",
+        ExperimentSpec::Sweep(_) => "sweep",
+        ExperimentSpec::Find(_) if terms.demo => "demo",
+        ExperimentSpec::Find(_) => "find",
+        ExperimentSpec::Explain(_) => "explain",
+        ExperimentSpec::Overload(_) => "overload",
+        ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => "prove",
     };
     let mut words = CommandLine(vec!["plimsoll".to_owned(), command.to_owned()]);
     let plans = asked.plans();
@@ -76,7 +77,7 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     words.switch("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
     words.switch("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
     output(&mut words, terms);
-    let beside = matches!(asked, Asked::Overload(overload) if overload.against.is_some());
+    let beside = matches!(asked, ExperimentSpec::Overload(overload) if overload.against.is_some());
     if let Some(replay) = &terms.replay {
         match replay.drawn {
             true => words.0.push(replay.target.text.clone()),
@@ -95,7 +96,7 @@ pub fn words(asked: &Asked, terms: &Terms<Redacted>) -> Vec<String> {
     words.0
 }
 
-fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) {
+fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
     let route = plan.traffic.first();
     let (ok_status, timeout_ns) = match (&terms.replay, &terms.mix) {
         (Some(replay), _) => {
@@ -143,7 +144,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) 
 }
 
 /// What of logs is asked, and how.
-fn replayed(words: &mut CommandLine, replay: &ReplayTerms<Redacted>) {
+fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     match replay.drawn {
         true => replay.logs.iter().for_each(|log| words.value("--replay", &log.text)),
         false => words.value("--target", &replay.target.text),
@@ -165,7 +166,7 @@ fn replayed(words: &mut CommandLine, replay: &ReplayTerms<Redacted>) {
 }
 
 /// The request that is asked of a URL.
-fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<Redacted>) {
+fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.optional("--method", Some(&route.method).filter(|method| *method != usual));
     // That of a URL's user is in the URL.
@@ -186,7 +187,7 @@ fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<Redac
     }
 }
 
-fn connections(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacted>) {
+fn connections(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
     let carriage = &plan.carriage;
     words.optional("--connect-to", terms.connect_to.as_ref().map(|(host, port)| format!("{}:{port}", bracketed(host))));
     words.optional("--unix", carriage.unix.as_ref());
@@ -201,16 +202,16 @@ fn connections(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<Redacte
     words.switch("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
 }
 
-fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
+fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
     match asked {
-        Asked::Run(run) => {
+        ExperimentSpec::Run(run) => {
             words.optional("--stop-if", run.stop_if.as_ref());
             let load = &run.plan.load;
             if !matches!(load.shape, LoadShape::Given { .. }) {
                 one_load(words, load);
             }
         }
-        Asked::Sweep(sweep) => {
+        ExperimentSpec::Sweep(sweep) => {
             let levels: Vec<String> = sweep.levels.iter().map(u64::to_string).collect();
             words.value("--concurrency", levels.join(","));
             match sweep.lengths {
@@ -219,7 +220,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             }
             words.value("--warmup", exact_duration(sweep.warmup_ns));
         }
-        Asked::Find(find) => {
+        ExperimentSpec::Find(find) => {
             words.switch("--quick", terms.demo_quick);
             if !terms.demo {
                 words.value("--slo", &find.slo);
@@ -230,7 +231,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.optional("--headroom", find.planning.headroom.map(percent));
             words.optional("--need", find.planning.need_rps);
         }
-        Asked::Explain(explain) => {
+        ExperimentSpec::Explain(explain) => {
             words.value("--slo", &explain.search.slo);
             words.value("--budget", exact_duration(explain.budget_ns));
             words.optional("--max-rate", explain.search.max_rate);
@@ -245,14 +246,14 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
                 words.value("--values", values.join(","));
             }
         }
-        Asked::Overload(overload) => {
+        ExperimentSpec::Overload(overload) => {
             words.value("--slo", &overload.search.slo);
             words.value("--budget", exact_duration(overload.budget_ns));
             words.optional("--line", overload.line_rps);
             words.optional("--retries", Some(overload.retries).filter(|times| *times > 0));
             words.optional("--against", overload.against.as_ref().map(url));
         }
-        Asked::Prove(prove) => {
+        ExperimentSpec::Prove(prove) => {
             builds(words, terms);
             words.optional(
                 "--measure",
@@ -261,7 +262,7 @@ fn study(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
             words.value("--margin", percent(prove.margin));
             blocks(words, &prove.blocks);
         }
-        Asked::Ladder(ladder) => {
+        ExperimentSpec::Ladder(ladder) => {
             builds(words, terms);
             words.switch("--ladder", true);
             blocks(words, &ladder.blocks);
@@ -278,7 +279,7 @@ fn one_load(words: &mut CommandLine, load: &Load) {
     words.optional("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(exact_duration));
 }
 
-fn builds(words: &mut CommandLine, terms: &Terms<Redacted>) {
+fn builds(words: &mut CommandLine, terms: &Terms<RedactedText>) {
     let builds = &terms.builds;
     words.text("--a", &builds.a);
     words.text("--b", &builds.b);
@@ -289,7 +290,7 @@ fn builds(words: &mut CommandLine, terms: &Terms<Redacted>) {
     words.switch("--record-commands", builds.record_commands);
 }
 
-fn blocks(words: &mut CommandLine, blocks: &BlocksAsked) {
+fn blocks(words: &mut CommandLine, blocks: &BlocksSpec) {
     words.value("--budget", exact_duration(blocks.budget_ns));
     words.optional("--blocks", blocks.blocks_max);
     words.switch("--allow-different-answers", blocks.answers_may_differ);
@@ -299,7 +300,7 @@ fn blocks(words: &mut CommandLine, blocks: &BlocksAsked) {
     words.optional("--warmup", blocks.warmup_ns.map(exact_duration));
 }
 
-fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<Redacted>) {
+fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
     words.optional("--threads", terms.injector.workers);
     match terms.injector.spin {
         Spin::Auto => {}
@@ -310,26 +311,28 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &Asked, terms: &Terms<
     if let Some(fleet) = &terms.fleet {
         words.value("--fleet", &fleet.place);
         words.switch("--fleet-copy", fleet.copied);
-        words.switch("--on-loss=stop", fleet.on_loss == OnLoss::Stop);
+        words.switch("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
         words.optional("--agents", fleet.agents.as_deref());
         words.optional("--wait", fleet.wait_ns.map(exact_duration));
         words.optional("--max-skew", Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration));
     }
     let arrivals = match asked {
-        Asked::Run(run) => run.plan.load.shape.arrivals(),
-        Asked::Sweep(_) => Arrivals::Constant,
-        Asked::Find(find) => find.arrivals,
-        Asked::Explain(explain) => explain.search.arrivals,
-        Asked::Overload(overload) => overload.search.arrivals,
-        Asked::Prove(_) | Asked::Ladder(_) => asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals),
+        ExperimentSpec::Run(run) => run.plan.load.shape.arrivals(),
+        ExperimentSpec::Sweep(_) => Arrivals::Constant,
+        ExperimentSpec::Find(find) => find.arrivals,
+        ExperimentSpec::Explain(explain) => explain.search.arrivals,
+        ExperimentSpec::Overload(overload) => overload.search.arrivals,
+        ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => {
+            asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
+        }
     };
     // Each is spelled where it is not the default: random for a search, even for any other load.
-    let is_search = matches!(asked, Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_));
+    let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
     words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
     words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
 }
 
-fn watched(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
+fn watched(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
     let probes = &terms.probes;
     words.optional("--pid", probes.pid);
     words.optional("--process", probes.process.as_ref());
@@ -344,12 +347,12 @@ fn watched(words: &mut CommandLine, asked: &Asked, terms: &Terms<Redacted>) {
     }
     if let Some(profiles) = &terms.profiles {
         words.served("--pprof", &profiles.served);
-        let usual = if matches!(asked, Asked::Prove(_)) { 5 } else { 10 };
+        let usual = if matches!(asked, ExperimentSpec::Prove(_)) { 5 } else { 10 };
         words.optional("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));
     }
 }
 
-fn output(words: &mut CommandLine, terms: &Terms<Redacted>) {
+fn output(words: &mut CommandLine, terms: &Terms<RedactedText>) {
     let output = &terms.output;
     words.text("--output", &output.file);
     if let Some((folder, name)) = &output.files {

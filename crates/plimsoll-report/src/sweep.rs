@@ -3,7 +3,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
-use crate::charted::{Around, environment, levels_charts, percent};
+use crate::charted::{PageContext, environment, levels_charts, percent};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
@@ -226,7 +226,7 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
 }
 
 /// The page of a sweep.
-pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &Around) -> Report {
+pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &PageContext) -> Report {
     let mut report = sweep_report(experiment, found);
     let (levels, measured) = (&found.levels, found.measured());
     let trials = levels::measured(experiment);
@@ -299,7 +299,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Purpose, Run, Tag, Trial, Unheld};
+    use plimsoll_model::{Curve, Interval, LoadShape, LoadSkipReason, Plan, Purpose, Run, Tag, Trial};
 
     /// A level on which so many requests a second succeeded.
     fn load(concurrency: u64, rps: u64) -> Trial {
@@ -314,7 +314,7 @@ mod tests {
             run.intervals.insert(index, interval);
         }
         run.window_ns = (0, 1_000_000_000);
-        Trial { tag: Tag::of(Purpose::Level), start_ns: 0, run }
+        Trial { tag: Tag::for_purpose(Purpose::Level), start_ns: 0, run }
     }
 
     #[test]
@@ -335,8 +335,8 @@ mod tests {
         ] {
             let loads: Vec<Trial> = loads.into_iter().map(|(users, rps)| load(users, rps)).collect();
             let mut levels: Vec<SweepLevel> = loads.iter().filter_map(SweepLevel::measured).collect();
-            levels.push(SweepLevel::unheld(64, &Unheld::NoTime));
-            assert_eq!(sweep_answer(&SweepFinding::of(levels)), expect);
+            levels.push(SweepLevel::unheld(64, &LoadSkipReason::NoTime));
+            assert_eq!(sweep_answer(&SweepFinding::from_levels(levels)), expect);
         }
     }
 
@@ -349,7 +349,7 @@ mod tests {
             figures.error = Some(0.123);
             assert!(!figures.replicated, "one visit");
         }
-        let unheld = SweepLevel::unheld(64, &Unheld::Machine("no files ".repeat(30)));
+        let unheld = SweepLevel::unheld(64, &LoadSkipReason::Machine("no files ".repeat(30)));
         for text in [sweep_header(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }

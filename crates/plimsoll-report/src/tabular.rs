@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shown(headings: &[&str], rows: &[&[&str]], columns: usize) -> String {
+    fn table_text(headings: &[&str], rows: &[&[&str]], columns: usize) -> String {
         let own = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
         table(&own(headings), &rows.iter().map(|row| own(row)).collect::<Vec<_>>(), Some(columns))
     }
@@ -183,19 +183,19 @@ mod tests {
                 "  kind    p50  verdict\n  a      1 ms  fail: the server fell\n               behind by 10 %\n  bb    10 ms  pass\n",
             ),
         ] {
-            assert_eq!(shown(&["kind", "p50", "verdict"], rows, columns), expect, "{columns}");
+            assert_eq!(table_text(&["kind", "p50", "verdict"], rows, columns), expect, "{columns}");
         }
         // Few rows of many figures become columns.
         let figures: &[&[&str]] = &[&["response", "1 ms", "2 ms", "3 ms", "4 ms"]];
         let expect = "        response\n  mean      1 ms\n  p50       2 ms\n  p90       3 ms\n  p99       4 ms\n";
-        assert_eq!(shown(&["", "mean", "p50", "p90", "p99"], figures, 24), expect);
+        assert_eq!(table_text(&["", "mean", "p50", "p90", "p99"], figures, 24), expect);
         // Many rows are split, each part with the first column.
         let many: Vec<&[&str]> = vec![&["100", "20 000", "30 000", "40 000"]; 9];
-        let parts = shown(&["users", "first", "second", "third"], &many, 24);
+        let parts = table_text(&["users", "first", "second", "third"], &many, 24);
         assert_eq!((parts.matches("users").count(), parts.matches("40 000").count()), (2, 9), "{parts}");
         // A name that is wider than everything stands below its row.
         let name = "main.(*server).handleEveryRequestThatComes";
-        let below = shown(&["flat", "cum", "function"], &[&["10 ms", "20 ms", name], &["1 ms", "2 ms", "f"]], 44);
+        let below = table_text(&["flat", "cum", "function"], &[&["10 ms", "20 ms", name], &["1 ms", "2 ms", "f"]], 44);
         assert!(below.contains(&format!("  10 ms  20 ms\n  {name}\n")), "{below}");
     }
 

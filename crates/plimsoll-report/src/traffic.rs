@@ -3,7 +3,7 @@
 //! Not here: its document (`traffic_json`).
 
 use crate::block::{Report, Tone};
-use crate::chart::{AxisUnit, Heading, Line, Measured, Panel, Theme, curve_chart, time_chart};
+use crate::chart::{AxisQuantity, AxisUnit, Heading, Line, Panel, Theme, curve_chart, time_chart};
 use crate::format;
 use crate::profile::name_text;
 use crate::remedy::spelled;
@@ -14,7 +14,7 @@ use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
 
 /// A log that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogShown {
+pub struct LogSummary {
     /// Its path.
     pub name: String,
     /// Its format, in words.
@@ -27,7 +27,7 @@ pub struct LogShown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficContext<'a> {
     /// The logs.
-    pub logs: &'a [LogShown],
+    pub logs: &'a [LogSummary],
     /// Lines that are not empty.
     pub lines_read: u64,
     /// Lines that were not understood.
@@ -359,8 +359,8 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
              width. A rise shows bursts, or a changing rate.",
         );
         let (x, y) = (
-            Measured { title: "width of the windows, s", unit: AxisUnit::Count },
-            Measured { title: "index of dispersion", unit: AxisUnit::Count },
+            AxisQuantity { title: "width of the windows, s", unit: AxisUnit::Count },
+            AxisQuantity { title: "index of dispersion", unit: AxisUnit::Count },
         );
         let rows = rows_of(&bursts);
         report.drawn(
@@ -378,8 +378,8 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         report.text(Tone::Plain, text);
         let lines = popularity_lines(popularity);
         let (x, y) = (
-            Measured { title: "rank of the id", unit: AxisUnit::Count },
-            Measured { title: "requests", unit: AxisUnit::Count },
+            AxisQuantity { title: "rank of the id", unit: AxisUnit::Count },
+            AxisQuantity { title: "requests", unit: AxisUnit::Count },
         );
         let headings: Vec<&str> = ["rank", "requests", "Zipf's law"].into_iter().take(lines.len() + 1).collect();
         let rows = rows_of(&lines);

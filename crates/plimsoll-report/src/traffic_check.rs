@@ -5,7 +5,7 @@
 
 use crate::visible::visible;
 use plimsoll_analysis::format;
-use plimsoll_model::{OnceAsked, RouteNumber, Traffic};
+use plimsoll_model::{OneOffRoute, RouteNumber, Traffic};
 use std::fmt::Write;
 
 /// Characters of a body that are shown.
@@ -66,8 +66,8 @@ pub fn check_text(check: &TrafficCheck) -> String {
         true => routes.iter().map(|route| (route.weight, route.label.as_str())).collect(),
         false => scenarios.iter().map(|scenario| (scenario.weight, scenario.name.as_str())).collect(),
     };
-    let names = |asked: &[OnceAsked]| -> Vec<String> {
-        let name = |asked: &OnceAsked| {
+    let names = |asked: &[OneOffRoute]| -> Vec<String> {
+        let name = |asked: &OneOffRoute| {
             let times = if asked.times > 1 { format!(" ({} times)", asked.times) } else { String::new() };
             format!("{}{times}", visible(&asked.route.label))
         };

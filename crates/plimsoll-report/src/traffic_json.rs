@@ -15,7 +15,7 @@ use serde_json::Value;
 const CLIENTS_MAX: usize = 1000;
 
 fn distribution(histogram: &Histogram) -> DistributionFields {
-    DistributionFields::from(&Latency::of(histogram))
+    DistributionFields::from(&Latency::from_histogram(histogram))
 }
 
 /// `plimsoll.traffic/1`.

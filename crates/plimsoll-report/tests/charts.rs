@@ -4,13 +4,13 @@
 //! them anew. They are to be looked at, not only compared: `PLIMSOLL_GOLDEN_PICTURES=DIR` writes
 //! them as pictures into a folder.
 
-use plimsoll_analysis::find::{Findings, LoadLine, Peak, StoppedBy};
+use plimsoll_analysis::find::{Findings, LoadLine, Peak, StopReason};
 use plimsoll_analysis::judge::Evidence;
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
-use plimsoll_analysis::series::{Heat, Moment};
+use plimsoll_analysis::series::{Heat, IntervalFigures};
 use plimsoll_analysis::slo::LatencyBound;
-use plimsoll_analysis::{Doubts, Offered, Others, Sentence, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, Interference, OfferedLoad, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{Arrivals, Purpose, Tally, TimeMeasure};
 use plimsoll_report::chart::*;
@@ -52,7 +52,7 @@ fn well_formed(svg: &str) {
 fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutcome {
     TrialOutcome {
         purpose: Purpose::Climb,
-        load: Offered::Rate(rate),
+        load: OfferedLoad::Rate(rate),
         start_ns: 0,
         duration_ns: 5_000_000_000,
         planned_ns: 5_000_000_000,
@@ -65,7 +65,7 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
         verdict,
         reason: Sentence::default(),
         evidence: Evidence { work_share, ..Evidence::default() },
-        others: Others::default(),
+        others: Interference::default(),
     }
 }
 
@@ -97,7 +97,7 @@ fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
     far.trials.push(trial(40_000.0, 9_000.0, Verdict::Fail, 0.4));
     far.trials.push(trial(80_000.0, 30_000.0, Verdict::Fail, 0.4));
     let draw =
-        |findings: &Findings, theme| find_chart(&heading("far"), &[Searched { name: "", findings }], None, theme);
+        |findings: &Findings, theme| find_chart(&heading("far"), &[NamedSearch { name: "", findings }], None, theme);
     for theme in [Theme::Light, Theme::Dark, Theme::Page, Theme::Phone] {
         let svg = draw(&far, theme);
         well_formed(&svg);
@@ -132,7 +132,7 @@ fn charts_for_narrow_screens_are_narrow() {
         success_chart(&heading::success(over, &levels, "a test"), over, &levels, Theme::Phone),
         find_chart(
             &heading("a long title that takes some lines"),
-            &[Searched { name: "", findings: &findings }],
+            &[NamedSearch { name: "", findings: &findings }],
             None,
             Theme::Phone,
         ),
@@ -226,7 +226,7 @@ fn findings(scale: f64) -> Findings {
         peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),
         knee: None,
         trials: trials.iter().map(|t| trial(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
-        stopped_by: StoppedBy::Width,
+        stopped_by: StopReason::Width,
         stalls: None,
         failing: None,
         gone: None,
@@ -236,7 +236,7 @@ fn findings(scale: f64) -> Findings {
         arrivals: Arrivals::Poisson,
         elapsed_s: 58.2,
         doubts: Doubts::default(),
-        others: Others::default(),
+        others: Interference::default(),
     }
 }
 
@@ -256,11 +256,11 @@ fn levels(factor: f64, success: f64) -> Vec<Level> {
         .collect()
 }
 
-fn moments() -> Vec<Moment> {
+fn moments() -> Vec<IntervalFigures> {
     let of = |k: u32| {
         let t = f64::from(k);
         let slow = if (30..36).contains(&k) { 40.0 } else { 1.0 };
-        Moment {
+        IntervalFigures {
             start_s: t * 0.5,
             length_s: 0.5,
             after: k > 58,
@@ -309,7 +309,7 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
         statuses: Tally::default(),
         routes: Vec::new(),
         client_wait_share: 0.0,
-        others: Others::default(),
+        others: Interference::default(),
         void: void.map(Sentence::from),
     };
     Block { readings: goodputs_rps.iter().map(reading).collect() }
@@ -329,7 +329,7 @@ fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
 const SETTINGS: Rules =
     Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, fresh: true, answers_may_differ: false };
 
-fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::Standing>) {
+fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::InterimEstimate>) {
     (prove::conclude(&SETTINGS, blocks, prove::ComparisonEnd::Budget), prove::narrowing(&SETTINGS, blocks))
 }
 
@@ -346,10 +346,10 @@ const THEMES: [(Theme, &str); 3] = [(Theme::Light, "light"), (Theme::Dark, "dark
 #[test]
 fn charts_look_as_they_did() {
     let (a, b) = (findings(1.0), findings(1.22));
-    let one = [Searched { name: "A", findings: &a }];
-    let two = [Searched { name: "A", findings: &a }, Searched { name: "B", findings: &b }];
+    let one = [NamedSearch { name: "A", findings: &a }];
+    let two = [NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b }];
     let (slow, fast) = (levels(1.0, 0.003), levels(1.13, 0.001));
-    let recorded = [Recorded { name: "api_v1", levels: &slow }, Recorded { name: "api_v2", levels: &fast }];
+    let recorded = [NamedLevels { name: "api_v1", levels: &slow }, NamedLevels { name: "api_v2", levels: &fast }];
     let (c, r) = (LoadUnit::Concurrency, LoadUnit::Rate);
     for (theme, name) in THEMES {
         golden(&format!("find-{name}"), &find_chart(&heading::find(&a, "GET http://h/"), &one, None, theme));
@@ -383,7 +383,7 @@ fn charts_look_as_they_did() {
 fn charts_of_nothing_say_so() {
     let mut nothing = findings(1.0);
     nothing.trials.clear();
-    let none = Recorded { name: "A", levels: &[] };
+    let none = NamedLevels { name: "A", levels: &[] };
     let c = LoadUnit::Concurrency;
     let (void, ladder) = (vec![block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
     let (proof, narrowing) = a_proof(&void);
@@ -398,7 +398,7 @@ fn charts_of_nothing_say_so() {
         ),
         ladder_chart(&heading("x"), LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] }, Theme::Light),
         find_chart(&heading("x"), &[], None, Theme::Light),
-        find_chart(&heading("x"), &[Searched { name: "A", findings: &nothing }], None, Theme::Light),
+        find_chart(&heading("x"), &[NamedSearch { name: "A", findings: &nothing }], None, Theme::Light),
         throughput_chart(&heading("x"), c, &[], Theme::Light),
         success_chart(&heading("x"), c, &[], Theme::Light),
         throughput_diff_chart(&heading("x"), c, [none, none], Theme::Light),
@@ -448,7 +448,7 @@ proptest! {
 
     #[test]
     fn no_levels_break_a_chart(a in prop::collection::vec(any_level(), 0..6), b in prop::collection::vec(any_level(), 0..6)) {
-        let recorded = [Recorded { name: "A", levels: &a }, Recorded { name: "B", levels: &b }];
+        let recorded = [NamedLevels { name: "A", levels: &a }, NamedLevels { name: "B", levels: &b }];
         let c = LoadUnit::Concurrency;
         well_formed(&throughput_chart(&heading::throughput(c, &a, ""), c, &a, Theme::Light));
         well_formed(&success_chart(&heading::success(c, &a, ""), c, &a, Theme::Dark));
@@ -458,7 +458,7 @@ proptest! {
 
     #[test]
     fn no_search_breaks_its_picture(a in any_findings(), b in any_findings()) {
-        let (a, b) = (Searched { name: "A", findings: &a }, Searched { name: "B", findings: &b });
+        let (a, b) = (NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b });
         well_formed(&find_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
         well_formed(&find_chart(&heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
     }

@@ -30,7 +30,7 @@ mod script;
 pub use failure::{HookName, ScriptError};
 pub use figures::ScriptFigures;
 pub use program::{Dialect, Program};
-pub use pulse::{Hanging, PulseWatch};
+pub use pulse::{HungFunction, PulseWatch};
 pub use reach::Reach;
 pub use script::{Script, ScriptAuthor};
 pub use summary::ScriptSummary;

@@ -56,7 +56,7 @@ struct WatchedPulse {
 
 /// A function that has been at work for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hanging {
+pub struct HungFunction {
     /// The thread's number from 0; `None`: the state of `setup` and `done`.
     pub thread: Option<usize>,
     /// The function.
@@ -73,7 +73,7 @@ impl PulseWatch {
 
     /// A function that began `limit_ns` ago at least and has not ended; to be asked several times
     /// in that time.
-    pub fn hanging(&mut self, now_ns: u64, limit_ns: u64) -> Option<Hanging> {
+    pub fn hanging(&mut self, now_ns: u64, limit_ns: u64) -> Option<HungFunction> {
         let mut found = None;
         for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {
             let beats = state.pulse.beats.load(Ordering::Acquire);
@@ -82,14 +82,14 @@ impl PulseWatch {
             } else if now_ns.saturating_sub(state.since_ns) >= limit_ns {
                 let hook = HookName::ALL[usize::from(state.pulse.hook.load(Ordering::Relaxed)) % HookName::ALL.len()];
                 // The main state waits where it calls another: that one is named.
-                found = Some(Hanging { thread: number.checked_sub(1), hook });
+                found = Some(HungFunction { thread: number.checked_sub(1), hook });
             }
         }
         found
     }
 
     /// What hangs there is known, and not told again.
-    pub fn give_up(&mut self, hanging: Hanging) {
+    pub fn give_up(&mut self, hanging: HungFunction) {
         self.states[hanging.thread.map_or(0, |thread| thread + 1)].is_given_up = true;
     }
 }
@@ -106,7 +106,7 @@ mod tests {
         pulses[2].begin(HookName::Response);
         assert_eq!(watch.hanging(10, 10), None);
         assert_eq!(watch.hanging(19, 10), None);
-        assert_eq!(watch.hanging(20, 10), Some(Hanging { thread: Some(1), hook: HookName::Response }));
+        assert_eq!(watch.hanging(20, 10), Some(HungFunction { thread: Some(1), hook: HookName::Response }));
         // Known, it is not told again.
         let mut other = PulseWatch::new(pulses.iter().cloned());
         assert_eq!(other.hanging(0, 10), None);
@@ -121,6 +121,6 @@ mod tests {
         assert_eq!((watch.hanging(60, 10), watch.hanging(90, 10)), (None, None));
         pulses[0].begin(HookName::Done);
         assert_eq!(watch.hanging(91, 10), None);
-        assert_eq!(watch.hanging(101, 10), Some(Hanging { thread: None, hook: HookName::Done }));
+        assert_eq!(watch.hanging(101, 10), Some(HungFunction { thread: None, hook: HookName::Done }));
     }
 }

@@ -22,7 +22,7 @@ pub struct RunFigures {
 
 impl RunFigures {
     /// Of one run.
-    pub fn of(run: &Run) -> RunFigures {
+    pub fn from_run(run: &Run) -> RunFigures {
         let totals = run.totals();
         let (whole, load) = (&totals.whole, &totals.load);
         let failed = |kind: RequestFailure| whole.ledger.failed[kind as usize];

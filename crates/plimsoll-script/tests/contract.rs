@@ -1,8 +1,10 @@
 //! wrk's contract as a table: a script, what answers it hears, and what it is to ask. No sockets:
 //! who looks up and connects is made up here.
 
-use plimsoll_script::{Dialect, Hanging, HookName, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary};
-use plimsoll_wire::{AnswerTimes, Author, Batch, Halt, HeardAnswer};
+use plimsoll_script::{
+    Dialect, HookName, HungFunction, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary,
+};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, Halt};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -43,7 +45,7 @@ fn asked(author: &mut impl Author) -> (String, usize) {
 fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), Halt> {
     let (head, content) = (head.as_bytes(), content.as_bytes());
     let (content_bytes, times) = (content.len() as u64, AnswerTimes::default());
-    author.hear(&HeardAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
+    author.hear(&AuthorAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
 }
 
 /// The lines of a request, those of its head in order: Lua's tables have none.
@@ -352,7 +354,7 @@ fn a_script_that_does_not_end_is_seen() {
     assert_eq!((watch.hanging(0, 10), watch.hanging(20, 10)), (None, None));
     // It fails here instead of hanging, and is not seen any more.
     assert_eq!(heard(&mut author.expect("one"), 200, "", ""), Err(Halt::Failed));
-    assert_eq!(watch.hanging(40, 10), None::<Hanging>);
+    assert_eq!(watch.hanging(40, 10), None::<HungFunction>);
 }
 
 #[test]

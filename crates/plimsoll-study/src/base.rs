@@ -5,14 +5,14 @@
 //! Not here: what was asked (the command line, or a record), and whether the machine can hold a
 //! load (`capacity`).
 
-use crate::capacity::Fixed;
+use crate::capacity::FixedSettings;
 use crate::connecting;
 use crate::grpc;
 use crate::target::{addresses, resolve_plain};
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
-use plimsoll_probe::Watched;
+use plimsoll_probe::WatchTarget;
 use plimsoll_probe::fetch::FetchTarget;
 
 /// A request on a resolved target, and how the generator works.
@@ -27,7 +27,7 @@ pub struct Base {
     /// Whether addresses may be asked that are neither loopback nor private.
     pub allow_public: bool,
     /// What of the load's fit to the machine is the user's own word.
-    pub fixed: Fixed,
+    pub fixed: FixedSettings,
 }
 
 impl Base {
@@ -66,7 +66,8 @@ impl Base {
             }
             (None, []) => return Err(Failure::usage("there is no request to send")),
         }
-        let fixed = Fixed { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
+        let fixed =
+            FixedSettings { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
         Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
     }
 
@@ -77,8 +78,8 @@ impl Base {
     }
 
     /// The target as it is watched.
-    pub fn watched<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> Watched<'a> {
-        Watched { plan: &self.plan, local: self.local, resolve }
+    pub fn watched<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> WatchTarget<'a> {
+        WatchTarget { plan: &self.plan, local: self.local, resolve }
     }
 
     /// Who makes a load of its own: no more workers than it has users, or requests.

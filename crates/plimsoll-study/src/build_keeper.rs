@@ -30,43 +30,43 @@ static ALONE: AtomicBool = AtomicBool::new(false);
 
 /// What is to become of the processes that a program leaves when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum OrphanPolicy {
     /// They end with it: it was a build, and there is nothing to measure any more.
     End,
     /// They stay: it was there to start them.
     Stay,
 }
 
-impl Left {
+impl OrphanPolicy {
     fn word(self) -> &'static str {
         match self {
-            Left::End => "end",
-            Left::Stay => "stay",
+            OrphanPolicy::End => "end",
+            OrphanPolicy::Stay => "stay",
         }
     }
 }
 
 /// The command that starts `program` under a keeper, in a process group of its own; its standard
 /// input is the pipe, which must stay open for as long as the program is wanted.
-pub fn command(program: impl AsRef<OsStr>, left: Left) -> Command {
+pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     let mut command = self_process::command("build-keeper", WORD);
     command.arg(left.word()).arg(program);
     command
 }
 
 /// Whether these arguments ask for a keeper: what is left, and the program with its arguments.
-fn asked(mut arguments: impl Iterator<Item = OsString>) -> Option<(Left, OsString, Vec<OsString>)> {
+fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(OrphanPolicy, OsString, Vec<OsString>)> {
     if arguments.nth(1)? != WORD {
         return None;
     }
     let word = arguments.next()?;
-    let left = [Left::End, Left::Stay].into_iter().find(|left| word == left.word())?;
+    let left = [OrphanPolicy::End, OrphanPolicy::Stay].into_iter().find(|left| word == left.word())?;
     Some((left, arguments.next()?, arguments.collect()))
 }
 
 /// Where a keeper was asked for, it is one, and this does not return.
 pub fn keep_if_asked() {
-    let Some((left, program, arguments)) = asked(std::env::args_os()) else { return };
+    let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
     process::call_itself(c"build-keeper");
     signal::withstand();
     // Where the system refuses, only what stays in the program's own tree is found.
@@ -90,7 +90,7 @@ pub fn keep_if_asked() {
     });
     while let Some((pid, status)) = group::next_ended() {
         if pid == child {
-            if left == Left::End || ALONE.load(Ordering::SeqCst) {
+            if left == OrphanPolicy::End || ALONE.load(Ordering::SeqCst) {
                 let _ = Offspring::all_below_this().end(|| PATIENCE);
             }
             group::end_like(status);
@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn a_keeper_is_asked_for_by_its_word_alone() {
         for (words, expect) in [
-            (&["plimsoll", WORD, "end", "sh", "-c", "x y"][..], Some((Left::End, "sh", 2))),
-            (&["plimsoll", WORD, "stay", "sh"], Some((Left::Stay, "sh", 0))),
+            (&["plimsoll", WORD, "end", "sh", "-c", "x y"][..], Some((OrphanPolicy::End, "sh", 2))),
+            (&["plimsoll", WORD, "stay", "sh"], Some((OrphanPolicy::Stay, "sh", 0))),
             (&["plimsoll", WORD, "maybe", "sh"], None),
             (&["plimsoll", WORD, "end"], None),
             (&["plimsoll", "run", WORD], None),
             (&["plimsoll"], None),
         ] {
-            let got = asked(words.iter().map(OsString::from));
+            let got = parse_arguments(words.iter().map(OsString::from));
             let got = got.as_ref().map(|(left, program, rest)| (*left, program.to_str().expect("text"), rest.len()));
             assert_eq!(got, expect, "{words:?}");
         }

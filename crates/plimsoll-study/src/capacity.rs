@@ -4,7 +4,7 @@
 //!
 //! Not here: what is asked of the machine (the plan), and opening connections.
 
-use plimsoll_model::{AddressRange, Carriage, Injector, LoadShape, Plan};
+use plimsoll_model::{AddressRange, ConnectionPlan, Injector, LoadShape, Plan};
 use plimsoll_sys::process;
 use std::net::Ipv4Addr;
 
@@ -69,7 +69,7 @@ impl Limits {
 
 /// What the user has fixed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Fixed {
+pub struct FixedSettings {
     /// The number of threads (-t).
     pub threads: bool,
     /// The number of connections of an open load (--max-connections).
@@ -81,7 +81,7 @@ pub struct Fixed {
 pub fn fit(
     plan: &mut Plan,
     injector: &mut Injector,
-    fixed: Fixed,
+    fixed: FixedSettings,
     local: bool,
     limits: &Limits,
 ) -> Result<Vec<String>, String> {
@@ -135,7 +135,7 @@ pub fn fit(
 
 fn fit_files(
     injector: &mut Injector,
-    fixed: Fixed,
+    fixed: FixedSettings,
     connections: u64,
     limits: &Limits,
 ) -> Result<Option<String>, String> {
@@ -165,7 +165,7 @@ fn fit_files(
 }
 
 fn fit_ports(
-    carriage: &Carriage,
+    carriage: &ConnectionPlan,
     injector: &mut Injector,
     connections: u64,
     limits: &Limits,
@@ -217,7 +217,7 @@ mod tests {
         Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(users) })
     }
 
-    fn check(name: &str, mut plan: Plan, fixed: Fixed, limits: Limits, expect: Result<(u32, u64, &str), &str>) {
+    fn check(name: &str, mut plan: Plan, fixed: FixedSettings, limits: Limits, expect: Result<(u32, u64, &str), &str>) {
         let mut injector = Injector::default();
         match (fit(&mut plan, &mut injector, fixed, true, &limits), expect) {
             (Ok(said), Ok((workers, sources, part))) => {
@@ -233,8 +233,8 @@ mod tests {
     #[test]
     fn plans_are_fitted_or_refused() {
         let (v4, v6, far) = (&["127.0.0.1:80"][..], &["[::1]:80"][..], &["10.0.0.1:80"][..]);
-        let free = Fixed { threads: false, connections: true };
-        let fixed = Fixed { threads: true, ..free };
+        let free = FixedSettings { threads: false, connections: true };
+        let fixed = FixedSettings { threads: true, ..free };
         let few = Limits { files: 64, ..LIMITS };
         let old = Limits { own_tables: false, ..LIMITS };
         let close = |mut plan: Plan| {
@@ -277,10 +277,10 @@ mod tests {
             LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };
         let few = Limits { files: 64, ..LIMITS };
         let mut injector = Injector::default();
-        let said = fit(&mut plan, &mut injector, Fixed::default(), true, &few).expect("fits");
+        let said = fit(&mut plan, &mut injector, FixedSettings::default(), true, &few).expect("fits");
         assert!(plan.carriage.connections_max == 32 && said.len() == 1, "{said:?}");
         plan.carriage.connections_max = 100;
-        fit(&mut plan, &mut injector, Fixed { connections: true, threads: false }, true, &few).expect("fits");
+        fit(&mut plan, &mut injector, FixedSettings { connections: true, threads: false }, true, &few).expect("fits");
         assert_eq!((plan.carriage.connections_max, injector.workers), (100, 4));
     }
 }

@@ -8,7 +8,7 @@ use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ChangeTerms;
-use plimsoll_model::traffic::Filled;
+use plimsoll_model::traffic::TemplateFlags;
 use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url::Url;
@@ -160,7 +160,10 @@ pub fn variants(
 }
 
 /// Those of `wanted` that can be made: their plan is there, or they need none of their own.
-pub fn made(wanted: &[Intervention], variants: &BTreeMap<Intervention, Variant>) -> Vec<Intervention> {
+pub fn possible_interventions(
+    wanted: &[Intervention],
+    variants: &BTreeMap<Intervention, Variant>,
+) -> Vec<Intervention> {
     use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
     let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
     // A part of the answer that the server is known to give says what a HEAD could.
@@ -237,7 +240,7 @@ fn of_reference(plan: &Plan, target: String) -> Plan {
     let describes_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
     let headers = asked.request.headers.iter().filter(|(name, _)| !describes_body(name)).cloned().collect();
     let request = Request { method: "GET".to_owned(), target, headers, body: Vec::new() };
-    let filled = Filled { headers: asked.filled.headers, ..Filled::default() };
+    let filled = TemplateFlags { headers: asked.filled.headers, ..TemplateFlags::default() };
     let ok_status = StatusSet::parse(ANY_ANSWER).unwrap_or_default();
     plan.traffic.routes = vec![Route { ok_status, timeout_ns: asked.timeout_ns, filled, ..Route::new(request) }];
     plan.traffic.first = Some(0);
@@ -287,7 +290,7 @@ mod tests {
         plan
     }
 
-    fn with(changes: ChangeTerms<String>) -> Terms<String> {
+    fn terms_with_changes(changes: ChangeTerms<String>) -> Terms<String> {
         Terms { changes, ..Terms::default() }
     }
 
@@ -297,8 +300,10 @@ mod tests {
 
     #[test]
     fn one_thing_is_changed() {
-        let (plan, terms) =
-            (plan(), with(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }));
+        let (plan, terms) = (
+            plan(),
+            terms_with_changes(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }),
+        );
         let reference = changed(Intervention::Reference, &plan, &terms).expect("a plan").plan;
         let route = &reference.traffic.routes[0];
         assert_eq!((route.request.target.as_str(), route.request.headers.len()), (NOWHERE, 1));
@@ -336,7 +341,9 @@ mod tests {
             plan.traffic.routes[0].request.body = body.as_bytes().to_vec();
             plan
         };
-        let with_body = |text: &str| with(ChangeTerms { other_body: Some(text.to_owned()), ..ChangeTerms::default() });
+        let with_body = |text: &str| {
+            terms_with_changes(ChangeTerms { other_body: Some(text.to_owned()), ..ChangeTerms::default() })
+        };
         let (plan, terms) = (posting("12345"), with_body("1234567"));
         let offered = |plan: &Plan, terms: &Terms<String>| {
             let all = possible(plan, terms).expect("understood");
@@ -364,13 +371,13 @@ mod tests {
         let all = possible(&plan(), &Terms::default()).expect("understood");
         assert!(all.contains(&Intervention::Reference) && !all.contains(&Intervention::Identities));
         assert!(!all.contains(&Intervention::KeptConnections) && !all.contains(&Intervention::Control));
-        let none = with(ChangeTerms { none: true, ..ChangeTerms::default() });
+        let none = terms_with_changes(ChangeTerms { none: true, ..ChangeTerms::default() });
         assert_eq!(possible(&plan(), &none).expect("understood"), []);
         let mut remote = plan();
         remote.carriage.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
         remote.carriage.http = HttpChoice::H2;
         let variants = variants(&all, (&remote, &Injector::default()), &Terms::default()).expect("can be made");
-        let made = made(&all, &variants);
+        let made = possible_interventions(&all, &variants);
         assert!(!made.contains(&Intervention::Sources) && !made.contains(&Intervention::NewConnections));
         assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
     }
@@ -402,7 +409,7 @@ mod tests {
             let wanted = [Intervention::Head, Intervention::SmallerAnswer];
             let variants = variants(&wanted, (&plan, &Injector::default()), &Terms::default()).expect("can be made");
             let expect = if is_served { Intervention::SmallerAnswer } else { Intervention::Head };
-            assert_eq!(made(&wanted, &variants), [expect], "{status}");
+            assert_eq!(possible_interventions(&wanted, &variants), [expect], "{status}");
         }
         let unasked = Terms { preflight: false, ..Terms::default() };
         assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
@@ -421,7 +428,7 @@ mod tests {
             (None, vec![Intervention::Identities]),
             (Some("/ping"), vec![Intervention::Reference, Intervention::Identities]),
         ] {
-            let terms = with(given(reference));
+            let terms = terms_with_changes(given(reference));
             let possible = possible(&plan(), &terms).expect("understood");
             assert_eq!(flagged(&possible, &terms.changes), expect, "{reference:?}");
         }
@@ -429,7 +436,8 @@ mod tests {
 
     #[test]
     fn a_reference_is_on_the_same_server() {
-        let at = |text: &str| with(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
+        let at =
+            |text: &str| terms_with_changes(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
         for (text, expect) in [("/ping", "/ping"), ("http://h/ping?x=1", "/ping?x=1")] {
             assert_eq!(reference(&plan(), &at(text)).expect(text), expect);
         }

@@ -9,10 +9,10 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, percent_encoded};
 
 /// A body, and where it is from.
-pub type GivenBody = (BodyFrom<String>, Vec<u8>);
+pub type BodyInput = (BodyFrom<String>, Vec<u8>);
 
 /// The body of pieces; `None` without any.
-pub fn body(curl: &CurlRequest) -> Result<Option<GivenBody>, Failure> {
+pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     if let [CurlData::File { path, stripped: false }] = curl.data.as_slice()
         && path != "-"
         && !curl.in_query

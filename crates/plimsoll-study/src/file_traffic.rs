@@ -7,8 +7,8 @@ use crate::traffic_file;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::MixTerms;
 use plimsoll_model::{
-    Carriage, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Route, StatusSet,
-    Traffic,
+    ConnectionPlan, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Route,
+    StatusSet, Traffic,
 };
 use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;
@@ -132,5 +132,5 @@ pub fn plan_of(
     let (traffic, _) = asked_of(file, &mix, Redact::Secrets)?.remove(0);
     let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     let http = http_choice(http, &traffic.origin)?;
-    Ok((Plan { traffic, load, carriage: Carriage { http, ..Carriage::tcp(vec![]) } }, mix))
+    Ok((Plan { traffic, load, carriage: ConnectionPlan { http, ..ConnectionPlan::tcp(vec![]) } }, mix))
 }

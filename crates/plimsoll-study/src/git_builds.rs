@@ -136,8 +136,8 @@ impl Repository {
     fn here() -> Result<Repository, String> {
         let at = |what: &str| git(Path::new("."), &["rev-parse", what]);
         let top = at("--show-toplevel").map_err(|why| match why {
-            Trouble::NotStarted(_) => why.to_string(),
-            Trouble::Refused(_) => {
+            GitFailure::NotStarted(_) => why.to_string(),
+            GitFailure::Refused(_) => {
                 "this folder is not in a git repository: start plimsoll in the repository of the server".to_owned()
             }
         })?;
@@ -145,7 +145,7 @@ impl Repository {
         Ok(Repository { top: top.into(), inner: inner.into() })
     }
 
-    fn ask(&self, words: &[&str]) -> Result<String, Trouble> {
+    fn ask(&self, words: &[&str]) -> Result<String, GitFailure> {
         git(&self.top, words)
     }
 
@@ -197,32 +197,32 @@ impl Repository {
 }
 
 /// Why git did not answer.
-enum Trouble {
+enum GitFailure {
     NotStarted(io::Error),
     /// With its last line.
     Refused(String),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for GitFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::NotStarted(error) => write!(f, "git cannot be started: {}", system_text(error)),
-            Trouble::Refused(said) => f.write_str(said),
+            GitFailure::NotStarted(error) => write!(f, "git cannot be started: {}", system_text(error)),
+            GitFailure::Refused(said) => f.write_str(said),
         }
     }
 }
 
 /// What git answers in a folder, without the end of its last line.
-fn git(folder: &Path, words: &[&str]) -> Result<String, Trouble> {
+fn git(folder: &Path, words: &[&str]) -> Result<String, GitFailure> {
     let mut command = Command::new("git");
     // ^C is for plimsoll, which ends git's part itself.
     command.arg("-C").arg(folder).args(words).stdin(Stdio::null()).process_group(0);
-    let done = command.output().map_err(Trouble::NotStarted)?;
+    let done = command.output().map_err(GitFailure::NotStarted)?;
     match done.status.success() {
         true => Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned()),
         false => {
             let said = String::from_utf8_lossy(&done.stderr).into_owned();
-            Err(Trouble::Refused(redact::line(said.lines().next_back().unwrap_or("git refused"))))
+            Err(GitFailure::Refused(redact::line(said.lines().next_back().unwrap_or("git refused"))))
         }
     }
 }

@@ -128,24 +128,24 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
         match learn_by(plan, path, of(), until) {
             Ok(schema) => return Ok(schema),
             // The older version may be there.
-            Err(Unlearned::Unimplemented) => {}
+            Err(ReflectionFailure::Unimplemented) => {}
             // So answer gateways of what they do not know.
-            Err(Unlearned::Unavailable(said)) => why = said,
-            Err(Unlearned::Unreached(why)) => return Err(Failure::start(why)),
-            Err(Unlearned::Unspoken(why)) => {
+            Err(ReflectionFailure::Unavailable(said)) => why = said,
+            Err(ReflectionFailure::Unreached(why)) => return Err(Failure::start(why)),
+            Err(ReflectionFailure::Unspoken(why)) => {
                 return Err(Failure::usage(format!(
                     "{why} (if only reflection is missing, give --proto FILE or --descriptor-set FILE)"
                 )));
             }
             // Who knows which there are can say so.
-            Err(Unlearned::NotFound(said)) => match learn_by(plan, path, Learner::of_all(), until) {
+            Err(ReflectionFailure::NotFound(said)) => match learn_by(plan, path, Learner::of_all(), until) {
                 Ok(schema) => return Ok(schema),
                 Err(_) => {
                     why = said;
                     break;
                 }
             },
-            Err(Unlearned::Other(said)) => {
+            Err(ReflectionFailure::Other(said)) => {
                 why = said;
                 break;
             }
@@ -155,7 +155,7 @@ pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
 }
 
 /// Why nothing is learned.
-enum Unlearned {
+enum ReflectionFailure {
     /// The server does not know the question.
     Unimplemented,
     /// Nobody there who would; as it says it.
@@ -170,31 +170,33 @@ enum Unlearned {
     Other(String),
 }
 
-fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Result<Schema, Unlearned> {
+fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Result<Schema, ReflectionFailure> {
     let other = |error: ReflectionError| match error {
-        ReflectionError::NotFound(_) => Unlearned::NotFound(error.to_string()),
-        error => Unlearned::Other(error.to_string()),
+        ReflectionError::NotFound(_) => ReflectionFailure::NotFound(error.to_string()),
+        error => ReflectionFailure::Other(error.to_string()),
     };
     while let Some(content) = learner.question() {
         let answer = call(plan, path, content, until);
         if Instant::now() >= until {
             let seconds = PATIENCE_WHOLE.as_secs();
-            return Err(Unlearned::Other(format!("the server's reflection did not describe it within {seconds} s")));
+            return Err(ReflectionFailure::Other(format!(
+                "the server's reflection did not describe it within {seconds} s"
+            )));
         }
-        let CallEnd { ended, is_said, http_status, heard } = answer.map_err(Unlearned::Unreached)?;
+        let CallEnd { ended, is_said, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}
-            GrpcStatus::Unimplemented => return Err(Unlearned::Unimplemented),
+            GrpcStatus::Unimplemented => return Err(ReflectionFailure::Unimplemented),
             _ if !is_said => {
-                return Err(Unlearned::Unspoken(format!(
+                return Err(ReflectionFailure::Unspoken(format!(
                     "the server's response has no gRPC status (HTTP {http_status}), so it does not speak gRPC"
                 )));
             }
             ended => {
                 let said = format!("the server's reflection ends with {}", ended.name());
                 return Err(match ended {
-                    GrpcStatus::Unavailable => Unlearned::Unavailable(said),
-                    _ => Unlearned::Other(said),
+                    GrpcStatus::Unavailable => ReflectionFailure::Unavailable(said),
+                    _ => ReflectionFailure::Other(said),
                 });
             }
         }

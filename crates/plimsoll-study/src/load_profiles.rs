@@ -7,16 +7,16 @@ use crate::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::format;
 use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
 use plimsoll_analysis::study::profiling::level_tag;
-use plimsoll_analysis::taken_profiles::{KeptProfile, KindSum, KindSums, Profiles};
-use plimsoll_analysis::{Doubt, DoubtKind, Doubted, Doubts, Sentence, Summary};
+use plimsoll_analysis::taken_profiles::{KindSum, KindSums, Profiles, StoredProfile};
+use plimsoll_analysis::{Assessment, Doubt, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Ending, Experiment, ProfileTaken, Purpose, Run, Tag};
+use plimsoll_model::{Experiment, LoadEnd, ProfileRecord, Purpose, Run, Tag};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
 /// A profile that the record names, and where it is.
-pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, String), String> {
+pub fn read_kept(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile, String), String> {
     let name = taken.file.clone()?;
     // A record may come from anywhere: its names lead nowhere but beside it.
     let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
@@ -29,11 +29,11 @@ pub fn read_kept(path: Option<&Path>, taken: &ProfileTaken) -> Result<(Profile, 
 }
 
 /// What the profiles beside a run file say; `None` if none were asked for.
-pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted<Profiles>> {
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
     let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
-    let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::of(&trial.run, &stretches)).collect();
+    let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::from_run(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
@@ -53,7 +53,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
         let cut = || Err("the recording was cut off before the profile".to_owned());
         match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
             Ok((profile, file)) => {
-                files.push(KeptProfile { level: level.to_owned(), kind: kind.to_owned(), file });
+                files.push(StoredProfile { level: level.to_owned(), kind: kind.to_owned(), file });
                 Some(profile)
             }
             Err(reason) => {
@@ -110,13 +110,13 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
     let doubts: Doubts = missing.chain(doubts).collect();
     let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.counted());
     let profiles = Profiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
-    Some(Doubted::new(doubts, profiles))
+    Some(Assessment::new(doubts, profiles))
 }
 
 /// What speaks against the figures of a level.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
-    let generator = Summary::of(run).generator;
-    let (kind, text) = if let Some(Ending::Stopped(stop)) = &run.ending {
+    let generator = Summary::from_run(run).generator;
+    let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {
         (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop(stop))))
     } else if generator.limited {
         let limit = format!("{name}: while profiles were taken the generator was the limit, not the server: ");
@@ -150,7 +150,7 @@ mod tests {
             (Err("it answers 404"), "it answers 404"),
         ] {
             let file = file.map(str::to_owned).map_err(str::to_owned);
-            let taken = ProfileTaken { tag: level_tag(0), kind: "cpu".to_owned(), trial: None, file };
+            let taken = ProfileRecord { tag: level_tag(0), kind: "cpu".to_owned(), trial: None, file };
             let reason = read_kept(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
             assert!(reason.contains(part), "{reason}");
         }

@@ -5,14 +5,16 @@
 
 use crate::fields::header;
 use crate::file_traffic::push_authorization;
-use crate::logs::{Counts, LogRead, LogReading, Logs};
+use crate::logs::{Counts, LogReading, LogSource, Logs};
 use crate::output::note;
 use plimsoll_analysis::format;
 use plimsoll_model::completion::FromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::{Redact, ReplayFacts};
-use plimsoll_traffic::replay::{Gathered, Gathering, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use plimsoll_traffic::replay::{
+    LogRequests, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector,
+};
 use plimsoll_traffic::target_url::Url;
 use regex::Regex;
 use std::path::PathBuf;
@@ -142,7 +144,7 @@ pub struct LogChoice<'a> {
 pub fn gathered(
     choice: &LogChoice,
     progress: &mut dyn ReadingProgress,
-) -> Result<(Gathered, Vec<LogRead>, Counts), Failure> {
+) -> Result<(LogRequests, Vec<LogSource>, Counts), Failure> {
     let (folding, only) = (folds(choice.reading)?, patterns("--only", choice.only)?);
     let skip = patterns("--skip", choice.skip)?;
     let fold = |path: &str| folded(&folding, path);
@@ -157,7 +159,7 @@ pub fn gathered(
         with_unsafe: choice.with_unsafe,
         prefix: choice.prefix,
     };
-    let mut gathering = Gathering::new(taken);
+    let mut gathering = RequestCollector::new(taken);
     let counts = logs.each(|entry, _| gathering.add(entry), |read, length| progress.passing(read, length))?;
     progress.clear();
     strictly(choice.reading, &counts)?;
@@ -194,7 +196,7 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u6
 }
 
 /// What was made of the logs, in a sentence.
-fn reading_text(logs: &[LogRead], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
+fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();
     let (what, sessions) = match facts.drawn_from {

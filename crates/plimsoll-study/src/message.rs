@@ -1,8 +1,8 @@
 //! Messages as a terminal may have them: one line, of bounded length, and without the secrets of
 //! the command line.
 //!
-//! Not here: which words of a command line are secret (the program says so, [`Hidden`]), and exit
-//! codes.
+//! Not here: which words of a command line are secret (the program says so,
+//! [`SecretReplacements`]), and exit codes.
 
 use plimsoll_model::steering::steers;
 use std::sync::OnceLock;
@@ -62,14 +62,14 @@ fn quotations(text: &str) -> Vec<&str> {
 
 /// What must not stand in a message, and what may in its place; the longest first.
 #[derive(Debug, Default)]
-pub struct Hidden(Vec<(String, String)>);
+pub struct SecretReplacements(Vec<(String, String)>);
 
-static HIDDEN: OnceLock<Hidden> = OnceLock::new();
+static HIDDEN: OnceLock<SecretReplacements> = OnceLock::new();
 
-impl Hidden {
+impl SecretReplacements {
     /// Texts, each with what may stand in its place.
-    pub fn new(hidden: Vec<(String, String)>) -> Hidden {
-        Hidden(hidden)
+    pub fn new(hidden: Vec<(String, String)>) -> SecretReplacements {
+        SecretReplacements(hidden)
     }
 
     /// A message without the secrets of this command line.

@@ -13,10 +13,10 @@
 //! and sums up (`runner::together`).
 
 use crate::{grpc, self_process};
-use plimsoll_engine::{Aids, prepare_aided};
+use plimsoll_engine::{LoadHelpers, prepare_aided};
 use plimsoll_model::codec::{Frame, MAGIC};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Ending, Injector, Plan, Purpose, Remark, Stop, Stripe, Tag};
+use plimsoll_model::{Injector, LoadEnd, Plan, Purpose, Remark, Stop, Stripe, Tag};
 use plimsoll_sys::process;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
@@ -122,10 +122,10 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     let mut input = io::stdin();
     let Task { plan, injector, stripe } = Task::read(&mut input)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let aids = Aids { authors: Vec::new(), texts };
+    let aids = LoadHelpers { authors: Vec::new(), texts };
     let prepared = prepare_aided(&plan, &injector, stripe, aids, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| error.to_string())?;
-    let tag = Tag::of(Purpose::Run);
+    let tag = Tag::for_purpose(Purpose::Run);
     say(out, &Frame::TrialStart { tag, start_ns: 0, plan: Box::new(plan.record()), injectors: vec![injector] });
     let origin_ns = number(&mut input).map_err(lost)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -148,7 +148,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
         }
     });
     let (window_ns, addresses) = (run.window_ns, run.plan.carriage.addresses);
-    let (ending, failed_answers) = (run.ending.unwrap_or(Ending::Finished), run.failed_answers);
+    let (ending, failed_answers) = (run.ending.unwrap_or(LoadEnd::Finished), run.failed_answers);
     say(out, &Frame::TrialEnd { ending, window_ns, start_ns: 0, addresses, failed_answers });
     Ok(())
 }

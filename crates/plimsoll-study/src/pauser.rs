@@ -35,7 +35,7 @@ pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
 }
 
 /// The processes that these arguments ask to stop.
-fn asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
+fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
     if arguments.nth(1)? != WORD {
         return None;
     }
@@ -69,7 +69,7 @@ impl Drop for StoppedProcesses {
 
 /// Where a stopper was asked for, it is one, and this does not return.
 pub fn stop_if_asked() {
-    let Some(processes) = asked(std::env::args_os()) else { return };
+    let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::call_itself(c"stopper");
     signal::withstand();
     let held: Result<Vec<Pausable>, _> = processes.iter().map(|(pid, ticks)| Pausable::hold(*pid, *ticks)).collect();
@@ -117,8 +117,8 @@ mod tests {
             (&["plimsoll", WORD, "-1.5"], None),
             (&["plimsoll", "run", WORD, "12.345"], None),
         ] {
-            assert_eq!(asked(words.iter().map(OsString::from)), expect, "{words:?}");
+            assert_eq!(parse_arguments(words.iter().map(OsString::from)), expect, "{words:?}");
         }
-        assert_eq!(asked(["plimsoll", WORD, &word(3, 9)].iter().map(OsString::from)), Some(vec![(3, 9)]));
+        assert_eq!(parse_arguments(["plimsoll", WORD, &word(3, 9)].iter().map(OsString::from)), Some(vec![(3, 9)]));
     }
 }

@@ -10,8 +10,8 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::profile::Profile;
 use plimsoll_model::redact;
 use plimsoll_probe::fetch::FetchTarget;
-use plimsoll_probe::fetch::{BytesLeft, FetchError, Fetched, fetch};
-use plimsoll_traffic::target_url::shown;
+use plimsoll_probe::fetch::{ByteBudget, FetchError, FetchResponse, fetch};
+use plimsoll_traffic::target_url::redact_query;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), F
 
 /// An address without its path and without secrets.
 fn origin(url: &str) -> String {
-    let mut origin = shown(url);
+    let mut origin = redact_query(url);
     let start = origin.find("://").map_or(0, |at| at + 3);
     let end = origin[start..].find(['/', '?']).map_or(origin.len(), |at| start + at);
     origin.truncate(end);
@@ -83,9 +83,9 @@ pub fn fetch_profile(
         say(&format!("profiling {name} for {seconds} s"));
     }
     let timeout = PATIENCE + Duration::from_secs(u64::from(seconds));
-    match fetch(&target, &path, timeout, &BytesLeft::new(SENT_BYTES_MAX)) {
-        Ok(Fetched { status: 200..=299, body }) => Ok((name, body)),
-        Ok(Fetched { status, body }) => {
+    match fetch(&target, &path, timeout, &ByteBudget::new(SENT_BYTES_MAX)) {
+        Ok(FetchResponse { status: 200..=299, body }) => Ok((name, body)),
+        Ok(FetchResponse { status, body }) => {
             Err(Failure::start(format!("'{name}' has status {status}{}", refusal(status, &body))))
         }
         Err(error) => Err(Failure::start(format!("'{name}': the profile could not be fetched: {}", error.text()))),
@@ -130,7 +130,7 @@ pub struct Endpoint {
     /// The address of the base, without secrets.
     pub shown: String,
     /// What it may still send.
-    bytes_left: BytesLeft,
+    bytes_left: ByteBudget,
 }
 
 impl Endpoint {
@@ -144,7 +144,7 @@ impl Endpoint {
             base => base.to_owned(),
         };
         let shown = format!("{}{}", origin(url), redact::path(&base));
-        Ok(Endpoint { target, base, shown, bytes_left: BytesLeft::new(SENT_BYTES_MAX) })
+        Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
     }
 
     /// The usual base on the server that is the target of a load, which may want the same
@@ -152,13 +152,13 @@ impl Endpoint {
     pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
         let target = FetchTarget::of_load(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
-        let bytes_left = BytesLeft::new(SENT_BYTES_MAX);
+        let bytes_left = ByteBudget::new(SENT_BYTES_MAX);
         Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })
     }
 
     /// Whether an index of profiles is there.
     pub fn is_served(&self) -> bool {
-        let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, &BytesLeft::new(1 << 20));
+        let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, &ByteBudget::new(1 << 20));
         // It links to the text of each kind.
         index
             .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
@@ -172,12 +172,12 @@ impl Endpoint {
         match fetch(&self.target, &path, REFUSAL_WITHIN, &self.bytes_left) {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
-            Ok(Fetched { status: 200..=299, body }) => match checked(&body) {
+            Ok(FetchResponse { status: 200..=299, body }) => match checked(&body) {
                 // Not every server waits for the time that it is asked for.
                 Ok(_) => Ok(()),
                 Err(error) => Err(bad(error.to_string())),
             },
-            Ok(Fetched { status, body }) => Err(bad(format!("has status {status}{}", refusal(status, &body)))),
+            Ok(FetchResponse { status, body }) => Err(bad(format!("has status {status}{}", refusal(status, &body)))),
         }
     }
 
@@ -191,11 +191,11 @@ impl Endpoint {
         let timeout = patience + Duration::from_secs(u64::from(seconds));
         match fetch(&self.target, &path, timeout, &self.bytes_left) {
             Err(error) => Err(error.text().to_owned()),
-            Ok(Fetched { status: 200..=299, body }) => match checked(&body) {
+            Ok(FetchResponse { status: 200..=299, body }) => match checked(&body) {
                 Ok(_) => Ok(body),
                 Err(error) => Err(format!("the response {error}")),
             },
-            Ok(Fetched { status, body }) => Err(format!("has status {status}{}", refusal(status, &body))),
+            Ok(FetchResponse { status, body }) => Err(format!("has status {status}{}", refusal(status, &body))),
         }
     }
 }
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn questions_go_where_the_load_goes() {
-        use plimsoll_model::{Carriage, Curve, LoadShape};
+        use plimsoll_model::{ConnectionPlan, Curve, LoadShape};
         let elsewhere: std::net::SocketAddr = "127.0.0.1:7902".parse().expect("an address");
         let shape = LoadShape::Closed { users: Curve::constant(1.0) };
         // The host of the URL is not even looked up.
@@ -248,9 +248,9 @@ mod tests {
         let endpoint = Endpoint::of_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
         assert_eq!(endpoint.target.addresses, [elsewhere]);
         assert_eq!(endpoint.shown, "http://no-such-host.invalid:7901/debug/pprof");
-        plan.carriage = Carriage { unix: Some("/s".into()), ..Carriage::tcp(vec![]) };
+        plan.carriage = ConnectionPlan { unix: Some("/s".into()), ..ConnectionPlan::tcp(vec![]) };
         assert!(Endpoint::of_target(&plan, None).expect_err("no address").to_string().contains("unix socket"));
-        plan.carriage = Carriage::tcp(vec![elsewhere]);
+        plan.carriage = ConnectionPlan::tcp(vec![elsewhere]);
         plan.traffic.origin.scheme = "https".into();
         assert!(Endpoint::of_target(&plan, None).expect_err("no TLS").to_string().contains("plain HTTP"));
     }

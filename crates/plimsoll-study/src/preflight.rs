@@ -77,7 +77,7 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
             ))),
         };
     };
-    let first = First {
+    let first = PreflightRequest {
         request: plimsoll_engine::first_request(plan, &grpc::texts(plan)?, number)
             .map_err(|e| Failure::usage(e.to_string()))?,
         timeout: Duration::from_nanos(route.timeout_ns).min(timeout_max),
@@ -124,7 +124,7 @@ pub fn is_taken(plan: &Plan) -> bool {
 }
 
 /// What every address of a plan is asked.
-struct First {
+struct PreflightRequest {
     request: EncodedRequest,
     timeout: Duration,
     http: HttpChoice,
@@ -135,7 +135,7 @@ struct First {
     redact: Redact,
 }
 
-impl First {
+impl PreflightRequest {
     fn ask(&self, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
         let began = Instant::now();
         let deadline = began + self.timeout;

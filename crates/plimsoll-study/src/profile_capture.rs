@@ -16,7 +16,7 @@ use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
-use plimsoll_model::{ArmIndex, Ending, Plan, ProfileTaken, ProfilesAsked, Remark, Served, Stop, Tag, Terms};
+use plimsoll_model::{ArmIndex, EndpointChoice, LoadEnd, Plan, ProfileRecord, ProfilesSpec, Remark, Stop, Tag, Terms};
 use plimsoll_probe::fetch::awaited;
 use plimsoll_sys::system_text;
 use std::io::Write;
@@ -49,21 +49,21 @@ pub struct Capture {
 
 impl Capture {
     /// Of these endpoints, CPU profiles of so many seconds.
-    pub fn at(endpoints: Vec<Endpoint>, seconds: u32) -> Capture {
+    pub fn new(endpoints: Vec<Endpoint>, seconds: u32) -> Capture {
         Capture { endpoints, seconds }
     }
 
     /// The profiles that are asked for of one target; looks whether the server will do it, so that
     /// nobody waits in vain.
-    pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
+    pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
         let Some(ProfilesTerms { served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
-            Served::ByTarget => on_target(plan, terms)?,
-            Served::At(urls) => Endpoint::resolve(urls.first().map_or("", String::as_str), terms.public)
+            EndpointChoice::ByTarget => on_target(plan, terms)?,
+            EndpointChoice::At(urls) => Endpoint::resolve(urls.first().map_or("", String::as_str), terms.public)
                 .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
         };
         endpoint.check(*seconds)?;
-        Ok(Some(Capture::at(vec![endpoint], *seconds)))
+        Ok(Some(Capture::new(vec![endpoint], *seconds)))
     }
 
     /// A line for somebody who did not ask for profiles that the target serves; `None` where it
@@ -77,15 +77,15 @@ impl Capture {
     }
 
     /// What the run file says of it.
-    pub fn asked(&self) -> ProfilesAsked {
+    pub fn spec(&self) -> ProfilesSpec {
         let bases = self.endpoints.iter().map(|endpoint| endpoint.shown.clone()).collect();
-        ProfilesAsked { bases, seconds: self.seconds }
+        ProfilesSpec { bases, seconds: self.seconds }
     }
 
     /// Who takes them, and writes them beside this run file.
     pub fn profiler(self, path: &Path) -> Box<dyn Profiler> {
         let Capture { endpoints, seconds } = self;
-        Box::new(Taking {
+        Box::new(ProfileTaker {
             endpoints,
             seconds,
             path: path.to_owned(),
@@ -104,7 +104,7 @@ fn on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
 }
 
 /// The bytes of a profile, or why there is none.
-type Captured = Result<Vec<u8>, String>;
+type CaptureResult = Result<Vec<u8>, String>;
 
 /// A profile that is to be taken under a load.
 struct DueProfile {
@@ -118,7 +118,7 @@ struct DueProfile {
 }
 
 /// Takes profiles: fetched by threads that start when their stretch of the load does.
-struct Taking {
+struct ProfileTaker {
     endpoints: Vec<Endpoint>,
     seconds: u32,
     path: PathBuf,
@@ -128,11 +128,11 @@ struct Taking {
     arm: Option<ArmIndex>,
     /// What is to be taken under this load.
     due: Vec<DueProfile>,
-    threads: Vec<(&'static str, JoinHandle<Captured>)>,
+    threads: Vec<(&'static str, JoinHandle<CaptureResult>)>,
     failed: Vec<(&'static str, String)>,
 }
 
-impl Profiler for Taking {
+impl Profiler for ProfileTaker {
     fn begin(&mut self, trial: &TrialPlan) {
         self.arm = trial.tag.arm;
         let (name, kind) = CPU;
@@ -163,9 +163,9 @@ impl Profiler for Taking {
     }
 
     /// Waits for what is under way, as long as the user does.
-    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording) {
+    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
         let waiting = Instant::now();
-        let mut taken: Vec<(&'static str, Captured)> =
+        let mut taken: Vec<(&'static str, CaptureResult)> =
             self.failed.drain(..).map(|(name, reason)| (name, Err(reason))).collect();
         taken.extend(self.threads.drain(..).map(|(name, thread)| (name, awaited(thread))));
         // What was never begun is missing, too.
@@ -178,7 +178,7 @@ impl Profiler for Taking {
         // The patience is one for all loads.
         self.patience = self.patience.saturating_sub(waiting.elapsed());
         let (trial, spoilt) = match driven {
-            Ok((trial, Some(Ending::Stopped(Stop::Died(why))))) => (trial, Some(why)),
+            Ok((trial, Some(LoadEnd::Stopped(Stop::Died(why))))) => (trial, Some(why)),
             Ok((trial, _)) => (trial, None),
             Err(why) => (None, Some(why)),
         };
@@ -204,14 +204,14 @@ fn keep(
     trial: Option<u32>,
     taken: Result<Vec<u8>, String>,
 ) {
-    let what = recording.asked().profile_name(&tag);
+    let what = recording.spec().profile_name(&tag);
     let file = taken.and_then(|bytes| {
         let name = file_name(path, recording.started_unix_ms(), &what, kind);
         let file = path.with_file_name(&name);
         let written = std::fs::File::create_new(&file).and_then(|mut file| file.write_all(&bytes));
         written.map(|()| name).map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
     });
-    recording.remark(Remark::Profile(ProfileTaken { tag, kind: kind.to_owned(), trial, file }));
+    recording.remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
 /// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it: the run's own, by

@@ -13,10 +13,10 @@ use crate::runner::builds::BuildTarget;
 use crate::script_run::{ScriptRun, shared};
 use plimsoll_analysis::Sentence;
 use plimsoll_analysis::prove::arm_name;
-use plimsoll_analysis::prove::past::{Past, pasts_differ};
+use plimsoll_analysis::prove::process_age::{ProcessAge, pasts_differ};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
-use plimsoll_model::{Arm, Criterion, HttpChoice, Plan, Served, Terms};
+use plimsoll_model::{Arm, Criterion, EndpointChoice, HttpChoice, Plan, Terms};
 use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
@@ -27,7 +27,7 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
         let base = Base::reach(&arm.plan, terms)?;
-        let authoring = ScriptRun::of(&arm.plan, terms)?.map(shared);
+        let authoring = ScriptRun::from_terms(&arm.plan, terms)?.map(shared);
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
             let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;
@@ -73,13 +73,13 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
 }
 
 /// What is known of the past of a server on this machine.
-fn past(found: &FoundServer) -> Option<Past> {
+fn past(found: &FoundServer) -> Option<ProcessAge> {
     let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
     let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
     let cpu_s = CpuClocks::below(&found.roots).cpu_ns() as f64 / 1e9;
-    Some(Past { age_s: (uptime_s - first_s).max(0.0), cpu_s })
+    Some(ProcessAge { age_s: (uptime_s - first_s).max(0.0), cpu_s })
 }
 
 /// Of two URLs: what to warn about where their processes have different pasts, and what to say in
@@ -108,8 +108,10 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
         Endpoint::of_target(plan, user_info(plan, terms, number))
     };
     let [a, b] = match served {
-        Served::ByTarget => [of_target(a, 0), of_target(b, 1)],
-        Served::At(urls) => [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public)),
+        EndpointChoice::ByTarget => [of_target(a, 0), of_target(b, 1)],
+        EndpointChoice::At(urls) => {
+            [urls.first(), urls.last()].map(|url| Endpoint::resolve(url.map_or("", |url| url), public))
+        }
     };
     let endpoints = [a.map_err(flagged)?, b.map_err(flagged)?];
     let fresh = targets.iter().any(|target| target.command.is_some());
@@ -122,5 +124,5 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
             b.check(seconds)?;
         }
     }
-    Ok(Some(Capture::at(endpoints.into(), seconds)))
+    Ok(Some(Capture::new(endpoints.into(), seconds)))
 }

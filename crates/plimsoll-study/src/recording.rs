@@ -3,7 +3,7 @@
 //!
 //! Not here: how a command line is spelled ([`SpellCommand`]), and who drives loads (`runner`).
 
-use crate::runner::{Driven, Glance, Runner};
+use crate::runner::{LoadOutcome, Runner, TickProbes};
 use crate::source_revision;
 use plimsoll_analysis::conclude;
 use plimsoll_analysis::history::study_summary;
@@ -11,8 +11,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    Asked, Environment, Experiment, Injector, Interval, MachineLimits, Noted, PlanRecord, Probes, Purpose, Redacted,
-    Remark, Run, SampledFunctions, Stop, Tag, Terms, Trial,
+    Environment, Experiment, ExperimentSpec, Injector, Interval, MachineLimits, PlanRecord, Probes, Purpose,
+    RedactedText, Remark, Run, SampledFunctions, StartNotes, Stop, Tag, Terms, Trial,
 };
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The command line that asks this, as it is recorded.
-pub type SpellCommand = fn(&Asked, &Terms<Redacted>) -> Vec<String>;
+pub type SpellCommand = fn(&ExperimentSpec, &Terms<RedactedText>) -> Vec<String>;
 
 /// An experiment under way.
 pub struct Recording {
@@ -110,9 +110,9 @@ impl Recording {
     /// Begins an experiment, in memory and, with a path, in a file. `spell` writes the command line
     /// of the record.
     pub fn begin(
-        asked: Asked,
+        asked: ExperimentSpec,
         terms: &Terms<String>,
-        noted: Noted,
+        noted: StartNotes,
         target_local: bool,
         injector: &Injector,
         path: Option<&Path>,
@@ -150,7 +150,7 @@ impl Recording {
     }
 
     /// What it was asked.
-    pub fn asked(&self) -> &Asked {
+    pub fn spec(&self) -> &ExperimentSpec {
         &self.experiment.asked
     }
 
@@ -189,7 +189,7 @@ impl Recording {
             let (start_ns, plan, injectors) = (runner.elapsed_ns(), Box::new(plan.clone()), runner.injectors());
             file.write(&Frame::TrialStart { tag, start_ns, plan, injectors });
         }
-        let mut on_tick = |tick: &Tick, glance: Glance| {
+        let mut on_tick = |tick: &Tick, glance: TickProbes| {
             if let Some(file) = file {
                 if tick.end_ns > 0 {
                     file.tick(plan.load.interval_ns, tick);
@@ -207,7 +207,7 @@ impl Recording {
         };
         runner.connect(&mut on_tick)?;
         let start_ns = runner.elapsed_ns() + runner.start_ahead_ns();
-        let Driven { mut run, seen_last } = runner.run(start_ns, &mut on_tick)?;
+        let LoadOutcome { mut run, seen_last } = runner.run(start_ns, &mut on_tick)?;
         run.probes.sampled = kept_samples(&run, tag.purpose);
         if let Some(file) = &mut self.file {
             file.close_interval();

@@ -8,7 +8,7 @@
 //! user named (`--store`, a variable) is left as it is: only `clean` removes runs there.
 
 use plimsoll_model::terms::OutputTerms;
-use plimsoll_model::{Asked, codec};
+use plimsoll_model::{ExperimentSpec, codec};
 use plimsoll_sys::files::first_bytes;
 pub use plimsoll_sys::output_file::OWN_FOLDER as FOLDER;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
 
 /// A run that plimsoll kept in a folder: its files, and when it began.
 #[derive(Debug, PartialEq)]
-pub struct KeptRun {
+pub struct StoredRun {
     /// Seconds since 1970, as its name says.
     pub began_unix_s: u64,
     /// The process that made it.
@@ -69,7 +69,7 @@ fn chosen(stem: &str) -> Option<(u64, u32)> {
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     // A sweep has a name of the user's, or always the same.
-    let known = Asked::WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
+    let known = ExperimentSpec::WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
     known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
 }
 
@@ -86,7 +86,7 @@ fn is_run_file(path: &Path) -> bool {
 
 /// The runs in `folder` that plimsoll may remove, the latest first. A folder that is not there
 /// holds none.
-pub fn runs(folder: &Path) -> io::Result<Vec<KeptRun>> {
+pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -111,7 +111,7 @@ pub fn runs(folder: &Path) -> io::Result<Vec<KeptRun>> {
         let all: Vec<&String> = std::iter::once(name).chain(beside).collect();
         let bytes = all.iter().map(|name| files[*name]).sum();
         let files = all.into_iter().map(|name| folder.join(name)).collect();
-        runs.push(KeptRun { began_unix_s, process, files, bytes });
+        runs.push(StoredRun { began_unix_s, process, files, bytes });
     }
     runs.sort_by_key(|run| std::cmp::Reverse((run.began_unix_s, run.process)));
     Ok(runs)
@@ -128,18 +128,18 @@ fn is_tagged(run_file: &Path) -> bool {
 
 /// Those of `runs` (the latest first) that are too many. A run whose process is still there may be
 /// under way: it stays. So does a run with a tag or a pin.
-pub fn surplus(runs: Vec<KeptRun>, keep: usize) -> Vec<KeptRun> {
+pub fn surplus(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
-    let is_marked = |run: &KeptRun| {
+    let is_marked = |run: &StoredRun| {
         let has_marks = run.files.iter().any(|file| file.to_string_lossy().ends_with(MARKS));
         has_marks || run.files.first().is_some_and(|file| is_tagged(file))
     };
-    let is_old = |run: &KeptRun| !under_way(run.process) && !is_marked(run);
+    let is_old = |run: &StoredRun| !under_way(run.process) && !is_marked(run);
     runs.into_iter().skip(keep).filter(is_old).collect()
 }
 
 /// Removes the files of a run, the run file last: what is interrupted is found again.
-pub fn remove(run: &KeptRun) -> io::Result<()> {
+pub fn remove(run: &StoredRun) -> io::Result<()> {
     run.files.iter().rev().try_for_each(|file| match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
@@ -193,7 +193,7 @@ mod tests {
         let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
         let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
         // Whatever command made it.
-        let commands: Vec<&str> = Asked::WORDS.into_iter().filter(|word| *word != "sweep").collect();
+        let commands: Vec<&str> = ExperimentSpec::WORDS.into_iter().filter(|word| *word != "sweep").collect();
         let all_commands: Vec<String> = commands.iter().map(|word| format!("{word}-1-4194999.plimsoll")).collect();
         let foreign = [
             "find-100-4194999.txt",

@@ -9,11 +9,11 @@ use crate::target;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{LoadShape, Plan, ScriptTerms, Stop, Terms, redact};
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_script::{Dialect, Hanging, Program, PulseWatch, Reach, Script, ScriptError};
+use plimsoll_script::{Dialect, HungFunction, Program, PulseWatch, Reach, Script, ScriptError};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url;
-use plimsoll_wire::{Authoring, Authorship};
+use plimsoll_wire::{AuthorFactory, WorkerAuthor};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 pub struct ScriptRun {
     program: Arc<Program>,
     reach: Arc<dyn Reach>,
-    present: Arc<Mutex<Option<Present>>>,
+    present: Arc<Mutex<Option<ScriptLoad>>>,
     /// It was said that `delay` is not asked.
     is_delay_told: Arc<AtomicBool>,
     /// Printed when the script has begun, before its first load.
@@ -41,14 +41,14 @@ pub struct ScriptRun {
 }
 
 /// The states of one load.
-struct Present {
+struct ScriptLoad {
     script: Arc<Script>,
     stage: Arc<ScriptStage>,
     /// Why each worker is given up, if it is.
     given_up: Vec<Arc<OnceLock<String>>>,
 }
 
-impl Drop for Present {
+impl Drop for ScriptLoad {
     fn drop(&mut self) {
         self.stage.is_over.store(true, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
 impl ScriptRun {
     /// The script that says what is asked of a plan's URL, if one does; it must be the one that was
     /// asked for.
-    pub fn of(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
+    pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         Self::of_url(None, plan, terms)
     }
 
@@ -108,8 +108,9 @@ impl ScriptRun {
         // Whoever names a URL of another tool has that tool's contract.
         let may_exit = url.is_some();
         let url = url.map_or_else(|| url_of(plan), str::to_owned);
-        let mut program = Program::of_url(&url)
-            .ok_or_else(|| Failure::usage(format!("'{}' is not a URL", plimsoll_traffic::target_url::shown(&url))))?;
+        let mut program = Program::of_url(&url).ok_or_else(|| {
+            Failure::usage(format!("'{}' is not a URL", plimsoll_traffic::target_url::redact_query(&url)))
+        })?;
         program.name.clone_from(file);
         program.may_exit = may_exit;
         program.text = (!file.is_empty()).then_some(text);
@@ -156,7 +157,7 @@ impl ScriptRun {
     /// A function that does not end cannot be ended from outside, and its thread not be joined. In
     /// a load its worker is given up, and the load ends with what was measured. Before and after
     /// one all that is left is to say so and to go.
-    fn look_after(&self, mut watch: PulseWatch, present: &Present) {
+    fn look_after(&self, mut watch: PulseWatch, present: &ScriptLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
         let given_up = present.given_up.clone();
@@ -167,7 +168,7 @@ impl ScriptRun {
                 let loaded = stage.is_loaded.load(Ordering::Relaxed);
                 let limit_ns = if loaded { LOADED_NS_MAX } else { limit_unloaded_ns };
                 let Some(hanging) = watch.hanging(monotonic_ns(), limit_ns) else { continue };
-                let Hanging { hook, thread } = hanging;
+                let HungFunction { hook, thread } = hanging;
                 let seconds = limit_ns / 1_000_000_000;
                 let author = thread.and_then(|thread| given_up.get(thread)).filter(|_| loaded);
                 if let (Some(author), Some(script)) = (author, script.upgrade()) {
@@ -186,10 +187,10 @@ impl ScriptRun {
     }
 }
 
-impl Authoring for ScriptRun {
+impl AuthorFactory for ScriptRun {
     /// Makes the states anew and begins the script: who writes for each worker, and where its
     /// connections go. A script that has failed in the load before is not begun again.
-    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         if let Some(error) = self.failure() {
             return Err(Failure::start(format!("the script failed: {error}")));
         }
@@ -200,7 +201,7 @@ impl Authoring for ScriptRun {
         let script = Script::new(program, workers.max(1) as usize, &self.reach).map_err(usage)?;
         let watch = script.watch();
         let given_up = (0..workers.max(1)).map(|_| Arc::default()).collect();
-        let present = Present { script: Arc::new(script), stage: Arc::default(), given_up };
+        let present = ScriptLoad { script: Arc::new(script), stage: Arc::default(), given_up };
         self.look_after(watch, &present);
         let authors = present.script.begin().map_err(usage)?;
         if is_open && present.script.has_delay() && !self.is_delay_told.swap(true, Ordering::Relaxed) {
@@ -210,7 +211,7 @@ impl Authoring for ScriptRun {
             output::print(&text);
         }
         let each = authors.into_iter().zip(present.script.addresses()).zip(present.given_up.clone());
-        let authorship = |((author, address), given_up)| Authorship { author: Box::new(author), address, given_up };
+        let authorship = |((author, address), given_up)| WorkerAuthor { author: Box::new(author), address, given_up };
         let each = each.map(authorship).collect();
         present.stage.is_loaded.store(true, Ordering::Relaxed);
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = Some(present);
@@ -234,7 +235,7 @@ impl Authoring for ScriptRun {
 }
 
 /// As a runner has it.
-pub fn shared(scripted: ScriptRun) -> Arc<dyn Authoring> {
+pub fn shared(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
     Arc::new(scripted)
 }
 

@@ -4,15 +4,15 @@
 //! Not here: whether that suffices (`plimsoll_analysis::fitness`).
 
 use crate::base::Base;
-use crate::runner::{Glance, Runner, ThisMachine, Unready};
+use crate::runner::{Runner, ThisMachine, TickProbes, Unready};
 use crate::subject::Helper;
 use plimsoll_analysis::Summary;
-use plimsoll_analysis::study::{TrialPlan, Until};
+use plimsoll_analysis::study::{StopRule, TrialPlan};
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{
-    Arrivals, Carriage, Curve, Injector, Load, LoadShape, Origin, Plan, Purpose, Request, Route, Spin, Stop, Tag,
+    Arrivals, ConnectionPlan, Curve, Injector, Load, LoadShape, Origin, Plan, Purpose, Request, Route, Spin, Stop, Tag,
     Terms, Traffic,
 };
 use plimsoll_probe::{Effort, ReadingSource, Watcher};
@@ -37,7 +37,7 @@ pub fn measure(program: &Path) -> Result<SelfMeasurement, Failure> {
         Failure::start(format!("the reference server could not be started: {}", system_text(&error)))
     };
     let server = Helper::start(program, &SERVER).map_err(cannot)?;
-    let origin = Url::read(server.said())?.origin;
+    let origin = Url::read(server.first_line())?.origin;
     let closed = LoadShape::Closed { users: Curve::constant(f64::from(USERS)) };
     // Without spinning, so that the CPU time is that of requests alone.
     let closed = measure_load(&origin, closed, Spin::Off)?;
@@ -65,17 +65,17 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     let request = Request { target: "/healthz".into(), ..Request::get() };
     let traffic = Traffic::one(origin.clone(), Route::new(request));
     let terms = Terms::default();
-    let base = Base::reach(&Plan { traffic, load, carriage: Carriage::tcp(Vec::new()) }, &terms)?;
+    let base = Base::reach(&Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) }, &terms)?;
     let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
     let injector = Injector { workers: 1, spin, ..base.injector.clone() };
     let source = watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>);
-    let mut trial = TrialPlan { tag: Tag::of(Purpose::Run), plan: base.plan.record(), until: Until::End };
+    let mut trial = TrialPlan { tag: Tag::for_purpose(Purpose::Run), plan: base.plan.record(), until: StopRule::End };
     let mut runner = ThisMachine::new(source, base.plan.clone(), injector, None);
     runner.prepare(&mut trial).map_err(|unready| match unready {
         Unready::Unheld(reason) => Failure::start(format!("this machine cannot make the load: {reason}")),
         Unready::Failed(failure) => failure,
     })?;
-    let mut on_tick = |_: &Tick, _: Glance| match signal::interrupted() {
+    let mut on_tick = |_: &Tick, _: TickProbes| match signal::interrupted() {
         true => ControlFlow::Break(Stop::Interrupted),
         false => ControlFlow::Continue(()),
     };
@@ -86,7 +86,7 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     if signal::interrupted() {
         return Err(Failure::start("interrupted"));
     }
-    let summary = Summary::of(&driven.run);
+    let summary = Summary::from_run(&driven.run);
     match summary.whole.ledger.succeeded {
         0 => Err(Failure::start(format!("the reference server at {origin} completed no request"))),
         _ => Ok(summary),

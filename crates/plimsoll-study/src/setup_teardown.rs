@@ -5,10 +5,10 @@
 //! Not here: what is asked (the plan says so), and how it is filled in and looked at (the engine).
 
 use crate::connecting::tls_refused;
-use plimsoll_engine::{OnceAnswer, OnceRequest};
+use plimsoll_engine::{OneOffAnswer, OneOffRequest};
 use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{AskedAround, FailedAnswer, Injector, OnceAsked, Plan};
+use plimsoll_model::{FailedAnswer, Injector, OneOffRoute, Plan, SetupTeardown};
 use plimsoll_probe::client::{AskError, Question};
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::EncodedRequest;
@@ -20,7 +20,7 @@ const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 
 /// A load that something was made ready for: what that was is taken away when it is ended, or
 /// dropped.
-pub struct AroundLoad {
+pub struct TeardownGuard {
     /// What is asked after it, with whom to ask and what is known by then; none of the load's own
     /// requests.
     plan: Plan,
@@ -28,16 +28,16 @@ pub struct AroundLoad {
     tls: Option<Client>,
 }
 
-impl AroundLoad {
+impl TeardownGuard {
     /// Asks what is to be asked before the load of `plan`, which is given what that leaves behind.
     /// `None`: nothing is.
-    pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<AroundLoad>, Failure> {
+    pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<TeardownGuard>, Failure> {
         if plan.traffic.around.is_empty() {
             return Ok(None);
         }
         plan.traffic.around.given.clear();
         let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?;
-        let mut around = AroundLoad { plan: plan.clone(), injector: injector.clone(), tls };
+        let mut around = TeardownGuard { plan: plan.clone(), injector: injector.clone(), tls };
         for asked in around.plan.traffic.around.setup.clone() {
             if let Err(why) = around.ask(&asked, false)
                 && !asked.goes_on
@@ -70,12 +70,12 @@ impl AroundLoad {
 
     /// Asks as often as is said, and keeps what the answers leave behind. The error completes "the
     /// setup 'NAME' ...".
-    fn ask(&mut self, asked: &OnceAsked, in_any_case: bool) -> Result<(), String> {
+    fn ask(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
         let mut once =
-            OnceRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
+            OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
         for number in 0..u64::from(asked.times) {
             let taken = self.ask_once(&mut once, number, asked.route.timeout_ns, in_any_case)?;
-            let AskedAround { given, .. } = &mut self.plan.traffic.around;
+            let SetupTeardown { given, .. } = &mut self.plan.traffic.around;
             for (name, value) in taken {
                 given.retain(|(known, _)| *known != name);
                 given.push((name, value));
@@ -87,7 +87,7 @@ impl AroundLoad {
     /// Asks once, and again where that redirects to, if it is followed. The timeout is for all.
     fn ask_once(
         &self,
-        once: &mut OnceRequest,
+        once: &mut OneOffRequest,
         number: u64,
         timeout_ns: u64,
         in_any_case: bool,
@@ -98,7 +98,7 @@ impl AroundLoad {
         let began = Instant::now();
         let mut request = once.request(number).clone();
         loop {
-            let OnceHeard { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
+            let OneOffResponse { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
             let text = || FailedAnswer::answer(status, 0, &kept, self.plan.traffic.redact).text();
             let missed = |why: &str| format!("got a response, but {why}: {}", text());
             match once.redirected(status, &answer) {
@@ -123,7 +123,7 @@ impl AroundLoad {
         deadline: Instant,
         timeout: Duration,
         in_any_case: bool,
-    ) -> Result<OnceHeard, String> {
+    ) -> Result<OneOffResponse, String> {
         let carriage = &self.plan.carriage;
         let connects: Vec<(String, Connect)> = match &carriage.unix {
             Some(path) => vec![(format!("the unix socket {path}"), Box::new(|| Socket::connect_unix(path)))],
@@ -145,7 +145,7 @@ impl AroundLoad {
                 connect_until: deadline,
                 in_any_case,
             };
-            let (mut answer, mut kept) = (OnceAnswer::default(), Vec::new());
+            let (mut answer, mut kept) = (OneOffAnswer::default(), Vec::new());
             let reply = question.ask(connect, &mut |piece| {
                 answer.add(*piece);
                 kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_BYTES - kept.len())]);
@@ -164,21 +164,21 @@ impl AroundLoad {
                 answer.told_apart(&reply.fields);
                 kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
             }
-            return Ok(OnceHeard { status: reply.status, answer, kept });
+            return Ok(OneOffResponse { status: reply.status, answer, kept });
         }
         Err(format!("got no response: {}", reasons.join("; ")))
     }
 }
 
 /// An answer to one request.
-struct OnceHeard {
+struct OneOffResponse {
     status: u16,
-    answer: OnceAnswer,
+    answer: OneOffAnswer,
     /// Its first bytes.
     kept: Vec<u8>,
 }
 
-impl Drop for AroundLoad {
+impl Drop for TeardownGuard {
     fn drop(&mut self) {
         // The load did not come to its end: what was made ready for it goes all the same.
         let _ = self.clean_up();

@@ -3,9 +3,9 @@
 //! Not here: taking them (`profile_capture`), and how they look.
 
 use crate::load_profiles::read_kept;
-use plimsoll_analysis::profile::{Meanwhile, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
+use plimsoll_analysis::profile::{PeriodFigures, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
 use plimsoll_analysis::taken_profiles::ProveProfiles;
-use plimsoll_analysis::{DoubtKind, Doubted, Doubts, Sentence, Summary};
+use plimsoll_analysis::{Assessment, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
@@ -16,7 +16,7 @@ const HOLDS_SHARE: f64 = 0.98;
 
 /// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the
 /// record says.
-pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted<ProveProfiles>> {
+pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<ProveProfiles>> {
     let recorded = experiment.asked.profiles()?;
     experiment.profiles().next()?;
     let mut missing = Vec::new();
@@ -36,9 +36,11 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
             continue;
         };
         rate = rate.max(trial.run.plan.load.shape.curve().max());
-        let meanwhile =
-            Meanwhile::of(&trial.run, &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)]);
-        let Summary { generator, requests_each, .. } = Summary::of(&trial.run);
+        let meanwhile = PeriodFigures::from_run(
+            &trial.run,
+            &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)],
+        );
+        let Summary { generator, requests_each, .. } = Summary::from_run(&trial.run);
         if generator.limited {
             late.push(name.clone());
             limit = limit.or(generator.reason);
@@ -78,7 +80,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Doubted
     let bases = [0, 1].map(|side: usize| recorded.bases.get(side).cloned().unwrap_or_default());
     let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
     let profiles = ProveProfiles { bases, seconds, rate_rps: rate, counted, requests, files, comparison };
-    Some(Doubted::new(doubts, profiles))
+    Some(Assessment::new(doubts, profiles))
 }
 
 fn compare(sides: &[Vec<(Profile, f64)>; 2]) -> Result<Option<ProfileDiff>, String> {

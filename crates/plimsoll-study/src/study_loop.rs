@@ -10,12 +10,12 @@
 
 use crate::recording::Recording;
 use crate::runner::{Runner, Unready};
-use plimsoll_analysis::study::{Broken, History, Step, Study, TrialPlan};
+use plimsoll_analysis::study::{History, Step, Study, StudyFailure, TrialPlan};
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{
-    Asked, Ending, Experiment, Intervention, ProfileTaken, Purpose, Remark, Stop, Tag, Trial, Unheld,
+    Experiment, ExperimentSpec, Intervention, LoadEnd, LoadSkipReason, ProfileRecord, Purpose, Remark, Stop, Tag, Trial,
 };
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
@@ -51,11 +51,11 @@ pub trait Profiler {
 
     /// It is over, and its number among the loads and how it ended; or it could not be driven, and
     /// why. What was taken under it is kept, and recorded; and what was not, with the reason.
-    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording);
+    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording);
 }
 
 /// What happened to a step of a study.
-pub enum Done<'a> {
+pub enum StepOutcome<'a> {
     /// A load was carried out.
     Measured(&'a Trial),
     /// A load could not be made.
@@ -69,13 +69,13 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     /// Carries a study out. `after` is called after each step that it measures.
-    pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(Done, &mut D)) -> Result<(), Failure> {
+    pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
         while !signal::interrupted() {
             let step = study.next(&self.history());
             match step {
                 Step::Stop => break,
                 Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
-                Step::Skip(tag) => self.unheld(tag, Unheld::NoTime, after),
+                Step::Skip(tag) => self.unheld(tag, LoadSkipReason::NoTime, after),
                 Step::Unprofiled(tag, why) => {
                     // Of sides it is said with what else is missing.
                     if tag.arm.is_none() {
@@ -90,14 +90,14 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                     Err(Unready::Unheld(reason))
                         if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
                     {
-                        self.unheld(trial.tag, Unheld::Machine(reason), after);
+                        self.unheld(trial.tag, LoadSkipReason::Machine(reason), after);
                     }
                     Err(Unready::Unheld(reason)) => return Err(Failure::usage(format!("--concurrency: {reason}"))),
                     Ok(fitted) => {
                         self.note_fitted(study, fitted);
                         self.measure(study, *trial)?;
                         if let Some(trial) = self.recording.trials().last() {
-                            after(Done::Measured(trial), &mut self.display);
+                            after(StepOutcome::Measured(trial), &mut self.display);
                         }
                     }
                 },
@@ -120,7 +120,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// Records that there is no profile, and why.
     fn unprofiled(&mut self, tag: Tag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
-        self.recording.remark(Remark::Profile(ProfileTaken { tag, kind, trial: None, file }));
+        self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
     /// Has a load driven under which profiles are taken. What goes wrong is in the record, and ends
@@ -151,8 +151,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.profiler = Some(profiler);
     }
 
-    fn unheld(&mut self, tag: Tag, reason: Unheld, after: &mut dyn FnMut(Done, &mut D)) {
-        after(Done::Unheld, &mut self.display);
+    fn unheld(&mut self, tag: Tag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
+        after(StepOutcome::Unheld, &mut self.display);
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
@@ -251,14 +251,14 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 /// What is known when something is shown.
 pub struct StudyState<'a> {
     /// The question.
-    pub asked: &'a Asked,
+    pub asked: &'a ExperimentSpec,
     /// What was measured so far.
     pub history: History<'a>,
 }
 
 fn state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
     let (trials, remarks, elapsed_ns) = (recording.trials(), recording.remarks(), runner.elapsed_ns());
-    StudyState { asked: recording.asked(), history: History { trials, remarks, elapsed_ns } }
+    StudyState { asked: recording.spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
 /// How many outcomes a study has to show one by one.
@@ -295,7 +295,7 @@ pub trait StudyDisplay: Output {
     fn outcome(&mut self, study: &Study, state: &StudyState);
 
     /// Why a study cannot go on, in words.
-    fn broken(&self, broken: &Broken) -> String;
+    fn broken(&self, broken: &StudyFailure) -> String;
 
     /// Writes a line that stays.
     fn line(&mut self, line: &str);
@@ -309,18 +309,18 @@ pub trait StudyDisplay: Output {
 
 /// Whether a load is made with something changed.
 fn is_an_experiment(tag: &Tag) -> bool {
-    varied_number(tag).is_some() || Intervention::of(tag).is_some()
+    varied_number(tag).is_some() || Intervention::from_tag(tag).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::{Driven, Glance, OnTick};
+    use crate::runner::{LoadOutcome, TickHandler, TickProbes};
     use plimsoll_analysis::study::profiling::level_tag;
     use plimsoll_engine::Phase;
-    use plimsoll_model::{Arm, ArmIndex, Arrivals, BlocksAsked, Criterion, Curve, Lengths};
+    use plimsoll_model::{Arm, ArmIndex, Arrivals, BlocksSpec, Criterion, Curve, Lengths};
     use plimsoll_model::{
-        Injector, Interval, LoadShape, Noted, Plan, PlanRecord, ProfilesAsked, ProveAsked, Run, RunAsked, SweepAsked,
+        Injector, Interval, LoadShape, Plan, PlanRecord, ProfilesSpec, ProveSpec, Run, RunSpec, StartNotes, SweepSpec,
         Terms,
     };
     use std::cell::RefCell;
@@ -328,7 +328,7 @@ mod tests {
 
     /// A server that answers a hundred requests in each tick, in no time; and a machine that holds
     /// so many users.
-    struct Simulated {
+    struct FakeServer {
         now_ns: u64,
         users_max: f64,
         /// Arms that cannot be started.
@@ -338,7 +338,7 @@ mod tests {
         ready: PlanRecord,
     }
 
-    impl Runner for Simulated {
+    impl Runner for FakeServer {
         fn elapsed_ns(&self) -> u64 {
             self.now_ns
         }
@@ -357,16 +357,16 @@ mod tests {
             vec![Injector::default()]
         }
 
-        fn connect(&mut self, _: &mut OnTick) -> Result<(), Failure> {
+        fn connect(&mut self, _: &mut TickHandler) -> Result<(), Failure> {
             Ok(())
         }
 
-        fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+        fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
             let plan = &self.ready;
             let (from_ns, length_ns) = (plan.load.warmup_ns, plan.load.duration_ns.expect("a length"));
             let mut run = Run::new(plan.clone());
             run.window_ns = (from_ns, from_ns + length_ns);
-            run.ending = Some(Ending::Finished);
+            run.ending = Some(LoadEnd::Finished);
             for at_ns in (0..from_ns + length_ns).step_by(Plan::TICK_NS as usize) {
                 let mut interval = Interval::default();
                 let figures = interval.routes.of_mut(0);
@@ -375,14 +375,14 @@ mod tests {
                 let tick =
                     Tick { phase: Phase::Measured, start_ns: at_ns, end_ns, origin_ns: start_ns, interval: &interval };
                 self.now_ns = start_ns + end_ns;
-                let flow = on_tick(&tick, Glance::default());
+                let flow = on_tick(&tick, TickProbes::default());
                 run.push(at_ns, interval);
                 if let ControlFlow::Break(stop) = flow {
-                    run.ending = Some(Ending::Stopped(stop));
+                    run.ending = Some(LoadEnd::Stopped(stop));
                     break;
                 }
             }
-            Ok(Driven { run, seen_last: None })
+            Ok(LoadOutcome { run, seen_last: None })
         }
 
         fn finish(&mut self) -> Result<(), Failure> {
@@ -392,18 +392,18 @@ mod tests {
     }
 
     /// Shows nothing.
-    struct Silent;
+    struct NullDisplay;
 
-    impl Output for Silent {
+    impl Output for NullDisplay {
         fn load_begins(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
         fn tick(&mut self, _: &Tick, _: Option<f64>) {}
         fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
     }
 
-    impl StudyDisplay for Silent {
+    impl StudyDisplay for NullDisplay {
         fn profile_planned(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
         fn outcome(&mut self, _: &Study, _: &StudyState) {}
-        fn broken(&self, broken: &Broken) -> String {
+        fn broken(&self, broken: &StudyFailure) -> String {
             format!("{broken:?}")
         }
         fn line(&mut self, _: &str) {}
@@ -416,43 +416,44 @@ mod tests {
     }
 
     /// What is recorded of a study, how it ended, and how many steps were told.
-    fn carried_out(asked: Asked, runner: &mut Simulated) -> (Experiment, Result<(), String>, usize) {
+    fn carried_out(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
         carried_out_with(asked, runner, None)
     }
 
     /// The same with somebody who takes profiles.
     fn carried_out_with(
-        asked: Asked,
-        runner: &mut Simulated,
+        asked: ExperimentSpec,
+        runner: &mut FakeServer,
         profiler: Option<Box<dyn Profiler>>,
     ) -> (Experiment, Result<(), String>, usize) {
         let mut study = Study::new(&asked).expect("a question");
         let recording = {
-            let (terms, noted, injector) = (Terms::default(), Noted::default(), Injector::default());
+            let (terms, noted, injector) = (Terms::default(), StartNotes::default(), Injector::default());
             Recording::begin(asked, &terms, noted, true, &injector, None, |_, _| Vec::new()).expect("in memory")
         };
-        let mut study_loop = StudyLoop::new(runner, recording, Silent);
+        let mut study_loop = StudyLoop::new(runner, recording, NullDisplay);
         study_loop.profiler = profiler;
         let mut told = 0;
         let outcome = study_loop.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
         (study_loop.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
     }
 
-    fn simulated() -> Simulated {
-        Simulated { now_ns: 0, users_max: 8.0, dead: None, finished: false, ready: plan() }
+    fn simulated() -> FakeServer {
+        FakeServer { now_ns: 0, users_max: 8.0, dead: None, finished: false, ready: plan() }
     }
 
     #[test]
     fn a_condition_ends_a_load_and_is_recorded() {
-        for (stop_if, expect) in
-            [("goodput<1", Ending::Finished), ("goodput<5000", Ending::Stopped(Stop::Condition("goodput<5000".into())))]
-        {
+        for (stop_if, expect) in [
+            ("goodput<1", LoadEnd::Finished),
+            ("goodput<5000", LoadEnd::Stopped(Stop::Condition("goodput<5000".into()))),
+        ] {
             let mut runner = simulated();
-            let asked = Asked::Run(RunAsked { plan: plan(), stop_if: Some(stop_if.into()), profiles: None });
+            let asked = ExperimentSpec::Run(RunSpec { plan: plan(), stop_if: Some(stop_if.into()), profiles: None });
             let (experiment, outcome, told) = carried_out(asked, &mut runner);
             assert_eq!((outcome, told, experiment.trials.len()), (Ok(()), 1, 1));
             match (&experiment.trials[0].run.ending, expect) {
-                (Some(Ending::Stopped(Stop::Condition(said))), Ending::Stopped(Stop::Condition(part))) => {
+                (Some(LoadEnd::Stopped(Stop::Condition(said))), LoadEnd::Stopped(Stop::Condition(part))) => {
                     assert!(said.contains(&part), "{said}");
                 }
                 (ending, expect) => assert_eq!(*ending, Some(expect), "{stop_if}"),
@@ -464,26 +465,26 @@ mod tests {
     #[test]
     fn a_level_that_is_not_held_is_a_remark_and_the_next_is_measured() {
         let (levels, lengths) = (vec![1, 16, 4], Lengths::Fixed(500_000_000));
-        let asked = Asked::Sweep(SweepAsked { base: plan(), levels, lengths, warmup_ns: 0 });
+        let asked = ExperimentSpec::Sweep(SweepSpec { base: plan(), levels, lengths, warmup_ns: 0 });
         let (experiment, outcome, told) = carried_out(asked, &mut simulated());
         assert_eq!((outcome, told), (Ok(()), 3));
         let turns: Vec<u32> = experiment.trials.iter().map(|trial| trial.tag.turn).collect();
-        let tag = Tag { turn: 1, ..Tag::of(Purpose::Level) };
+        let tag = Tag { turn: 1, ..Tag::for_purpose(Purpose::Level) };
         assert_eq!(turns, [0, 2]);
-        assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: Unheld::Machine("too many".into()) }]);
+        assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: LoadSkipReason::Machine("too many".into()) }]);
         // Each begins a moment after it is ready.
         assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
     }
 
     /// Hears of loads under which it takes nothing.
     #[derive(Default)]
-    struct Heard {
+    struct FakeCapture {
         ticks: usize,
-        loads: Rc<RefCell<Vec<HeardLoad>>>,
+        loads: Rc<RefCell<Vec<CaptureCall>>>,
     }
 
     #[derive(Debug, PartialEq)]
-    struct HeardLoad {
+    struct CaptureCall {
         tag: Tag,
         /// How many ticks of it were heard of.
         ticks: usize,
@@ -491,7 +492,7 @@ mod tests {
         trial: Option<u32>,
     }
 
-    impl Profiler for Heard {
+    impl Profiler for FakeCapture {
         fn begin(&mut self, _: &TrialPlan) {
             self.ticks = 0;
         }
@@ -500,24 +501,24 @@ mod tests {
             self.ticks += 1;
         }
 
-        fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<Ending>), String>, recording: &mut Recording) {
+        fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
             let trial = driven.as_ref().ok().and_then(|(trial, _)| *trial);
-            self.loads.borrow_mut().push(HeardLoad { tag, ticks: std::mem::take(&mut self.ticks), trial });
+            self.loads.borrow_mut().push(CaptureCall { tag, ticks: std::mem::take(&mut self.ticks), trial });
             let file = Err(driven.err().unwrap_or_else(|| "nothing is taken".to_owned()));
-            recording.remark(Remark::Profile(ProfileTaken { tag, kind: "cpu".to_owned(), trial, file }));
+            recording.remark(Remark::Profile(ProfileRecord { tag, kind: "cpu".to_owned(), trial, file }));
         }
     }
 
     #[test]
     fn profiles_are_taken_under_loads_of_their_own_after_the_rest() {
-        let profiles = Some(ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 1 });
+        let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 1 });
         let mut bounded = plan();
         bounded.load.duration_ns = Some(500_000_000);
-        let asked = Asked::Run(RunAsked { plan: bounded, stop_if: None, profiles });
+        let asked = ExperimentSpec::Run(RunSpec { plan: bounded, stop_if: None, profiles });
         // The machine holds the low level, and not the one in question: both are heard of, and it
         // ends well.
-        let mut runner = Simulated { users_max: 500.0, ..simulated() };
-        let heard = Heard::default();
+        let mut runner = FakeServer { users_max: 500.0, ..simulated() };
+        let heard = FakeCapture::default();
         let loads = Rc::clone(&heard.loads);
         let (experiment, outcome, told) = carried_out_with(asked, &mut runner, Some(Box::new(heard)));
         assert_eq!((outcome, told), (Ok(()), 1));
@@ -526,8 +527,8 @@ mod tests {
         let length_ticks = experiment.trials[1].run.intervals.len();
         assert!(length_ticks > 10);
         let expect = [
-            HeardLoad { tag: level_tag(0), ticks: length_ticks, trial: Some(1) },
-            HeardLoad { tag: level_tag(1), ticks: 0, trial: None },
+            CaptureCall { tag: level_tag(0), ticks: length_ticks, trial: Some(1) },
+            CaptureCall { tag: level_tag(1), ticks: 0, trial: None },
         ];
         assert_eq!(*loads.borrow(), expect);
         let files: Vec<_> = experiment.profiles().map(|taken| taken.file.clone()).collect();
@@ -537,7 +538,7 @@ mod tests {
     #[test]
     fn what_does_not_start_breaks_a_comparison_off() {
         let arm = |name: &str| Arm { name: name.into(), plan: plan(), started: true };
-        let blocks = BlocksAsked {
+        let blocks = BlocksSpec {
             arms: vec![arm("a"), arm("b")],
             users: Some(4),
             rate: None,
@@ -548,11 +549,12 @@ mod tests {
             blocks_max: Some(2),
             answers_may_differ: false,
         };
-        let asked = Asked::Prove(ProveAsked { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
+        let asked =
+            ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
         let (experiment, outcome, _) = carried_out(asked.clone(), &mut simulated());
         let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
         assert_eq!((outcome, blocks.count()), (Ok(()), 4));
-        let mut runner = Simulated { dead: Some('B'), ..simulated() };
+        let mut runner = FakeServer { dead: Some('B'), ..simulated() };
         let (experiment, outcome, _) = carried_out(asked, &mut runner);
         assert_eq!(outcome, Err("B does not start".into()));
         assert_eq!((experiment.broken(), experiment.elapsed_ns), (Some("B does not start"), None));

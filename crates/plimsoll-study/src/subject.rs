@@ -7,7 +7,7 @@
 
 use crate::base::Base;
 use crate::bounded_log;
-use crate::build_keeper::{self, Left};
+use crate::build_keeper::{self, OrphanPolicy};
 use crate::preflight;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
@@ -56,17 +56,17 @@ pub struct Subject {
 }
 
 /// A build that runs; dropping it ends all that it started.
-pub struct Running {
+pub struct RunningBuild {
     name: char,
     output: PathBuf,
-    kept: Kept,
+    kept: KeeperProcess,
     /// Whether its first answer was spoken in HTTP/2; `None`: it was not asked.
     pub is_h2: Option<bool>,
 }
 
 /// A program under a keeper; dropping it ends the program and all that it started. So does an end
 /// of plimsoll itself.
-struct Kept {
+struct KeeperProcess {
     keeper: Child,
     /// The keeper and all below it, also in sessions of their own.
     offspring: Offspring,
@@ -74,10 +74,10 @@ struct Kept {
 }
 
 /// A shell command under a keeper, with its output in a file.
-fn shell(command: &str, left: Left, output: &File) -> std::io::Result<Kept> {
+fn shell(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
     let mut keeper = build_keeper::command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
-    Kept::start(&mut keeper)
+    KeeperProcess::start(&mut keeper)
 }
 
 fn open(output: &Path) -> Result<File, Failure> {
@@ -121,15 +121,15 @@ fn last_lines(output: &Path, count: usize) -> String {
 impl Subject {
     /// Starts the build and waits until it answers the request of `base`. Nobody else may answer
     /// there before.
-    pub fn start(&self, base: &Base) -> Result<Running, Failure> {
+    pub fn start(&self, base: &Base) -> Result<RunningBuild, Failure> {
         let plan = &base.plan;
         let url = plan.record().traffic.url();
         self.wait_for_silence(base, &url)?;
         let file = open(&self.output)?;
-        let kept = shell(&self.command, Left::End, &file).map_err(|e| {
+        let kept = shell(&self.command, OrphanPolicy::End, &file).map_err(|e| {
             Failure::start(format!("--{}: it cannot be started: {}", self.name.to_ascii_lowercase(), system_text(&e)))
         })?;
-        let mut running = Running { name: self.name, output: self.output.clone(), kept, is_h2: None };
+        let mut running = RunningBuild { name: self.name, output: self.output.clone(), kept, is_h2: None };
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(why) = running.died() {
@@ -191,7 +191,7 @@ impl Subject {
     }
 }
 
-impl Running {
+impl RunningBuild {
     /// Why the build no longer runs, if so.
     pub fn died(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
@@ -204,7 +204,7 @@ impl Running {
     pub fn cpu_clocks(&self) -> CpuClocks {
         let mut pids = self.kept.offspring.living();
         pids.retain(|pid| *pid != self.kept.keeper.id());
-        CpuClocks::of(&pids)
+        CpuClocks::for_processes(&pids)
     }
 
     /// Ends it and all that it started: asks, waits, forces.
@@ -213,13 +213,13 @@ impl Running {
     }
 }
 
-impl Kept {
+impl KeeperProcess {
     /// Starts a keeper; from here on it and all below it are ended whatever happens.
-    fn start(keeper: &mut std::process::Command) -> std::io::Result<Kept> {
+    fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
         // Where the system refuses, what outlives its keeper is not seen.
         let _ = group::adopt_orphans();
         let offspring = Offspring::since_now();
-        Ok(Kept { keeper: keeper.spawn()?, offspring, ended: false })
+        Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
     }
 
     /// Asks all to end, waits up to [`END_PATIENCE`], forces.
@@ -235,7 +235,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeeperProcess {
     fn drop(&mut self) {
         // Nobody is left to tell; what could be done was done.
         let _ = self.end();
@@ -245,26 +245,26 @@ impl Drop for Kept {
 /// A program of our own that runs beside; dropping it ends it.
 pub struct Helper {
     said: String,
-    kept: Kept,
+    kept: KeeperProcess,
 }
 
 impl Helper {
     /// Starts it and waits for the first line that it prints.
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
-        let mut keeper = build_keeper::command(program, Left::End);
+        let mut keeper = build_keeper::command(program, OrphanPolicy::End);
         keeper.args(arguments).stdout(Stdio::piped());
-        let mut helper = Helper { said: String::new(), kept: Kept::start(&mut keeper)? };
+        let mut helper = Helper { said: String::new(), kept: KeeperProcess::start(&mut keeper)? };
         if let Some(output) = helper.kept.keeper.stdout.take() {
             BufReader::new(output).read_line(&mut helper.said)?;
         }
-        match helper.said().is_empty() {
+        match helper.first_line().is_empty() {
             true => Err(std::io::Error::other("it ended without output")),
             false => Ok(helper),
         }
     }
 
     /// The first line that it printed.
-    pub fn said(&self) -> &str {
+    pub fn first_line(&self) -> &str {
         self.said.trim()
     }
 
@@ -293,7 +293,7 @@ pub fn in_folder(folder: &Path, command: &str) -> String {
 fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
     let no_start = |e: std::io::Error| Failure::start(format!("{what}: it cannot be started: {}", system_text(&e)));
-    let mut kept = shell(command, Left::Stay, &file).map_err(no_start)?;
+    let mut kept = shell(command, OrphanPolicy::Stay, &file).map_err(no_start)?;
     let deadline = Instant::now() + patience;
     loop {
         let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;

@@ -7,7 +7,7 @@ use plimsoll_model::{Failure, redact};
 use plimsoll_probe::fetch::FetchTarget;
 use plimsoll_sys::probe::listener::is_of_this_machine;
 use plimsoll_sys::{signal, system_text};
-use plimsoll_traffic::target_url::{Url, shown};
+use plimsoll_traffic::target_url::{Url, redact_query};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,7 +18,7 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     let Url { origin, path, authorization } = Url::read(url)?;
     let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
-        true => Err(Failure::usage(format!("'{}': this needs plain HTTP: give an http:// address", shown(url)))),
+        true => Err(Failure::usage(format!("'{}': this needs plain HTTP: give an http:// address", redact_query(url)))),
         false => Ok(FetchTarget { origin, path, authorization, addresses }),
     }
 }
@@ -68,7 +68,10 @@ fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// Reads the value of --connect-to.
 pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let bad = || {
-        Failure::usage(format!("--connect-to: '{}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080", shown(text)))
+        Failure::usage(format!(
+            "--connect-to: '{}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080",
+            redact_query(text)
+        ))
     };
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;

@@ -11,7 +11,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::redact::REDACTED;
 use plimsoll_model::traffic::Choice;
 use plimsoll_sys::files::{self, Use};
-use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
 /// Reads a file to be carried out. The error names it, with line and column.
@@ -27,7 +27,7 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
 /// What a file of this text, in this folder, lacks to be asked: variables of the environment and
 /// files. An error is of another kind.
 pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
-    let beside = Beside::new(folder, false);
+    let beside = TrafficFolder::new(folder, false);
     let mut asked = LackFinder { beside, lacks: Vec::new() };
     let file = TrafficFile::read(text, TrafficFormat::Toml, &mut asked);
     match file {
@@ -44,7 +44,7 @@ fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure>
     let bytes =
         files::read(path, Use::Traffic).map_err(|why| Failure::start(format!("-f: the file '{named}' {why}")))?;
     let text = text_of(bytes, &named.to_string())?;
-    let mut beside = Beside::new(path.parent().unwrap_or(Path::new("")), shows_variables);
+    let mut beside = TrafficFolder::new(path.parent().unwrap_or(Path::new("")), shows_variables);
     let format = TrafficFormat::of_name(&path.to_string_lossy());
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
@@ -62,7 +62,7 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
 pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::texts(plan)?;
     // Nothing is asked of gRPC servers around a load.
-    let around = plan.traffic.around.asked().map(|asked| (&asked.route, None));
+    let around = plan.traffic.around.requests().map(|asked| (&asked.route, None));
     let mut routes = plimsoll_engine::RouteCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
         routes.check(route, text).map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
@@ -101,21 +101,21 @@ pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The folder of a file of traffic.
-struct Beside {
+struct TrafficFolder {
     folder: PathBuf,
     shows_variables: bool,
     patterns: PatternCache,
 }
 
-impl Beside {
-    fn new(folder: &Path, shows_variables: bool) -> Beside {
-        Beside { folder: folder.to_owned(), shows_variables, patterns: PatternCache::default() }
+impl TrafficFolder {
+    fn new(folder: &Path, shows_variables: bool) -> TrafficFolder {
+        TrafficFolder { folder: folder.to_owned(), shows_variables, patterns: PatternCache::default() }
     }
 }
 
 /// The same, remembering what is not there.
 struct LackFinder {
-    beside: Beside,
+    beside: TrafficFolder,
     lacks: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ impl LackFinder {
     }
 }
 
-impl Surroundings for LackFinder {
+impl FileContext for LackFinder {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         self.beside.file(path).or_else(|why| {
             self.miss(format!("the file '{path}' {why}"));
@@ -151,7 +151,7 @@ impl Surroundings for LackFinder {
     }
 }
 
-impl Surroundings for Beside {
+impl FileContext for TrafficFolder {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         files::read(&self.folder.join(path), Use::Body)
     }

@@ -121,16 +121,16 @@ pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Res
     }
     let endless = !metadata.is_file();
     let path = path.to_owned();
-    let take = move || taken(File::open(path).map_err(cannot)?, endless, what);
+    let take = move || read_bounded(File::open(path).map_err(cannot)?, endless, what);
     if endless { patiently(take) } else { take() }
 }
 
 /// Standard input to its end. An error completes "standard input ...".
 pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
-    patiently(move || taken(io::stdin().lock(), true, move |_| what))
+    patiently(move || read_bounded(io::stdin().lock(), true, move |_| what))
 }
 
-fn taken(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Result<Vec<u8>, String> {
+fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let mut bytes = Vec::new();
     // As much as tells what it is.
@@ -184,7 +184,7 @@ mod tests {
             // Not even the first megabyte of what is no run file.
             (u64::MAX, true, Use::RunFile, Ok(8)),
         ] {
-            match (taken(io::repeat(0).take(length), endless, |_| what), expect) {
+            match (read_bounded(io::repeat(0).take(length), endless, |_| what), expect) {
                 (Ok(bytes), Ok(length)) => assert_eq!(bytes.len(), length),
                 (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
                 (got, want) => panic!("{length} {what:?}: {:?}, expected {want:?}", got.map(|bytes| bytes.len())),

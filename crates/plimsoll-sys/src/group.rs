@@ -160,15 +160,15 @@ pub struct CpuClocks(Vec<(u32, CpuClock)>);
 
 impl CpuClocks {
     /// Of these processes, as far as they still are.
-    pub fn of(pids: &[u32]) -> CpuClocks {
-        CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::of(*pid).ok()?))).collect())
+    pub fn for_processes(pids: &[u32]) -> CpuClocks {
+        CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::for_process(*pid).ok()?))).collect())
     }
 
     /// Of the processes `roots` and all their descendants that live now, but for this process and
     /// its own.
     pub fn below(roots: &[u32]) -> CpuClocks {
         let family = family(roots, std::process::id());
-        CpuClocks::of(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
+        CpuClocks::for_processes(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
     }
 
     /// The processes.
@@ -213,7 +213,7 @@ mod tests {
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
         let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
         soon("all run", || offspring.living().len() >= 4);
-        let clocks = CpuClocks::of(&offspring.living());
+        let clocks = CpuClocks::for_processes(&offspring.living());
         let before = clocks.cpu_ns();
         soon("the child works", || clocks.cpu_ns() > before + 10_000_000);
         offspring.end(|| Duration::from_millis(200)).expect("all end");

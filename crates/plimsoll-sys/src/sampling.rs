@@ -371,7 +371,7 @@ mod tests {
         bytes
     }
 
-    fn told(bytes: &[u8]) -> Vec<String> {
+    fn record_texts(bytes: &[u8]) -> Vec<String> {
         let (mut places, mut all) = (Vec::new(), Vec::new());
         each_record(bytes, &mut places, &mut |record| {
             all.push(match record {
@@ -396,12 +396,12 @@ mod tests {
         let other = record(77, 0, &[1, 2]);
         let lost = record(RECORD_LOST, 0, &[1, 12]);
         let all = [chain, bare, kernel, other, lost].concat();
-        assert_eq!(told(&all), ["7 false [100, 90]", "7 false [100]", "7 true [50]", "lost 12"]);
-        assert_eq!(told(&all[..all.len() - 1]).len(), 3);
+        assert_eq!(record_texts(&all), ["7 false [100, 90]", "7 false [100]", "7 true [50]", "lost 12"]);
+        assert_eq!(record_texts(&all[..all.len() - 1]).len(), 3);
         // A record that says to be nothing, or more than there is, ends it.
-        assert_eq!(told(&[0; 64]), Vec::<String>::new());
-        assert_eq!(told(&record(RECORD_SAMPLE, user, &[100, pid, u64::MAX])), ["7 false [100]"]);
-        assert_eq!(told(&record(RECORD_SAMPLE, user, &[100])), Vec::<String>::new());
+        assert_eq!(record_texts(&[0; 64]), Vec::<String>::new());
+        assert_eq!(record_texts(&record(RECORD_SAMPLE, user, &[100, pid, u64::MAX])), ["7 false [100]"]);
+        assert_eq!(record_texts(&record(RECORD_SAMPLE, user, &[100])), Vec::<String>::new());
     }
 
     #[test]
@@ -418,7 +418,7 @@ mod tests {
             (vec![], "7 false [100, 90]"),
         ] {
             let body = [vec![100, 7, 2, 100, 90], rest].concat();
-            assert_eq!(told(&record(RECORD_SAMPLE, MODE_USER, &body)), [expect], "{body:?}");
+            assert_eq!(record_texts(&record(RECORD_SAMPLE, MODE_USER, &body)), [expect], "{body:?}");
         }
     }
 

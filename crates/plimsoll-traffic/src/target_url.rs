@@ -22,7 +22,7 @@ pub struct Url {
 impl Url {
     /// Reads a URL. The error never repeats user info or a query.
     pub fn read(url: &str) -> Result<Url, Failure> {
-        let shown = shown(url);
+        let shown = redact_query(url);
         let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
         let whole = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let whole = whole.split('#').next().unwrap_or_default();
@@ -100,7 +100,7 @@ pub fn default_port(scheme: &str) -> Option<u16> {
 }
 
 /// The URL as it may stand in a message: without any query value.
-pub fn shown(url: &str) -> String {
+pub fn redact_query(url: &str) -> String {
     redact::url(url, Redact::All)
 }
 

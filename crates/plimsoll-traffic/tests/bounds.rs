@@ -4,7 +4,7 @@
 //! The bounds are generous: what is tested took minutes, or never ended. Not here: what readers
 //! make of what people have.
 
-use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::grpc::Schema;
 use plimsoll_traffic::import::{har, jmx, openapi, postman};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ const TEXT_BYTES_MAX: usize = 64 << 20;
 /// A world with one file of rows.
 struct OneFile;
 
-impl Surroundings for OneFile {
+impl FileContext for OneFile {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![0; 16 << 20])
     }

@@ -1,18 +1,18 @@
 //! Files of traffic: what they mean, and what is said of those that mean nothing.
 
 use plimsoll_model::data::Pick;
-use plimsoll_model::expect::{Expectations, JsonExpected, TextExpected};
+use plimsoll_model::expect::{Expectations, JsonExpectation, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::traffic::{Origin, StatusSet};
 use plimsoll_model::{Curve, Route, Traffic};
-use plimsoll_traffic::file::{RequestDefaults, Surroundings, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, RequestDefaults, TrafficFile, TrafficFileError, TrafficFormat};
 use proptest::prelude::*;
 
 /// A world with one file.
 struct World;
 
-impl Surroundings for World {
+impl FileContext for World {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         if path == "order.bin" { Ok(vec![0, 1, 255]) } else { Err("cannot be read: no such file or directory".into()) }
     }
@@ -191,17 +191,17 @@ expect = { body = "{{" }
     let path = |text: &str| JsonPath::parse(text).expect("a path");
     let expect = Expectations {
         within_ns: Some(300_000_000),
-        headers: vec![("location".into(), TextExpected::Holds("/orders/".into()))],
+        headers: vec![("location".into(), TextExpectation::Holds("/orders/".into()))],
         json: vec![
-            (path("$.ok"), JsonExpected::Flag(true)),
-            (path("$['n']"), JsonExpected::Number("1000".into())),
-            (path("$.s"), JsonExpected::Text("x".into())),
+            (path("$.ok"), JsonExpectation::Flag(true)),
+            (path("$['n']"), JsonExpectation::Number("1000".into())),
+            (path("$.s"), JsonExpectation::Text("x".into())),
         ],
-        body: Some(TextExpected::Matches("^a".into())),
+        body: Some(TextExpectation::Matches("^a".into())),
     };
     assert_eq!(routes[0].expect, expect);
     assert!(routes[0].ok_status.contains(201) && !routes[0].ok_status.contains(200));
-    assert_eq!(routes[1].expect.body, Some(TextExpected::Holds("{{".into())));
+    assert_eq!(routes[1].expect.body, Some(TextExpectation::Holds("{{".into())));
 }
 
 #[test]
@@ -378,7 +378,7 @@ delete = "/seed?t={{ token }}"
     assert_eq!((load.users.clone(), load.sessions), (Curve::parse("1@5s,20@10s").ok(), Some(500)));
     assert_eq!((load.rate.clone(), load.duration_ns), (None, None));
     let traffic = traffic(&file);
-    let shown = |asked: &plimsoll_model::OnceAsked| {
+    let shown = |asked: &plimsoll_model::OneOffRoute| {
         (asked.route.label.clone(), asked.route.request.target.clone(), asked.times, asked.goes_on)
     };
     let around = &traffic.around;

@@ -252,7 +252,7 @@ fn services_are_listed_and_described() {
         let example = method.example();
         // What it shows to start from is taken.
         let content = method.content(example.as_bytes(), false).unwrap_or_else(|error| panic!("{example}: {error}"));
-        assert_eq!(Messages::of(&content).count(), 1, "{example}");
+        assert_eq!(Messages::new(&content).count(), 1, "{example}");
         assert!(method.shape().contains("int64 id = 1;"), "{}", method.shape());
     }
     let shape = schema.method("/shop.v1.Items/Put").expect("Put").shape();
@@ -272,7 +272,7 @@ proptest! {
         let text = &text_of("Put");
         let _ = text.read(&bytes, &mut Vec::new());
         let _ = text.write(&bytes, &mut Vec::new());
-        let _ = Messages::of(&bytes).count();
+        let _ = Messages::new(&bytes).count();
         let _ = Schema::of_descriptor_set(&bytes);
     }
 }

@@ -4,15 +4,15 @@
 //! What is expected stands beside each file, with what was left out below it;
 //! `PLIMSOLL_UPDATE_GOLDEN=1` writes it anew.
 
-use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFileError, TrafficFormat};
-use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
+use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-type Importer = fn(&str) -> Result<Imported, TrafficFileError>;
+type Importer = fn(&str) -> Result<ImportResult, TrafficFileError>;
 
-fn har_of_the_page(text: &str) -> Result<Imported, TrafficFileError> {
+fn har_of_the_page(text: &str) -> Result<ImportResult, TrafficFileError> {
     har(text, None)
 }
 
@@ -27,7 +27,7 @@ fn fixture(name: &str) -> String {
 /// A world that has every file and variable.
 struct Everything;
 
-impl Surroundings for Everything {
+impl FileContext for Everything {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![1])
     }
@@ -659,7 +659,8 @@ fn what_is_beyond_a_limit_is_left_out() {
         |count| format!("\"event\":[{{\"listen\":\"test\",\"script\":{{\"exec\":[{}]}}}}]", listed(count, &line));
     let collection = format!("{{\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]}}", event(5_100));
     let made = postman(&collection).expect("a file");
-    let is_noted = |made: &Imported, part: &str| made.left_out.iter().filter(|left| left.text.contains(part)).count();
+    let is_noted =
+        |made: &ImportResult, part: &str| made.left_out.iter().filter(|left| left.text.contains(part)).count();
     assert_eq!(is_noted(&made, "a scenario captures 5000 names"), 100);
     let entry = |n: usize| {
         format!(

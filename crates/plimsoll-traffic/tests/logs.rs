@@ -171,7 +171,7 @@ fn logs_that_others_carry_are_read_behind_what_they_put_before() {
         check(&format, &line, Some(READ));
         // A format that was said is found behind it, too.
         if !line.starts_with("default") && !line.starts_with("www") {
-            let said = Format::said("combined", None).expect("a name").fitting(&[line.as_bytes()]);
+            let said = Format::from_text("combined", None).expect("a name").fitting(&[line.as_bytes()]);
             check(&said, &line, Some(READ));
         }
     }
@@ -329,10 +329,10 @@ fn formats_are_read_as_said() {
         ),
         ("caddy", CADDY, Some("1646861401523 929 GET /a?b=1 200 10900 127.0.0.1 curl/7.82.0")),
     ] {
-        let format = Format::said(given, None).unwrap_or_else(|error| panic!("{given}: {error}"));
+        let format = Format::from_text(given, None).unwrap_or_else(|error| panic!("{given}: {error}"));
         check(&format, line, expect);
     }
-    assert!(Format::said("$msec$status $request", None).is_err());
+    assert!(Format::from_text("$msec$status $request", None).is_err());
     let format =
         Format::fields("path=.q.url,time=.at,duration_ms=.took,client=.who,start=.began", None).expect("a mapping");
     check(
@@ -356,7 +356,7 @@ fn sessions_are_told_apart_as_asked() {
     };
     let format = find_format(&[CADDY.as_bytes()], Some(".request.host")).expect("Caddy");
     assert_eq!(session(&format, CADDY).as_deref(), Some("localhost"));
-    let format = Format::said("$msec $cookie_sid \"$request\"", Some("$cookie_sid")).expect("a format");
+    let format = Format::from_text("$msec $cookie_sid \"$request\"", Some("$cookie_sid")).expect("a format");
     assert_eq!(session(&format, "971211336.5 abc \"GET / HTTP/1.1\"").as_deref(), Some("abc"));
     assert!(matches!(find_format(&[COMBINED.as_bytes()], Some(".user")), Err(FormatError::Session(..))));
     let format = find_format(&[COMBINED.as_bytes()], Some("client")).expect("a format");
@@ -416,7 +416,7 @@ proptest::proptest! {
 
     #[test]
     fn no_format_makes_it_panic(format in "(\\$[a-z_{}]{0,14}|%[{}a-zA-Z>!,0-9:]{0,8}|%[A-Z_]{1,9}(\\([:a-z%?]{0,5}\\))?%|[ \"\\[]){0,8}", line in ".{0,60}") {
-        if let Ok(format) = Format::said(&format, None) {
+        if let Ok(format) = Format::from_text(&format, None) {
             let _ = format.parse(line.as_bytes(), &mut LineRoom::default());
         }
     }

@@ -1,9 +1,9 @@
 //! From lines of a log to a load: what is asked, when, what is left out, and that nothing makes it
 //! panic.
 
-use plimsoll_model::{Listed, Origin, Redact, StatusSet, Traffic};
+use plimsoll_model::{Origin, Redact, RequestList, StatusSet, Traffic};
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};
-use plimsoll_traffic::replay::{Gathering, Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming};
+use plimsoll_traffic::replay::{Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use proptest::prelude::*;
 
 const S: u64 = 1_000_000_000;
@@ -27,7 +27,7 @@ fn replay(text: &str, chosen: &Chosen, timing: &ReplayTiming) -> Result<Replay, 
     let (format, mut buffer) = (format(&lines), LineRoom::default());
     let wanted = |request: &str| !request.contains(chosen.skip);
     let Chosen { with_unsafe, prefix, .. } = *chosen;
-    let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe, prefix });
+    let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe, prefix });
     for line in lines {
         gathering.add(&format.parse(line, &mut buffer).expect("understood"));
     }
@@ -43,7 +43,7 @@ fn traffic(replay: &Replay) -> Traffic {
 /// What is asked, in order: `GET /path?query 200`.
 fn asked(replay: &Replay) -> Vec<String> {
     let traffic = traffic(replay);
-    let Listed { targets, entries, .. } = traffic.listed.as_deref().expect("a list");
+    let RequestList { targets, entries, .. } = traffic.listed.as_deref().expect("a list");
     let text = |entry: &plimsoll_model::ListedRequest| {
         let method = &traffic.routes[usize::from(entry.route)].request.method;
         format!("{method} {} {}", targets.get(entry.target), entry.status)
@@ -104,7 +104,7 @@ fn time_may_run_faster_and_end_early() {
     let load = |timing: &ReplayTiming| {
         let (wanted, mut buffer) = (|_: &str| true, LineRoom::default());
         let mut gathering =
-            Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
+            RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
         lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
         gathering.finish().and_then(|gathered| gathered.timed(timing)).expect("a load")
     };
@@ -176,7 +176,7 @@ proptest! {
         let parsed: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
         let Ok(format) = find_format(&parsed, None) else { return Ok(()) };
         let (wanted, mut buffer) = (|_: &str| true, LineRoom::default());
-        let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
+        let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
         for line in parsed {
             if let Some(entry) = format.parse(line, &mut buffer) {
                 gathering.add(&entry);

@@ -8,7 +8,7 @@
 use crate::problem::Problem;
 use crate::query::Query;
 use plimsoll_model::shell;
-use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::curl::{CurlData, CurlRequest, words};
 
 /// Studies that a form starts, with what each finds out.
@@ -264,7 +264,7 @@ impl SealedSurroundings {
     }
 }
 
-impl Surroundings for SealedSurroundings {
+impl FileContext for SealedSurroundings {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Err(self.refusal())
     }

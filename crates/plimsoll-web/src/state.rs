@@ -47,7 +47,7 @@ pub struct WebState {
     pub access: Access,
     /// The style of all pages.
     pub style: String,
-    /// Held while marks are changed.
+    /// FigureRef while marks are changed.
     pub marking: Mutex<()>,
     /// Whether a page may give commands for a shell, and name files.
     pub allows_commands: bool,

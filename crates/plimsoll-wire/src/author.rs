@@ -5,7 +5,7 @@
 //! come in their order (pipelining). Not here: the language that scripts are written in, when
 //! something is asked, and what is counted of it.
 
-use crate::tls::TlsAgreed;
+use crate::tls::TlsParameters;
 use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -34,12 +34,12 @@ pub trait Author: Send + std::fmt::Debug {
     fn delay_ns(&mut self) -> Result<u64, Halt>;
 
     /// An answer has come.
-    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt>;
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt>;
 
     /// The answer to a batch of one message redirects. What is asked in its place, in time, is
     /// written into `batch`, which is empty, with a mark: then the exchange goes on with that, and
     /// this answer is not heard. Returns whether it does. Only asked of those who hear.
-    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+    fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
     }
@@ -51,14 +51,14 @@ pub trait Author: Send + std::fmt::Debug {
 
     /// A connection over TLS stands: what was agreed on there can be asked for. Only told to those
     /// who hear.
-    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         let _ = agreed;
     }
 }
 
 /// Who writes what one worker asks, and where its connections go if not where the plan says.
 #[derive(Debug)]
-pub struct Authorship {
+pub struct WorkerAuthor {
     /// Asked by the worker alone.
     pub author: Box<dyn Author>,
     /// Instead of the plan's addresses.
@@ -69,9 +69,9 @@ pub struct Authorship {
 }
 
 /// Who says what a load asks, where that is not in its plan.
-pub trait Authoring {
+pub trait AuthorFactory {
     /// Who writes for each worker, for a load of this shape, and where its connections go.
-    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure>;
+    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
 
     /// Ends a load whose author has failed.
     fn goes_on(&self) -> ControlFlow<Stop>;
@@ -91,7 +91,7 @@ pub enum Halt {
 
 /// An answer as its author hears it.
 #[derive(Debug, Clone, Copy)]
-pub struct HeardAnswer<'a> {
+pub struct AuthorAnswer<'a> {
     /// Its status.
     pub status: u16,
     /// Status line and fields as they came, with the blank line that ends them.
@@ -121,7 +121,7 @@ pub struct AnswerTimes {
     pub done_ns: u64,
 }
 
-impl<'a> HeardAnswer<'a> {
+impl<'a> AuthorAnswer<'a> {
     /// The fields of its head, in their order: names as they came, values without the blanks around
     /// them.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
@@ -171,7 +171,7 @@ mod tests {
     fn a_head_is_its_fields() {
         let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
         let times = AnswerTimes::default();
-        let answer = HeardAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, is_last: true, times };
+        let answer = AuthorAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, is_last: true, times };
         let found: Vec<(&[u8], &[u8])> = answer.fields().collect();
         assert_eq!(found, [(&b"X-Token"[..], &b"a:b"[..]), (b"Empty", b""), (b"set-cookie", b"1")]);
     }

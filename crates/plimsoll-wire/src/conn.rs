@@ -20,7 +20,7 @@ use crate::fact::{ExchangeNumber, Fact};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::request::EncodedRequest;
-use crate::tls::{Client, Session, TlsAgreed};
+use crate::tls::{Client, Session, TlsParameters};
 use plimsoll_model::{CallFault, TlsFailure};
 
 /// The client's side of one connection.
@@ -55,7 +55,7 @@ struct Tls {
 
 /// Bytes that have come, as far as their facts are not told yet.
 #[derive(Debug)]
-pub struct Incoming<'a> {
+pub struct ReceivedBytes<'a> {
     /// Without TLS.
     text: &'a [u8],
     /// What TLS has to tell.
@@ -74,7 +74,7 @@ struct TlsNews {
     failed: Option<TlsFailure>,
 }
 
-impl Incoming<'_> {
+impl ReceivedBytes<'_> {
     /// Whether nothing more is to be told.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -122,7 +122,7 @@ impl Conn {
     }
 
     /// What was agreed on over TLS, once the connection stands.
-    pub fn agreed(&self) -> Option<TlsAgreed> {
+    pub fn agreed(&self) -> Option<TlsParameters> {
         self.tls.as_ref()?.session.agreed()
     }
 
@@ -355,7 +355,7 @@ impl Conn {
     /// Takes what has come from the network; its facts are told by [`next`](Self::next). `scratch`
     /// is room for what TLS makes of it.
     #[inline(always)]
-    pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> Incoming<'a> {
+    pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         if self.tls.is_some() {
             return self.decrypt(bytes, scratch);
         }
@@ -366,13 +366,13 @@ impl Conn {
                 true
             }
         };
-        Incoming { text: bytes, news: None, more }
+        ReceivedBytes { text: bytes, news: None, more }
     }
 
     #[inline(never)]
-    fn decrypt<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> Incoming<'a> {
+    fn decrypt<'a>(&mut self, cipher: &[u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         scratch.clear();
-        let Some(tls) = &mut self.tls else { return Incoming { text: &[], news: None, more: false } };
+        let Some(tls) = &mut self.tls else { return ReceivedBytes { text: &[], news: None, more: false } };
         let mut news = match tls.session.receive(cipher, scratch) {
             Ok(progress) => TlsNews {
                 stands: progress.established,
@@ -410,12 +410,12 @@ impl Conn {
             }
         };
         let quiet = !news.stands && !news.owes && !news.ended && news.failed.is_none();
-        Incoming { text: scratch, news: (!quiet).then_some(news), more }
+        ReceivedBytes { text: scratch, news: (!quiet).then_some(news), more }
     }
 
     /// The next fact in what was received, until there is none.
     #[inline(always)]
-    pub fn next<'a>(&mut self, received: &mut Incoming<'a>) -> Option<Fact<'a>> {
+    pub fn next<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
         if self.tls.is_some() {
             return self.next_over_tls(received);
         }
@@ -426,7 +426,7 @@ impl Conn {
     }
 
     #[inline(never)]
-    fn next_over_tls<'a>(&mut self, received: &mut Incoming<'a>) -> Option<Fact<'a>> {
+    fn next_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
         let tls = self.tls.as_ref()?;
         if let Some(news) = &mut received.news
             && std::mem::take(&mut news.stands)

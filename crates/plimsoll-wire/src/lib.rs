@@ -21,8 +21,8 @@ pub mod redirect;
 mod request;
 pub mod tls;
 
-pub use author::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
-pub use conn::{Conn, Incoming};
+pub use author::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
+pub use conn::{Conn, ReceivedBytes};
 pub use error::{EndError, ExchangeError, ProtocolError};
 pub use fact::{ExchangeNumber, Fact, Piece};
 pub use request::EncodedRequest;

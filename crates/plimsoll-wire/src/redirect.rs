@@ -7,19 +7,19 @@ use plimsoll_model::Origin;
 
 /// Why a redirect is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotFollowed {
+pub enum RedirectRefusal {
     /// It leads to another scheme, host or port.
     Elsewhere,
     /// It was followed as often as it may be.
     TooOften,
 }
 
-impl NotFollowed {
+impl RedirectRefusal {
     /// What is said of it: nothing secret.
     pub fn reason(self) -> &'static str {
         match self {
-            NotFollowed::Elsewhere => "it redirects to another origin, and plimsoll does not follow it",
-            NotFollowed::TooOften => "it redirects more often than the limit",
+            RedirectRefusal::Elsewhere => "it redirects to another origin, and plimsoll does not follow it",
+            RedirectRefusal::TooOften => "it redirects more often than the limit",
         }
     }
 }
@@ -36,15 +36,15 @@ pub fn turns_into_get(status: u16, method: &str) -> bool {
 }
 
 /// The path and query that a `Location` field leads to, from `target` of `origin`.
-pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String, NotFollowed> {
+pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String, RedirectRefusal> {
     let location = location.split('#').next().unwrap_or_default().trim();
     let scheme = location.find(':').filter(|at| !location[..*at].contains(['/', '?']));
     let (authority, path) = match scheme {
         Some(at) => {
             if !location[..at].eq_ignore_ascii_case(&origin.scheme) {
-                return Err(NotFollowed::Elsewhere);
+                return Err(RedirectRefusal::Elsewhere);
             }
-            split(location[at + 1..].strip_prefix("//").ok_or(NotFollowed::Elsewhere)?)
+            split(location[at + 1..].strip_prefix("//").ok_or(RedirectRefusal::Elsewhere)?)
         }
         None => match location.strip_prefix("//") {
             Some(rest) => split(rest),
@@ -52,7 +52,7 @@ pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String
         },
     };
     if authority.is_some_and(|authority| !is_of(authority, origin)) {
-        return Err(NotFollowed::Elsewhere);
+        return Err(RedirectRefusal::Elsewhere);
     }
     let base = target.split('?').next().unwrap_or_default();
     let whole = match path.chars().next() {
@@ -154,7 +154,7 @@ mod tests {
         }
         let v6 = Origin { scheme: "https".into(), host: "::1".into(), port: 443 };
         assert_eq!(target_of("https://[::1]/x", "/", &v6), Ok("/x".to_owned()));
-        assert_eq!(target_of("https://[::1]:8443/x", "/", &v6), Err(NotFollowed::Elsewhere));
+        assert_eq!(target_of("https://[::1]:8443/x", "/", &v6), Err(RedirectRefusal::Elsewhere));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! of its answer.
 
 use crate::author::Batch;
-use crate::h1::{self, Called, Expect};
+use crate::h1::{self, CallState, Expect};
 use crate::h2::{self, H2Request};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct EncodedRequest {
     /// Bytes after the content: the end of its chunks, where it is sent in such.
     after_body: usize,
     /// In HTTP/2, where it is wanted.
-    h2: Option<InH2>,
+    h2: Option<H2Head>,
     expect: Expect,
     keep_alive: bool,
     /// For each message whether it asks for a head alone, where there are several; else empty.
@@ -24,7 +24,7 @@ pub struct EncodedRequest {
 
 /// What HTTP/2 needs of a request beside its content.
 #[derive(Clone, Debug)]
-struct InH2 {
+struct H2Head {
     /// The frames of its head.
     head: Arc<Vec<u8>>,
     is_https: bool,
@@ -48,7 +48,7 @@ impl EncodedRequest {
     pub fn with_h2(mut self, parts: &h1::RequestParts, is_https: bool) -> EncodedRequest {
         let mut head = Vec::new();
         h2::write(parts, is_https, &mut head);
-        self.h2 = Some(InH2 { head: head.into(), is_https });
+        self.h2 = Some(H2Head { head: head.into(), is_https });
         self
     }
 
@@ -62,14 +62,14 @@ impl EncodedRequest {
     /// The same with each message of its content sent when one more of the answer has come, instead
     /// of all in one go. Its content is messages of gRPC's.
     pub fn in_turn(mut self) -> EncodedRequest {
-        self.expect.call = self.expect.call.and(Called::IN_TURN);
+        self.expect.call = self.expect.call.and(CallState::IN_TURN);
         self
     }
 
     /// The same as a call whose answer has one message: any other number is a failure, whatever the
     /// server says.
     pub fn with_one_message(mut self) -> EncodedRequest {
-        self.expect.call = self.expect.call.and(Called::ONE_MESSAGE);
+        self.expect.call = self.expect.call.and(CallState::ONE_MESSAGE);
         self
     }
 
@@ -101,7 +101,7 @@ impl EncodedRequest {
         (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
         // Whether the connection goes on is the server's to say, which has read the request, unless
         // it is for one alone.
-        self.expect = Expect { head_request, content, call: Called::NO };
+        self.expect = Expect { head_request, content, call: CallState::NO };
     }
 
     /// How many messages it is, each with an answer of its own.
@@ -158,18 +158,18 @@ impl EncodedRequest {
 }
 
 /// What the fields of a request say of its answer, if it is a call of gRPC's.
-fn called(headers: &[(String, String)]) -> Called {
+fn called(headers: &[(String, String)]) -> CallState {
     let values = |of: &'static str| {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
     };
     if !h2::is_call(headers) {
-        return Called::NO;
+        return CallState::NO;
     }
     // Who names others can read them.
     let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
     let is_other = |value: &str| !value.split(',').all(is_usual);
     match values("grpc-accept-encoding").any(is_other) {
-        true => Called::ANY_ENCODING,
-        false => Called::CALL,
+        true => CallState::ANY_ENCODING,
+        false => CallState::CALL,
     }
 }

@@ -5,14 +5,14 @@ use crate::args::RequestArgs;
 use base64::Engine;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, Route};
-use plimsoll_study::curl_body::{GivenBody, body, multipart, with_query};
+use plimsoll_study::curl_body::{BodyInput, body, multipart, with_query};
 use plimsoll_study::fields;
 use plimsoll_study::output::note;
 use plimsoll_traffic::import::curl::{CurlRequest, words};
 
 /// The flags with what the line says in place of them, and its body. What is not carried over is
 /// said, but for what is of no consequence.
-pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<GivenBody>), Failure> {
+pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<BodyInput>), Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
     let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
     let method = curl.method().to_owned();

@@ -5,7 +5,7 @@
 use plimsoll_analysis::study::{Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::terms::OutputTerms;
-use plimsoll_model::{Asked, Trial};
+use plimsoll_model::{ExperimentSpec, Trial};
 use plimsoll_report::event_lines;
 use plimsoll_study::output::print_as_it_is;
 use plimsoll_study::study_loop::{Output, StudyDisplay, StudyLoop, StudyState};
@@ -19,12 +19,12 @@ struct EventStream {
 /// Has `study_loop` followed by a stream of JSON where that is asked for.
 pub fn follow<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &OutputTerms<T>) {
     if output.json_lines {
-        study_loop.outputs.push(Box::new(EventStream::begin(study_loop.recording.asked())));
+        study_loop.outputs.push(Box::new(EventStream::begin(study_loop.recording.spec())));
     }
 }
 
 impl EventStream {
-    fn begin(asked: &Asked) -> EventStream {
+    fn begin(asked: &ExperimentSpec) -> EventStream {
         print_as_it_is(&event_lines::begin(asked));
         EventStream { load: 0 }
     }

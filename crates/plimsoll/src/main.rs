@@ -30,7 +30,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
 use plimsoll_report::text::broken;
 use plimsoll_script::Dialect;
-use plimsoll_study::message::{Hidden, presentable};
+use plimsoll_study::message::{SecretReplacements, presentable};
 use plimsoll_study::{build_keeper, output, part, pauser};
 use run_door::RunDoor;
 use secrets::hidden_of;
@@ -155,7 +155,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Hey(args) => hey::carry_out(&args.words, &RunDoor),
         replay @ Command::Replay(_) => {
             // Logs are read first, which may take long: who interrupts that wants it to end.
-            let asked = experiment::asked(replay)?;
+            let asked = experiment::spec_from_command(replay)?;
             plimsoll_sys::signal::catch_interrupts();
             asked.map_or(Ok(exit::DONE), |(asked, terms)| experiment::carry_out(asked, &terms))
         }
@@ -169,7 +169,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             // What measures has an end of its own to come to when it is interrupted; others just
             // end.
             plimsoll_sys::signal::catch_interrupts();
-            match experiment::asked(measuring)? {
+            match experiment::spec_from_command(measuring)? {
                 Some((asked, terms)) => experiment::carry_out(asked, &terms),
                 None => Ok(exit::DONE),
             }
@@ -178,7 +178,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
 }
 
 /// What the arguments say, and what of them must not stand in a message.
-fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Hidden), clap::Error> {
+fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, SecretReplacements), clap::Error> {
     let matches = parse(with_default_command(arguments))?;
     let cli = Cli::from_arg_matches(&matches)?;
     let mut commands = Cli::command();
@@ -186,7 +186,7 @@ fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Hid
     let hidden = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches)))
     {
         Some((command, matches)) => hidden_of(command, matches),
-        None => Hidden::default(),
+        None => SecretReplacements::default(),
     };
     Ok((cli, hidden))
 }

@@ -17,9 +17,9 @@ use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
 use plimsoll_model::{
-    AddressRange, Arrivals, Carriage, Curve, FleetTerms, GrpcStatusSet, HttpChoice, Load, LoadShape, OnInconclusive,
-    OnLoss, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, Served, StatusSet, Terms, TlsSpec, Traffic,
-    WatchTerms, completion, redact,
+    AddressRange, AgentLossPolicy, Arrivals, ConnectionPlan, Curve, EndpointChoice, FleetTerms, GrpcStatusSet,
+    HttpChoice, Load, LoadShape, OnInconclusive, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, StatusSet,
+    Terms, TlsSpec, Traffic, WatchTerms, completion, redact,
 };
 use plimsoll_study::fields::{body, header};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
@@ -275,7 +275,7 @@ fn script(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> 
 }
 
 /// Scripts write HTTP/1.1.
-fn speak_http1(carriage: &mut Carriage) -> Result<(), Failure> {
+fn speak_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
     if carriage.http == HttpChoice::H2 {
         return Err(Failure::usage("--http 2 and --lua: scripts write HTTP/1.1; leave one out"));
     }
@@ -324,11 +324,11 @@ pub fn profiles(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
 }
 
 /// Where something is served. `two`: there may be a comma between two places.
-pub fn served(place: &str, two: bool) -> Served<String> {
+pub fn served(place: &str, two: bool) -> EndpointChoice<String> {
     match place {
-        AUTO => Served::ByTarget,
-        place if two => Served::At(two_urls(place)),
-        place => Served::At(vec![place.to_owned()]),
+        AUTO => EndpointChoice::ByTarget,
+        place if two => EndpointChoice::At(two_urls(place)),
+        place => EndpointChoice::At(vec![place.to_owned()]),
     }
 }
 
@@ -336,7 +336,7 @@ pub fn served(place: &str, two: bool) -> Served<String> {
 pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
     plimsoll_fleet::refuse(plan, terms)?;
-    let on_loss = if args.on_loss == "stop" { OnLoss::Stop } else { OnLoss::Go };
+    let on_loss = if args.on_loss == "stop" { AgentLossPolicy::Stop } else { AgentLossPolicy::Go };
     let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
     let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let (place, copied, agents) = (place.clone(), args.fleet_copy, args.agents.clone());
@@ -431,7 +431,7 @@ fn carriage(
     connect_to: Option<&(String, u16)>,
     origin: &Origin,
     public: bool,
-) -> Result<Carriage, Failure> {
+) -> Result<ConnectionPlan, Failure> {
     let close_reset = match flags.close.as_deref() {
         None | Some("fin") => false,
         Some("reset") => true,
@@ -479,7 +479,7 @@ fn carriage(
         }
     };
     let unix = flags.unix.clone();
-    Ok(Carriage { unix, resolve, close_reset, tls, http, streams_max, ..Carriage::tcp(Vec::new()) })
+    Ok(ConnectionPlan { unix, resolve, close_reset, tls, http, streams_max, ..ConnectionPlan::tcp(Vec::new()) })
 }
 
 /// A seed that differs from run to run; it is shown, so that a run can be repeated. There is one

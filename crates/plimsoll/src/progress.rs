@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::{Histogram, Plan, RouteFigures};
-use plimsoll_report::{Now, Progress};
+use plimsoll_report::{LiveFigures, Progress};
 use std::collections::VecDeque;
 
 /// Ticks of which "now" is made: one second.
@@ -61,7 +61,7 @@ impl Meter {
         }
     }
 
-    fn now(&self) -> Option<Now> {
+    fn now(&self) -> Option<LiveFigures> {
         let last = self.recent.back()?;
         let mut response = Histogram::new();
         let mut succeeded = 0;
@@ -70,7 +70,7 @@ impl Meter {
             succeeded += whole.ledger.succeeded;
         }
         let seconds = self.recent.len() as f64 * Plan::TICK_NS as f64 / 1e9;
-        Some(Now {
+        Some(LiveFigures {
             rps: succeeded as f64 / seconds,
             p50_ns: response.quantile_ns(0.5),
             p90_ns: response.quantile_ns(0.9),

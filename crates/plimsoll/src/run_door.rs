@@ -9,15 +9,15 @@ use crate::results::Results;
 use crate::secrets::hidden_of;
 use clap::{CommandFactory, FromArgMatches};
 use plimsoll_analysis::Summary;
-use plimsoll_compat::{CarriedLoad, PrintResults, RunVerb, WrkScript};
+use plimsoll_compat::{FinishedLoad, PrintResults, RunVerb, WrkScript};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Plan, Run, RunAsked, Terms};
+use plimsoll_model::{Plan, Run, RunSpec, Terms};
 use plimsoll_report::{attacks_page, page};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::script_run::ScriptRun;
 use plimsoll_traffic::vegeta::VegetaCourse;
-use plimsoll_wire::Authoring;
+use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
 /// The verb `run` of this program.
@@ -25,7 +25,7 @@ pub struct RunDoor;
 
 impl RunVerb for RunDoor {
     /// What of the line is secret stands in no message from here on.
-    fn parse(&self, words: &[String]) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+    fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
         let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
@@ -36,7 +36,7 @@ impl RunVerb for RunDoor {
         let Command::Run(args) = &cli.command else {
             return Err(Failure::usage("another tool's line is a line of run"));
         };
-        run::asked(args)
+        run::spec_from_args(args)
     }
 
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure> {
@@ -46,10 +46,10 @@ impl RunVerb for RunDoor {
 
     fn carry_out(
         &self,
-        asked: RunAsked<Plan>,
+        asked: RunSpec<Plan>,
         terms: &Terms<String>,
-        authoring: Option<Arc<dyn Authoring>>,
-    ) -> Result<Box<dyn CarriedLoad>, Failure> {
+        authoring: Option<Arc<dyn AuthorFactory>>,
+    ) -> Result<Box<dyn FinishedLoad>, Failure> {
         Ok(Box::new(run::measure(asked, terms, authoring)?))
     }
 
@@ -58,17 +58,17 @@ impl RunVerb for RunDoor {
     }
 }
 
-impl CarriedLoad for MeasuredRun {
+impl FinishedLoad for MeasuredRun {
     fn run(&self) -> &Run {
         self.run()
     }
 
     fn generator_limited(&self) -> bool {
-        Summary::of(self.run()).generator.limited
+        Summary::from_run(self.run()).generator.limited
     }
 
     fn results(&self) -> Result<PrintResults<'_>, Failure> {
-        let results = Results::of(&self.experiment, self.path.as_deref())?;
+        let results = Results::from_experiment(&self.experiment, self.path.as_deref())?;
         Ok(Box::new(move |as_json, in_full| results.print(as_json, in_full)))
     }
 
@@ -93,7 +93,7 @@ impl WrkScript for DoorScript {
         self.0.done(figures)
     }
 
-    fn author(&self) -> Arc<dyn Authoring + Send + Sync> {
+    fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync> {
         Arc::new(self.0.clone())
     }
 }

@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use plimsoll_model::redact::{self, REDACTED, Redact};
 use plimsoll_model::terms;
-use plimsoll_study::message::Hidden;
+use plimsoll_study::message::SecretReplacements;
 use std::ffi::OsStr;
 
 /// What the value of a flag is.
@@ -120,7 +120,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
 }
 
 /// What may be repeated of a value.
-fn shown(class: Class, value: &str) -> String {
+fn redact_value(class: Class, value: &str) -> String {
     match class {
         Class::Plain | Class::Switch => value.to_owned(),
         Class::Secret => REDACTED.to_owned(),
@@ -156,7 +156,7 @@ fn is_field_name(name: &str) -> bool {
 }
 
 /// What was given for one argument, in order; nothing for what stands there by default.
-fn given<'a>(matches: &'a ArgMatches, arg: &clap::Arg) -> Vec<&'a OsStr> {
+fn argument_values<'a>(matches: &'a ArgMatches, arg: &clap::Arg) -> Vec<&'a OsStr> {
     let id = arg.get_id().as_str();
     match matches.value_source(id) {
         Some(ValueSource::CommandLine | ValueSource::EnvVariable) => {
@@ -167,8 +167,8 @@ fn given<'a>(matches: &'a ArgMatches, arg: &clap::Arg) -> Vec<&'a OsStr> {
 }
 
 /// What of a command line that was understood must not stand in a message.
-pub fn hidden_of(command: &Command, matches: &ArgMatches) -> Hidden {
-    Hidden::new(hidden(command, matches))
+pub fn hidden_of(command: &Command, matches: &ArgMatches) -> SecretReplacements {
+    SecretReplacements::new(hidden(command, matches))
 }
 
 /// What of the values given must not stand in a message: each as a whole, and the parts that errors
@@ -180,14 +180,14 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
         if matches!(class, Class::Plain | Class::Switch | Class::Program | Class::Place) {
             continue;
         }
-        for raw in given(matches, arg) {
+        for raw in argument_values(matches, arg) {
             let text = raw.to_string_lossy().into_owned();
             // The name of a file that is there and only read is shown as its user has typed it.
             let is_read = (command.get_name(), arg.get_id().as_str()) == ("import", "source");
             if is_read && std::path::Path::new(raw).exists() {
                 continue;
             }
-            let shown = shown(class, &text);
+            let shown = redact_value(class, &text);
             if shown == text {
                 continue;
             }

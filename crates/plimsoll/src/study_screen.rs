@@ -6,14 +6,14 @@
 use crate::live::Live;
 use crate::progress::Meter;
 use plimsoll_analysis::prove::looks;
-use plimsoll_analysis::study::blocks::Stand;
+use plimsoll_analysis::study::blocks::BlocksStatus;
 use plimsoll_analysis::study::explain::HoldLevel;
 use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
 use plimsoll_analysis::study::search::planned_tag;
-use plimsoll_analysis::study::{Broken, Search, Study, TrialPlan};
+use plimsoll_analysis::study::{Search, Study, StudyFailure, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::intervention::varied_number;
-use plimsoll_model::{ArmIndex, Asked, Intervention, Lengths, Purpose, Trial};
+use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, Lengths, Purpose, Trial};
 use plimsoll_report::{
     Progress, broken_text, format, ladder_heading, ladder_line, ladder_standing, load_text, prediction_text,
     prove_heading, prove_line, prove_standing, search_text, trial_heading, trial_line,
@@ -27,14 +27,14 @@ pub struct StudyScreen {
     /// How it stands.
     standing: String,
     /// What is shown of the load under way.
-    saying: Saying,
+    saying: LoadStatus,
     /// The load is all that there is: its phases are shown.
     alone: bool,
 }
 
 /// What is shown of a load.
 #[derive(Debug, Clone, Default)]
-struct Saying {
+struct LoadStatus {
     /// What is being done.
     doing: String,
     /// Why; empty where that needs no words.
@@ -58,12 +58,12 @@ fn in_phase(phase: Phase, load: &str) -> String {
 impl StudyScreen {
     /// Nothing is shown yet.
     pub fn new(live: Live) -> StudyScreen {
-        let (meter, standing, saying) = (Meter::default(), String::new(), Saying::default());
+        let (meter, standing, saying) = (Meter::default(), String::new(), LoadStatus::default());
         StudyScreen { live, meter, standing, saying, alone: false }
     }
 
     /// What a load does, and why.
-    fn saying(&self, study: &Study, trial: &TrialPlan, state: &StudyState) -> Saying {
+    fn saying(&self, study: &Study, trial: &TrialPlan, state: &StudyState) -> LoadStatus {
         let s = |ns: u64| Some(ns as f64 / 1e9);
         if trial.tag.purpose == Purpose::Profile {
             return saying_of_profile(trial, state.asked);
@@ -96,12 +96,12 @@ impl StudyScreen {
             }
             Study::Explain(explain) => {
                 let load = load();
-                let (doing, why) = match HoldLevel::of(&trial.tag) {
+                let (doing, why) = match HoldLevel::from_tag(&trial.tag) {
                     Some(level) => (
                         format!("holding {}: {load}", level.text()),
                         "the changes from a low load to past the line show the bottleneck".to_owned(),
                     ),
-                    None => match Intervention::of(&trial.tag) {
+                    None => match Intervention::from_tag(&trial.tag) {
                         Some(intervention) => {
                             let predicted = explain.predicted(state.history.trials, intervention);
                             (format!("{}: {load}", intervention.text()), prediction_text(intervention, &predicted))
@@ -134,7 +134,7 @@ impl StudyScreen {
                 (doing, self.standing.clone(), s(comparison.budget_ns()))
             }
         };
-        Saying { doing, why, elapsed_s: 0.0, total_s }
+        LoadStatus { doing, why, elapsed_s: 0.0, total_s }
     }
 
     fn tell_trial(&mut self, search: &Search, elapsed_ns: u64) {
@@ -150,19 +150,19 @@ impl Output for StudyScreen {
         let is_profile = trial.tag.purpose == Purpose::Profile;
         let saying = self.saying(study, trial, state);
         // What is predicted stands there before it is tried, not on terminals alone.
-        if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::of(&trial.tag))
+        if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
             && intervention != Intervention::Control
         {
             self.live.line(&format!("experiment: {}; {}", intervention.text(), saying.why));
         }
         self.alone = matches!(study, Study::Run(..)) && !is_profile;
         let began_s = if self.alone || is_profile { 0.0 } else { state.history.elapsed_ns as f64 / 1e9 };
-        self.saying = Saying { elapsed_s: began_s, ..saying };
+        self.saying = LoadStatus { elapsed_s: began_s, ..saying };
         self.meter.next_load();
     }
 
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>) {
-        let Saying { doing, why, elapsed_s, total_s } = self.saying.clone();
+        let LoadStatus { doing, why, elapsed_s, total_s } = self.saying.clone();
         let doing = if self.alone { in_phase(tick.phase, &doing) } else { doing };
         let elapsed_s = elapsed_s + tick.end_ns as f64 / 1e9;
         let progress = Progress { doing, why, elapsed_s, total_s, server_cores, ..self.meter.push(tick) };
@@ -203,14 +203,14 @@ impl StudyDisplay for StudyScreen {
                 let number = comparison.blocks().len();
                 let Some(stand) = comparison.stand(state.history.trials) else { return };
                 let (heading, line, standing) = match (&stand, comparison.rules()) {
-                    (Stand::Proof(standing, enough_ns), Some(rules)) => {
+                    (BlocksStatus::Proof(standing, enough_ns), Some(rules)) => {
                         let line = prove_line(elapsed_ns, rules, standing);
                         (prove_heading(), line, prove_standing(rules, standing, *enough_ns))
                     }
-                    (Stand::Ladder(ladder), _) => {
+                    (BlocksStatus::Ladder(ladder), _) => {
                         (ladder_heading(), ladder_line(elapsed_ns, ladder, columns), ladder_standing(ladder))
                     }
-                    (Stand::Proof(..), None) => return,
+                    (BlocksStatus::Proof(..), None) => return,
                 };
                 if looks::interim(stand.blocks()).is_some() || number.is_multiple_of(20) {
                     self.live.row(&heading, &line);
@@ -221,7 +221,7 @@ impl StudyDisplay for StudyScreen {
         }
     }
 
-    fn broken(&self, broken: &Broken) -> String {
+    fn broken(&self, broken: &StudyFailure) -> String {
         broken_text(broken)
     }
 
@@ -239,7 +239,7 @@ impl StudyDisplay for StudyScreen {
 }
 
 /// The same of a load under which profiles are taken.
-fn saying_of_profile(trial: &TrialPlan, asked: &Asked) -> Saying {
+fn saying_of_profile(trial: &TrialPlan, asked: &ExperimentSpec) -> LoadStatus {
     let load = &trial.plan.load;
     let (doing, measured) = match trial.tag.arm {
         None => {
@@ -261,5 +261,5 @@ fn saying_of_profile(trial: &TrialPlan, asked: &Asked) -> Saying {
     let figure = if trial.tag.arm.is_none() { "it" } else { "them" };
     let total_s = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64 / 1e9;
     let why = format!("after {measured}, so that profiles do not disturb {figure}");
-    Saying { doing, why, elapsed_s: 0.0, total_s: Some(total_s) }
+    LoadStatus { doing, why, elapsed_s: 0.0, total_s: Some(total_s) }
 }

@@ -11,7 +11,7 @@
 
 #![allow(dead_code)]
 
-use plimsoll_analysis::Others;
+use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
     Block, BlockAmount, ComparisonEnd, Criterion, LedgerTimes, Proof, ProveVerdict, Reading, Rules, conclude, order,
     stop,
@@ -173,7 +173,7 @@ impl World {
         ended
     }
 
-    fn reading(&self, arm: u8, start_s: f64, scale: f64, others: Others, rng: &mut Rng) -> Reading {
+    fn reading(&self, arm: u8, start_s: f64, scale: f64, others: Interference, rng: &mut Rng) -> Reading {
         let b = arm == 1;
         let mut counts = Counts::default();
         if self.primary.at_fixed_rate() {
@@ -229,10 +229,11 @@ impl World {
             if rng.next_f64() < disturbed {
                 ln += (0.6 + 0.35 * rng.next_f64()).ln();
             }
-            let mut seen = Others { cores: Some(0.02), machine_cores: 2.0, span_ns: 700_000_000, ..Others::default() };
+            let mut seen =
+                Interference { cores: Some(0.02), machine_cores: 2.0, span_ns: 700_000_000, ..Interference::default() };
             if rng.next_f64() < others {
                 ln += (0.4 + 0.55 * rng.next_f64()).ln();
-                seen = Others {
+                seen = Interference {
                     cores: Some(1.0),
                     disturbed: true,
                     reason: Some("other processes used 1.0 of 2 cores".into()),

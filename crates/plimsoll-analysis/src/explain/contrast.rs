@@ -9,7 +9,7 @@ use super::thresholds::{
     AS_FAST, CLEARLY_MORE, FAILS, FELT, FEW, FULL, FULL_IDLE, KEPT_UP, MOST, NEARLY_FULL, ONE_CORE, PART, RISEN,
     SEVERAL, SLOWER, SPARE_IDLE, THROTTLED, USED_UP, WAKING_NS,
 };
-use crate::find::{FailingHow, Findings, StoppedBy};
+use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::series_table as table;
@@ -108,7 +108,7 @@ pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f6
 
 /// Requests that fail whatever the load is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FailingShare {
+pub struct ConstantFailureShare {
     /// The share of the requests, 0..=1.
     pub share: f64,
     /// How it is told.
@@ -137,7 +137,7 @@ pub struct Contrast {
     /// See `lower_rps`.
     pub upper_rps: Option<f64>,
     /// Why the search ended.
-    pub stopped_by: StoppedBy,
+    pub stopped_by: StopReason,
     /// The promise.
     #[serde(with = "slo_text")]
     pub slo: Slo,
@@ -162,7 +162,7 @@ pub struct Contrast {
     /// does, in ns.
     pub held_back_ns: Option<f64>,
     /// Requests that failed whatever the load was while the line was searched.
-    pub failing: Option<FailingShare>,
+    pub failing: Option<ConstantFailureShare>,
     /// Since when nobody takes a connection, in words.
     pub gone: Option<String>,
     /// What requests demand of each resource; made anew from the loads.
@@ -173,7 +173,7 @@ pub struct Contrast {
 impl Contrast {
     /// What a search and the loads after it showed. `findings` without settled loads; `loads`:
     /// those to look at.
-    pub fn of(findings: &Findings, loads: &Loads) -> Contrast {
+    pub fn from_loads(findings: &Findings, loads: &Loads) -> Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
@@ -202,7 +202,7 @@ impl Contrast {
         let overloads = findings.trials.iter().filter(|trial| trial.verdict == Verdict::Fail);
         let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
         let demands = demands(&[&low, &half, &line, &past]);
-        let failing = findings.failing.filter(|failing| failing.how == FailingHow::Failed);
+        let failing = findings.failing.filter(|failing| failing.how == SloBreakKind::Failed);
         Contrast {
             held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
@@ -217,7 +217,7 @@ impl Contrast {
             alone_ns,
             alone_first_ns,
             held_back_ns,
-            failing: failing.map(|failing| FailingShare { share: failing.share, text: failing.text() }),
+            failing: failing.map(|failing| ConstantFailureShare { share: failing.share, text: failing.text() }),
             gone: findings.gone.map(|gone| gone.text()),
             killed: loads.killed,
             demands,

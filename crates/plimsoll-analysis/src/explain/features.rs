@@ -18,7 +18,7 @@ use super::thresholds::{
     AGREE, AS_FAST, BELOW_ONE, CLOCK, COLLECTING_CORES, FAILS, FELT, FEW, IO_PRESSURE, LOSSY, MORE_THAN_ONE, MOST,
     ONE_AT_A_TIME, PAGING, PART, QUEUED, RISEN, SEVERAL, THROTTLED, USED_UP, WARMER, WINDOW,
 };
-use crate::find::StoppedBy;
+use crate::find::StopReason;
 use plimsoll_model::units::MS;
 
 /// One of the answers to a question.
@@ -108,7 +108,7 @@ features! {
         ["no": "the search did not end at the highest rate allowed",
          "yes": "the highest rate allowed still meets the SLO"],
         [Goodput],
-        |case| yes(Some(case.stopped_by == StoppedBy::MaxRate && case.upper_rps.is_none()));
+        |case| yes(Some(case.stopped_by == StopReason::MaxRate && case.upper_rps.is_none()));
     /// Whether other processes took cores that the server's threads waited for.
     OthersTookCores: "others_took_cores", true,
         ["no": "the server's threads did not wait for cores that other processes used",

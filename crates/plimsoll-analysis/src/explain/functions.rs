@@ -1,5 +1,5 @@
 //! Which functions of the server cost how much a request, at a low load and at the line, by what
-//! the kernel's clock caught of it ([`FunctionsSeen`]).
+//! the kernel's clock caught of it ([`FunctionObservation`]).
 //!
 //! Not here: profiles that the server takes of itself, and how it looks.
 
@@ -29,7 +29,7 @@ pub struct FunctionCosts {
 
 /// What is known of the server's functions.
 #[derive(Debug, Clone, PartialEq)]
-pub enum FunctionsSeen {
+pub enum FunctionObservation {
     /// This.
     Costs(Box<FunctionCosts>),
     /// Nothing, since the kernel does not let us look: a sentence without a full stop, with what
@@ -37,19 +37,19 @@ pub enum FunctionsSeen {
     Refused(String),
 }
 
-impl FunctionsSeen {
+impl FunctionObservation {
     /// What is known of them; `None` where nobody looked, or the server did too little for it.
-    pub fn of(case: &Contrast, loads: &Loads) -> Option<FunctionsSeen> {
+    pub fn from_loads(case: &Contrast, loads: &Loads) -> Option<FunctionObservation> {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
         let seen = |levels: [(&'static str, Option<&Run>, &LoadSignals); 2]| {
-            levels.into_iter().find_map(|(name, run, sight)| Some((name, Sampled::of(run?, sight)?)))
+            levels.into_iter().find_map(|(name, run, sight)| Some((name, SideSamples::from_run(run?, sight)?)))
         };
         let costs = seen(first).zip(seen(second)).and_then(|((low_name, low), (high_name, high))| {
             let basis = Basis::Requests { before: low.requests, after: high.requests };
             let [a, b] = [&low, &high].map(|side| View::all(side.of.profile.sample_type_default));
             let comparison = diff((&low.of.profile, &a), (&high.of.profile, &b), basis, Sort::Cum).ok()?;
-            Some(FunctionsSeen::Costs(Box::new(FunctionCosts {
+            Some(FunctionObservation::Costs(Box::new(FunctionCosts {
                 comparison,
                 level_names: [low_name, high_name],
                 samples: [low.of.samples, high.of.samples],
@@ -60,7 +60,7 @@ impl FunctionsSeen {
         });
         let runs = [loads.line, loads.low, loads.past];
         let refused = || runs.into_iter().flatten().find_map(|run| run.probes.sampled.refused.clone());
-        costs.or_else(|| refused().map(FunctionsSeen::Refused))
+        costs.or_else(|| refused().map(FunctionObservation::Refused))
     }
 
     /// Why nothing is known although somebody looked, where that is not for want of a load: a
@@ -71,7 +71,7 @@ impl FunctionsSeen {
             (vec![loads.line, loads.past], "at the line and past it"),
         ];
         let looked = |run: &Run| !run.probes.sampled.stretches.is_empty();
-        let uncaught = |run: &Run| SampledProfile::of(run).is_none();
+        let uncaught = |run: &Run| SampledProfile::from_run(run).is_none();
         let all = |runs: &[Option<&Run>], is: &dyn Fn(&Run) -> bool| {
             runs.iter().any(Option::is_some) && runs.iter().flatten().all(|run| is(run))
         };
@@ -84,15 +84,15 @@ impl FunctionsSeen {
 }
 
 /// One side.
-struct Sampled {
+struct SideSamples {
     of: SampledProfile,
     /// Requests that stand behind the samples.
     requests: f64,
 }
 
-impl Sampled {
-    fn of(run: &Run, sight: &LoadSignals) -> Option<Sampled> {
-        let of = SampledProfile::of(run)?;
+impl SideSamples {
+    fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
+        let of = SampledProfile::from_run(run)?;
         // What a request takes in all is known better than by samples: these divide it. Where time
         // in the kernel is not in them, that is not so.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
@@ -100,6 +100,6 @@ impl Sampled {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,
             None => answered(sight)? * of.covered_ns as f64 / 1e9,
         };
-        (requests > 0.0).then_some(Sampled { of, requests })
+        (requests > 0.0).then_some(SideSamples { of, requests })
     }
 }

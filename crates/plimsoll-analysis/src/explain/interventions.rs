@@ -26,7 +26,7 @@ const TELLS_MIN: f64 = 0.02;
 
 /// What a cause predicts of an intervention.
 fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
-    cause.candidate.card.predicts.of(intervention)
+    cause.candidate.card.predicts.for_intervention(intervention)
 }
 
 /// Causes that an intervention could still name or deny, the most probable first.
@@ -76,7 +76,7 @@ pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Ca
 
 /// What a server serves at a time, where it can be asked for so many at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Together {
+pub struct ServerConcurrency {
     /// How many it serves at a time.
     pub served: u64,
     /// What one takes that is alone, on average, ns.
@@ -89,13 +89,13 @@ const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
 /// is no time for enough.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
-impl Together {
+impl ServerConcurrency {
     /// What these loads say, where it can be tried.
-    pub fn of(findings: &Findings, loads: &Loads) -> Option<Together> {
-        let case = Contrast::of(findings, loads);
+    pub fn from_findings(findings: &Findings, loads: &Loads) -> Option<ServerConcurrency> {
+        let case = Contrast::from_loads(findings, loads);
         let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
         let can_be = TOGETHER.contains(&served) && TOGETHER_ALONE_NS.contains(&alone_ns) && case.requests_each <= 1.0;
-        can_be.then_some(Together { served: served.round() as u64, alone_ns })
+        can_be.then_some(ServerConcurrency { served: served.round() as u64, alone_ns })
     }
 
     /// How many are asked at once; `None`: nobody is.

@@ -5,7 +5,7 @@
 //! sum of their logarithms is multiplied by a temperature, fitted over the corpus with one
 //! set of servers left out at a time. Not here: the answers (`features`) and the causes (`causes`).
 
-use super::causes::card::{ExpectedAnswer, Way};
+use super::causes::card::{ExpectedAnswer, Manifestation};
 use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -100,7 +100,7 @@ impl Likelihoods {
     }
 
     /// How probable each answer is under a way in which a cause shows. `background`: of any server.
-    pub fn under(&self, way: &Way, feature: Feature, background: &[f64]) -> Vec<f64> {
+    pub fn under(&self, way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = expected(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
         let sum: f64 = counts.iter().sum();
@@ -110,7 +110,7 @@ impl Likelihoods {
 }
 
 /// What a way expects of a feature, as probabilities of its answers.
-fn expected(way: &Way, feature: Feature, background: &[f64]) -> Vec<f64> {
+fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
     // One answer has this probability; the others share the rest as they do of any server.
     let one = |at: usize, probability: f64| {
         let others = 1.0 - background[at];

@@ -1,5 +1,5 @@
-//! What changes that were made say: what became of what succeeds ([`MadeChanges::effects`]), for
-//! which causes that speaks, and against which.
+//! What changes that were made say: what became of what succeeds
+//! ([`InterventionOutcomes::effects`]), for which causes that speaks, and against which.
 //!
 //! The first and the last load are made without a change; how far they lie apart is the noise that
 //! every effect has to exceed. What plimsoll or others limited says nothing of the server.
@@ -13,12 +13,12 @@ use super::predictions::Effect;
 use super::signals::{LoadSignals, Signal};
 use crate::format;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
-use plimsoll_model::{Ending, Intervention, Run, Stage, Stop};
+use plimsoll_model::{Intervention, LoadEnd, Run, Stage, Stop};
 use serde::{Deserialize, Serialize};
 
 /// One change, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MadeChange {
+pub struct InterventionOutcome {
     /// What was changed.
     pub intervention: Intervention,
     /// What is held against each other.
@@ -67,7 +67,7 @@ pub struct ExperimentLoads<'a> {
 
 /// All that was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct MadeChanges(pub Vec<MadeChange>);
+pub struct InterventionOutcomes(pub Vec<InterventionOutcome>);
 
 /// An effect is at least as large, as a natural logarithm: a third more, a quarter less.
 const EFFECT: f64 = 0.288;
@@ -80,11 +80,11 @@ const NOISE_TIMES: f64 = 2.0;
 /// the server has not come to rest.
 const STILL_AT_WORK: f64 = 0.6;
 
-impl MadeChanges {
+impl InterventionOutcomes {
     /// What these loads say.
-    pub fn of(loads: &ExperimentLoads) -> MadeChanges {
+    pub fn from_loads(loads: &ExperimentLoads) -> InterventionOutcomes {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
-        let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::of(run)).collect();
+        let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::from_run(run)).collect();
         // A server that still works at what was too much for it before the first of them is not the
         // one that was changed.
         if let [first, .., last] = controls.as_slice()
@@ -106,15 +106,15 @@ impl MadeChanges {
         };
         let held_back = controls.iter().find_map(hindered);
         let of = |(intervention, run): &(Intervention, &Run)| {
-            if let Some(Ending::Stopped(Stop::Died(why))) = &run.ending {
-                return MadeChange::void(*intervention, control_rps, why.clone());
+            if let Some(LoadEnd::Stopped(Stop::Died(why))) = &run.ending {
+                return InterventionOutcome::void(*intervention, control_rps, why.clone());
             }
-            let sight = LoadSignals::of(run);
+            let sight = LoadSignals::from_run(run);
             if *intervention == Intervention::Bursts {
-                return of_bursts(&sight, loads.line.map(LoadSignals::of).as_ref());
+                return of_bursts(&sight, loads.line.map(LoadSignals::from_run).as_ref());
             }
             if matches!(intervention, Intervention::Together | Intervention::Abreast) {
-                let (low, line) = (loads.low.map(LoadSignals::of), loads.line.map(LoadSignals::of));
+                let (low, line) = (loads.low.map(LoadSignals::from_run), loads.line.map(LoadSignals::from_run));
                 let others = (low.as_ref(), line.as_ref());
                 let sight = at_once(run, low.as_ref());
                 return of_together(*intervention, &sight, others, made_at_once(run), full_rps);
@@ -145,9 +145,9 @@ impl MadeChanges {
                 }
             };
             let figures = ChangeFigures::Answered { control_rps, changed_rps };
-            MadeChange { intervention: *intervention, figures, effect, void }
+            InterventionOutcome { intervention: *intervention, figures, effect, void }
         };
-        MadeChanges(loads.changed.iter().map(of).collect())
+        InterventionOutcomes(loads.changed.iter().map(of).collect())
     }
 
     /// The effects that can be told.
@@ -167,11 +167,11 @@ fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
         // Whether we are the limit is what it is made for.
-        Intervention::SecondGenerator => disturbed(&LoadSignals::of(run)).is_some(),
+        Intervention::SecondGenerator => disturbed(&LoadSignals::from_run(run)).is_some(),
         Intervention::Together | Intervention::Abreast => {
-            hindered(&at_once(run, low.map(LoadSignals::of).as_ref())).is_some()
+            hindered(&at_once(run, low.map(LoadSignals::from_run).as_ref())).is_some()
         }
-        _ => hindered(&LoadSignals::of(run)).is_some(),
+        _ => hindered(&LoadSignals::from_run(run)).is_some(),
     }
 }
 
@@ -211,7 +211,7 @@ fn effect(ratio: f64, noise: f64) -> Option<Effect> {
 
 /// Bursts are made at the rate of the line, so that what is refused or late counts, not how much is
 /// answered.
-fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
+fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
     let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
@@ -225,7 +225,7 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> MadeChange {
     };
     let unclear = effect.is_none().then(|| "the difference is not clear".to_owned());
     let figures = ChangeFigures::Answered { control_rps, changed_rps };
-    MadeChange { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
+    InterventionOutcome { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
 }
 
 /// How many requests leave at once in a load that is made so.
@@ -259,7 +259,7 @@ fn of_together(
     (low, line): (Option<&LoadSignals>, Option<&LoadSignals>),
     count: u64,
     full_rps: f64,
-) -> MadeChange {
+) -> InterventionOutcome {
     // Whose rest waits for an acknowledgement does so in the one load more often than in the other,
     // as connections are new or not.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
@@ -299,14 +299,14 @@ fn of_together(
         Ok(effect) => (Some(effect), None),
         Err(why) => (None, Some(why)),
     };
-    MadeChange { intervention, figures, effect, void }
+    InterventionOutcome { intervention, figures, effect, void }
 }
 
-impl MadeChange {
+impl InterventionOutcome {
     /// One that says nothing.
-    fn void(intervention: Intervention, control_rps: f64, why: String) -> MadeChange {
+    fn void(intervention: Intervention, control_rps: f64, why: String) -> InterventionOutcome {
         let figures = ChangeFigures::Answered { control_rps, changed_rps: 0.0 };
-        MadeChange { intervention, figures, effect: None, void: Some(why) }
+        InterventionOutcome { intervention, figures, effect: None, void: Some(why) }
     }
 
     /// What was measured, in words.
@@ -348,7 +348,8 @@ impl MadeChange {
     fn moved(&self, posterior: &Posterior, is_so: impl Fn(f64) -> bool) -> Vec<Cause> {
         let Some(effect) = self.effect else { return Vec::new() };
         let standing = at_stake(posterior);
-        let given = |it: &CauseProbability| it.candidate.card.predicts.of(self.intervention).probability(effect);
+        let given =
+            |it: &CauseProbability| it.candidate.card.predicts.for_intervention(self.intervention).probability(effect);
         // One that stands alone is held against what is known of nothing.
         let weights = standing.iter().map(|it| it.probability).sum::<f64>() + posterior.unknown;
         let known: f64 = standing.iter().map(|it| it.probability * given(it)).sum();
@@ -398,10 +399,10 @@ mod tests {
             vec![],
             plimsoll_model::LoadShape::Closed { users: plimsoll_model::Curve::constant(8.0) },
         ));
-        run.ending = Some(Ending::Stopped(Stop::Died("the second process is gone".into())));
+        run.ending = Some(LoadEnd::Stopped(Stop::Died("the second process is gone".into())));
         let loads =
             ExperimentLoads { changed: vec![(Intervention::SecondGenerator, &run)], ..ExperimentLoads::default() };
-        let made = MadeChanges::of(&loads);
+        let made = InterventionOutcomes::from_loads(&loads);
         assert_eq!((made.0[0].effect, made.0[0].void.as_deref()), (None, Some("the second process is gone")));
         assert!(made.0[0].measured().contains("the second process is gone"), "{}", made.0[0].measured());
         assert_eq!(made.effects(), []);

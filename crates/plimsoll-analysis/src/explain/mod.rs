@@ -30,18 +30,18 @@ mod thresholds;
 pub use cause::Cause;
 pub use contrast::{Contrast, Loads, killed_in, level_of};
 pub use demands::{ServiceDemand, UsedResource};
-pub use functions::{FunctionCosts, FunctionsSeen};
-pub use interventions::Together;
-pub use made_changes::{ExperimentLoads, MadeChange, MadeChanges};
-pub use places::{PlaceShare, RequestPlace, Whereabouts};
+pub use functions::{FunctionCosts, FunctionObservation};
+pub use interventions::ServerConcurrency;
+pub use made_changes::{ExperimentLoads, InterventionOutcome, InterventionOutcomes};
+pub use places::{InFlightBreakdown, PlaceShare, RequestPlace};
 pub use posterior::{Answers, Posterior};
 pub use predictions::Effect;
 pub use signals::{LoadSignals, Signal, shown_value};
 pub use vary::{VariedSetting, VariedStep};
 
-use crate::doubts::{DoubtKind, Doubted, Doubts};
+use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::find::{Findings, LoadLine};
-use crate::others::Others;
+use crate::interference::Interference;
 use crate::sentence::Sentence;
 use features::Feature;
 use likelihoods::Likelihoods;
@@ -51,7 +51,7 @@ use thresholds::{FEW, FULL, PART};
 
 /// A cause with its probability.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Named {
+pub struct LikelyCause {
     /// Which.
     pub cause: Cause,
     /// 0..=1.
@@ -62,7 +62,7 @@ pub struct Named {
 
 /// A signal over the loads.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShownSignal {
+pub struct SignalRow {
     /// Which.
     pub signal: Signal,
     /// At the low load.
@@ -77,7 +77,7 @@ pub struct ShownSignal {
 
 /// What is to be expected without the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Predicted {
+pub struct LinePrediction {
     /// The rate at which the next resource ends: the least ceiling of the others, 1/s.
     pub line_rps: f64,
     /// Between which it lies, as far as the loads agree, 1/s.
@@ -91,7 +91,7 @@ pub struct Predicted {
 
 /// A change that was made to tell causes apart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Intervened {
+pub struct InterventionReport {
     /// What was changed.
     pub intervention: Intervention,
     /// What the causes that stood predicted of what is answered.
@@ -110,49 +110,49 @@ pub struct Explanation {
     /// The answer; `Unknown` where it is not known.
     pub cause: Cause,
     /// What speaks for what, the strongest first.
-    pub causes: Vec<Named>,
+    pub causes: Vec<LikelyCause>,
     /// Whether nothing is named although something may limit the line.
     pub abstained: bool,
     /// Where the requests in flight are at the low load, at the line and past it.
-    pub whereabouts: [Option<Whereabouts>; 3],
+    pub whereabouts: [Option<InFlightBreakdown>; 3],
     /// The answer in one sentence, without a full stop.
     pub sentence: Sentence,
     /// How it shows, as a clause, where the named cause is a limit of the server's.
     pub how: Option<String>,
     /// What speaks for it.
-    pub evidence: Vec<ShownSignal>,
+    pub evidence: Vec<SignalRow>,
     /// What was ruled out, and why.
     pub ruled_out: Vec<(Cause, String)>,
     /// The changes that were made, and what they say.
-    pub interventions: Vec<Intervened>,
+    pub interventions: Vec<InterventionReport>,
     /// What a setting of the server's matters, where it was changed.
     pub varied: Option<VariedSetting>,
     /// What would tell, where it is not known: sentences without a full stop.
     pub to_tell: Vec<Sentence>,
     /// What would move the line.
-    pub predicted: Option<Predicted>,
+    pub predicted: Option<LinePrediction>,
     /// What a request demands of each resource, the lowest ceiling first.
     pub demands: Vec<ServiceDemand>,
     /// What the server's functions cost a request, as far as the kernel showed it.
-    pub functions: Option<FunctionsSeen>,
+    pub functions: Option<FunctionObservation>,
     /// The line.
     pub load_line_rps: LoadLine,
 }
 
 /// The probabilities of the causes before anything is changed.
 pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
-    Posterior::of(&Contrast::of(findings, loads), &[])
+    Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
 }
 
 /// Explains what a search found by these loads and experiments, with what speaks against that
 /// beyond the search's own doubts.
-pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Doubted<Explanation> {
-    let case = Contrast::of(findings, loads);
-    let changes = MadeChanges::of(made);
+pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
+    let case = Contrast::from_loads(findings, loads);
+    let changes = InterventionOutcomes::from_loads(made);
     let explanation = explained(&case, &changes, findings.load_line_rps);
-    let (varied, functions) = (VariedSetting::of(&made.varied), FunctionsSeen::of(&case, loads));
+    let (varied, functions) = (VariedSetting::from_loads(&made.varied), FunctionObservation::from_loads(&case, loads));
     let mut doubts = doubts(findings, loads, &case);
-    if let Some(why) = FunctionsSeen::uncaught(loads).filter(|_| functions.is_none()) {
+    if let Some(why) = FunctionObservation::uncaught(loads).filter(|_| functions.is_none()) {
         doubts.add(DoubtKind::Unmeasured, why);
     }
     let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
@@ -160,7 +160,7 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Do
         true => explanation.sentence.words("; but the varied setting controls it: throughput follows the setting"),
         false => explanation.sentence,
     };
-    Doubted::new(doubts, Explanation { sentence, varied, functions, ..explanation })
+    Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
 /// Whether a cause may be told of a server that does not come back, or of which requests fail at
@@ -174,9 +174,9 @@ fn may_be_told(case: &Contrast, cause: Cause) -> bool {
 }
 
 /// What a case and its changes say.
-pub fn explained(case: &Contrast, changes: &MadeChanges, load_line_rps: LoadLine) -> Explanation {
-    let answers = Answers::of(case);
-    let of = |effects: &[(Intervention, Effect)]| Posterior::with(Likelihoods::fitted(), &answers, effects);
+pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps: LoadLine) -> Explanation {
+    let answers = Answers::from_contrast(case);
+    let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
     let seen = case.is_seen() && case.gone.is_none();
@@ -186,12 +186,12 @@ pub fn explained(case: &Contrast, changes: &MadeChanges, load_line_rps: LoadLine
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
     let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(SHOWN)] };
     let text = |cause: Cause| causes::card_of(cause).map(|card| (card.tell)(case));
-    let named = |it: &&CauseProbability| Named {
+    let named = |it: &&CauseProbability| LikelyCause {
         cause: it.cause,
         probability: it.probability,
         subject: text(it.cause).map_or_else(String::new, |text| text.subject),
     };
-    let intervened = |made: &MadeChange| Intervened {
+    let intervened = |made: &InterventionOutcome| InterventionReport {
         intervention: made.intervention,
         predictions: interventions::predictions(&before, made.intervention),
         measured: made.measured(),
@@ -230,8 +230,8 @@ const SHOWN: usize = 3;
 const SPEAKS: f64 = 1.0;
 
 /// Signals of the answers that speak for a cause, the strongest first, each once.
-fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<ShownSignal> {
-    let mut told: Vec<ShownSignal> = Vec::new();
+fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
+    let mut told: Vec<SignalRow> = Vec::new();
     for cause in shown {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
@@ -240,7 +240,7 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<ShownSignal> {
             let [low, line, past] = case.over_loads(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
             if known && told.iter().all(|other| other.signal != *signal) {
-                told.push(ShownSignal { signal: *signal, low, line, past, supports: cause.cause });
+                told.push(SignalRow { signal: *signal, low, line, past, supports: cause.cause });
             }
         }
     }
@@ -248,7 +248,7 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<ShownSignal> {
 }
 
 /// Causes that are not told, each with what speaks most against it.
-fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &MadeChanges) -> Vec<(Cause, String)> {
+fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
     let out = causes.iter().filter(|it| it.probability < TOLD);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
@@ -259,10 +259,12 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &MadeChanges
     };
     let changed = |it: &CauseProbability| {
         let denied = changes.0.iter().find(|made| {
-            let given = made.effect.map(|effect| it.candidate.card.predicts.of(made.intervention).probability(effect));
+            let given = made
+                .effect
+                .map(|effect| it.candidate.card.predicts.for_intervention(made.intervention).probability(effect));
             given.is_some_and(|given| given <= FEW)
         })?;
-        let predicted = it.candidate.card.predicts.of(denied.intervention).text(denied.intervention);
+        let predicted = it.candidate.card.predicts.for_intervention(denied.intervention).text(denied.intervention);
         let change = denied.intervention.text();
         Some((
             it.cause,
@@ -299,7 +301,7 @@ fn cause_of(resource: UsedResource) -> Cause {
 }
 
 /// What is to be expected without a cause: the least ceiling of the other resources.
-fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
+fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return without_collecting(case);
     }
@@ -320,7 +322,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
     // Told as the line is.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     let (lower, upper) = next.range_rps;
-    Some(Predicted {
+    Some(LinePrediction {
         line_rps: offered(next.ceiling_rps),
         range_rps: (offered(lower.max(case.sustained_rps)), offered(upper)),
         next_cause: cause_of(next.resource),
@@ -329,13 +331,13 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<Predicted> {
 }
 
 /// Where the collector fills cores with the work: without it they would be left for requests.
-fn without_collecting(case: &Contrast) -> Option<Predicted> {
+fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
     let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
     // Half of what it takes, or all of it, comes back.
     let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
-    Some(Predicted {
+    Some(LinePrediction {
         line_rps,
         range_rps: (least_rps, line_rps * (1.0 + FEW)),
         next_cause: Cause::Cpu,
@@ -349,7 +351,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
     let of = [("the low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
     for (what, run) in of.into_iter().chain([("past the line", loads.past)]) {
-        let others = run.map(Others::of).filter(|others| others.disturbed);
+        let others = run.map(Interference::from_run).filter(|others| others.disturbed);
         if let Some(reason) = others.and_then(|others| others.reason) {
             doubts.add(DoubtKind::Others, format!("{what} was disturbed: {reason}"));
         }

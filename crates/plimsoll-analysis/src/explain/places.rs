@@ -1,5 +1,5 @@
-//! Where requests are ([`Whereabouts`]): the requests in flight of one load, divided by what each
-//! of them waits for or works on, as far as that was observed. The parts add up to what is in
+//! Where requests are ([`InFlightBreakdown`]): the requests in flight of one load, divided by what
+//! each of them waits for or works on, as far as that was observed. The parts add up to what is in
 //! flight (Little's law); what no observation accounts for is said to be unobserved.
 //!
 //! Not here: what follows from it (`features`), and how it is drawn.
@@ -96,7 +96,7 @@ pub struct PlaceShare {
 
 /// Where the requests in flight of one load are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Whereabouts {
+pub struct InFlightBreakdown {
     /// Requests in flight on average.
     pub in_flight: f64,
     /// Their parts, in the order of [`RequestPlace::ALL`], each above 0; they add up to
@@ -104,10 +104,10 @@ pub struct Whereabouts {
     pub parts: Vec<PlaceShare>,
 }
 
-impl Whereabouts {
+impl InFlightBreakdown {
     /// Those of a load; `idle`: a load at which nobody waits, whose sleeping threads are the
     /// server's own. `None`: nothing was in flight.
-    pub fn of(sight: &LoadSignals, idle: &LoadSignals) -> Option<Whereabouts> {
+    pub fn from_signals(sight: &LoadSignals, idle: &LoadSignals) -> Option<InFlightBreakdown> {
         let in_flight = sight.get(Signal::InFlight).filter(|count| *count > 0.0)?;
         let get = |signal: Signal| sight.get(signal).unwrap_or(0.0);
         // Threads that wait at rest wait for work; only those beyond them have a request.
@@ -139,7 +139,7 @@ impl Whereabouts {
         parts.push(PlaceShare { place: RequestPlace::Unobserved, requests: left });
         parts.retain(|part| part.requests > 0.0);
         parts.sort_by_key(|part| part.place);
-        Some(Whereabouts { in_flight, parts })
+        Some(InFlightBreakdown { in_flight, parts })
     }
 
     /// The share of the requests at a place, 0..=1.
@@ -149,8 +149,8 @@ impl Whereabouts {
 }
 
 /// Those of the loads at a low rate, at the line and past it, each where there was such a load.
-pub fn over_loads(case: &Contrast) -> [Option<Whereabouts>; 3] {
-    [&case.low, &case.line, &case.past].map(|sight| Whereabouts::of(sight, &case.low))
+pub fn over_loads(case: &Contrast) -> [Option<InFlightBreakdown>; 3] {
+    [&case.low, &case.line, &case.past].map(|sight| InFlightBreakdown::from_signals(sight, &case.low))
 }
 
 #[cfg(test)]
@@ -174,12 +174,12 @@ mod tests {
             (&[(Signal::InFlight, 40.0)], RequestPlace::Unobserved),
             (&[(Signal::InFlight, 9.0), (Signal::InDisk, 7.0), (Signal::Blocked, 6.0)], RequestPlace::AtStorage),
         ] {
-            let found = Whereabouts::of(&sight(values), &idle).expect("requests are in flight");
+            let found = InFlightBreakdown::from_signals(&sight(values), &idle).expect("requests are in flight");
             let sum: f64 = found.parts.iter().map(|part| part.requests).sum();
             assert!((sum - found.in_flight).abs() < 1e-9, "{found:?}");
             let most = RequestPlace::ALL.into_iter().max_by(|a, b| found.share(*a).total_cmp(&found.share(*b)));
             assert_eq!(most, Some(expect), "{found:?}");
         }
-        assert_eq!(Whereabouts::of(&sight(&[]), &idle), None);
+        assert_eq!(InFlightBreakdown::from_signals(&sight(&[]), &idle), None);
     }
 }

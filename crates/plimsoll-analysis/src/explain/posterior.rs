@@ -4,7 +4,7 @@
 //! Not here: the probabilities of answers (`likelihoods`), and words.
 
 use super::cause::Cause;
-use super::causes::card::{CauseCard, Way};
+use super::causes::card::{CauseCard, Manifestation};
 use super::causes::ways;
 use super::contrast::Contrast;
 use super::features::Feature;
@@ -18,7 +18,7 @@ pub struct Answers(pub Vec<Option<usize>>);
 
 impl Answers {
     /// Those of a case.
-    pub fn of(case: &Contrast) -> Answers {
+    pub fn from_contrast(case: &Contrast) -> Answers {
         Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
     }
 
@@ -45,7 +45,7 @@ pub struct Candidate {
     /// The cause.
     pub card: &'static CauseCard,
     /// The way.
-    pub way: &'static Way,
+    pub way: &'static Manifestation,
     /// Its probability, 0..=1.
     pub probability: f64,
     /// What speaks for it and against it, the strongest first.
@@ -79,12 +79,12 @@ const UNKNOWN_PRIOR: f64 = 0.1;
 
 impl Posterior {
     /// That of a case with these effects of interventions.
-    pub fn of(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
-        Posterior::with(Likelihoods::fitted(), &Answers::of(case), effects)
+    pub fn from_contrast(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
+        Posterior::compute(Likelihoods::fitted(), &Answers::from_contrast(case), effects)
     }
 
     /// That of some answers, by other likelihoods.
-    pub fn with(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
+    pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
         let prior = (1.0 - UNKNOWN_PRIOR) / ways().count() as f64;
         // The background of a feature is the same for all ways.
@@ -99,7 +99,7 @@ impl Posterior {
                 let mut terms: Vec<EvidenceTerm> = observed.iter().map(term).collect();
                 terms.sort_by(|a, b| b.log_ratio.abs().total_cmp(&a.log_ratio.abs()));
                 let of = |(intervention, effect): &(Intervention, Effect)| {
-                    (card.predicts.of(*intervention).probability(*effect) * Effect::ALL.len() as f64).ln()
+                    (card.predicts.for_intervention(*intervention).probability(*effect) * Effect::ALL.len() as f64).ln()
                 };
                 let seen: f64 = terms.iter().map(|term| term.log_ratio).sum();
                 let changed: f64 = effects.iter().map(of).sum();

@@ -146,7 +146,7 @@ impl Predictions {
     };
 
     /// That of an intervention.
-    pub fn of(&self, intervention: Intervention) -> Prediction {
+    pub fn for_intervention(&self, intervention: Intervention) -> Prediction {
         match intervention {
             Intervention::Control => OPEN,
             Intervention::Reference => self.reference,

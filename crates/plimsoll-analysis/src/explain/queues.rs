@@ -9,7 +9,7 @@ use super::thresholds::{
     AGREE, AGREE_ROUGHLY, AS_FAST, BELOW_ONE, CLEARLY_MORE, CONNECTS_LATE_NS, FAILS, FELT, FEW, MOST, ONE_CORE,
     OTHERS_CORES, PART, PORTS_HELD, QUEUED, RISEN, SEVERAL, SLOWER, USED_UP, WINDOW,
 };
-use crate::find::StoppedBy;
+use crate::find::StopReason;
 
 /// Whether two counts agree within a share of the second.
 fn agree(count: f64, other: f64, within: f64) -> bool {
@@ -35,7 +35,7 @@ pub(super) fn plimsoll_limited(case: &Contrast) -> bool {
         sight.limited.is_some() && sight.disturbed.is_none() && !crowded_out
     };
     let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
-    let whole = case.stopped_by == StoppedBy::Client && case.line.disturbed.is_none();
+    let whole = case.stopped_by == StopReason::Client && case.line.disturbed.is_none();
     let reads = !case.line.read_by_others && window_full(case).unwrap_or(false);
     whole || here || reads && case.nothing_full() == Some(true) && case.plateau() == Some(true)
 }

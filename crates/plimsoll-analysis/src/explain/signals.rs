@@ -328,7 +328,7 @@ type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 
 impl LoadSignals {
     /// What `run` showed.
-    pub fn of(run: &Run) -> LoadSignals {
+    pub fn from_run(run: &Run) -> LoadSignals {
         LoadSignals::under(run, None)
     }
 

@@ -34,9 +34,9 @@ pub struct VariedSetting {
 
 impl VariedSetting {
     /// What these loads say, each with the value that the setting had; `None` of none.
-    pub fn of(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
+    pub fn from_loads(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
         let step = |(value, run): &(f64, &Run)| {
-            let sight = LoadSignals::of(run);
+            let sight = LoadSignals::from_run(run);
             VariedStep {
                 value: *value,
                 goodput_rps: sight.get(Signal::Goodput).unwrap_or(0.0),

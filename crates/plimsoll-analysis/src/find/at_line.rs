@@ -1,4 +1,4 @@
-//! What the server used at the load line that a search found ([`AtLine`]).
+//! What the server used at the load line that a search found ([`ServerUseAtLine`]).
 
 use super::findings::Findings;
 use crate::judge::Verdict;
@@ -11,16 +11,16 @@ const NEAR_LINE: f64 = 0.9;
 /// What the server used at the load line that a search found: from the trials that held at the line
 /// or at most a tenth below it. Where no load held, from the trial with the best goodput.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AtLine {
+pub struct ServerUseAtLine {
     /// What was used.
     pub used: ServerUse,
     /// Which trials these figures come from, in words.
     pub from: String,
 }
 
-impl AtLine {
+impl ServerUseAtLine {
     /// `runs`: the runs of the search's trials, in the order of `findings.trials`.
-    pub fn of(findings: &Findings, runs: &[&Run]) -> Result<AtLine, String> {
+    pub fn from_findings(findings: &Findings, runs: &[&Run]) -> Result<ServerUseAtLine, String> {
         let line = findings.load_line_rps.rps;
         let trials = || findings.trials.iter().zip(runs);
         let near: Vec<_> = trials()
@@ -40,7 +40,7 @@ impl AtLine {
         let mut reason = "no trial says what the server used".to_owned();
         let mut counted = 0;
         for (_, run) in &chosen {
-            match (ServerUse::of(run), &mut sum) {
+            match (ServerUse::from_run(run), &mut sum) {
                 (Ok(used), Some(sum)) => sum.add(used),
                 (Ok(used), None) => sum = Some(used),
                 (Err(why), _) => {
@@ -60,6 +60,6 @@ impl AtLine {
                 rates.fold(0.0, f64::max) / line * 100.0
             }),
         };
-        Ok(AtLine { used, from })
+        Ok(ServerUseAtLine { used, from })
     }
 }

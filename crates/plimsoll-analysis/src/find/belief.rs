@@ -76,7 +76,7 @@ const FORMULA_ERROR_NEAR: f64 = 0.25;
 
 /// An open trial as it counts.
 #[derive(Debug, Clone)]
-struct Sight {
+struct OpenTrial {
     rate: f64,
     seconds: f64,
     growth: f64,
@@ -98,7 +98,7 @@ pub(super) struct Belief {
 
 /// What an account needs beside the trials.
 struct AccountTerms<'a> {
-    sights: &'a [Sight],
+    sights: &'a [OpenTrial],
     arrivals_dispersion: f64,
     /// Mean service time of a single user, s.
     service_s: f64,
@@ -224,7 +224,7 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
 
 /// The open trials that count. Where some were disturbed by other processes and enough were not,
 /// the latter; and those that met the SLO in spite of them.
-fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
+fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
     let open = || {
         history.iter().filter(|trial| {
             matches!(trial.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm)
@@ -236,7 +236,7 @@ fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
     open()
         .filter(|trial| quiet < 3 || !trial.others.disturbed || trial.verdict == Verdict::Pass)
         .filter_map(|trial| {
-            Some(Sight {
+            Some(OpenTrial {
                 rate: trial.offered_rps().filter(|rate| *rate > 0.0)?,
                 seconds: trial.duration_ns as f64 / 1e9,
                 growth: trial.evidence.growth_requests,
@@ -249,9 +249,9 @@ fn sights(history: &[TrialOutcome]) -> Vec<Sight> {
 
 /// The capacity that open trials show which fell behind: arrivals less what waits. With its
 /// standard error.
-fn open_capacity(sights: &[Sight], capacity: Option<&Capacity>, arrivals_dispersion: f64) -> Option<(f64, f64)> {
+fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dispersion: f64) -> Option<(f64, f64)> {
     let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);
-    let shown = |sight: &Sight| {
+    let shown = |sight: &OpenTrial| {
         let half_s = sight.seconds / 2.0;
         let walk = ((arrivals_dispersion + dispersion) * sight.rate * half_s + sight.in_flight + 1.0).sqrt();
         let behind = sight.growth > BEHIND_SHARE * sight.rate * half_s && sight.growth > BEHIND_DEVIATIONS * walk;
@@ -306,7 +306,7 @@ fn even(at: usize, dimension: usize) -> f64 {
 
 impl AccountTerms<'_> {
     /// Logarithm of the likelihood of the growth of a backlog, if the capacity were `capacity_rps`.
-    fn ln_growth(&self, sight: &Sight, capacity_rps: f64, dispersion: f64) -> f64 {
+    fn ln_growth(&self, sight: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
         let half_s = sight.seconds / 2.0;
         let both = (self.arrivals_dispersion + dispersion).max(0.01);
         let served = sight.rate.min(capacity_rps);
@@ -405,7 +405,7 @@ impl AccountTerms<'_> {
     fn binding(&self) -> usize {
         let bounds = self.sights.iter().map(|sight| sight.bounds.len()).max().unwrap_or(0);
         let excess = |at: usize| -> f64 {
-            let of = |sight: &Sight| {
+            let of = |sight: &OpenTrial| {
                 let bound = sight.bounds.get(at)?;
                 Some(bound.bad as f64 / (bound.share * bound.scheduled as f64).max(1.0))
             };

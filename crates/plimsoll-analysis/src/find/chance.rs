@@ -4,7 +4,7 @@
 //! Not here: where the line is ([`super::belief`]).
 
 use super::capacity::Capacity;
-use super::so_far::TrialsSoFar;
+use super::so_far::SearchState;
 use super::terms::limited;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
@@ -18,7 +18,7 @@ const CONFIRMS_NEAR: f64 = 0.98;
 /// Whether a confirming trial at `low`, close to it or above showed no more bad requests, and no
 /// more backlog, than chance makes of a rate that meets the SLO, and more of them did than did not
 /// at a rate that is not above; where the server stalls, those that were long enough.
-pub(super) fn confirmed(known: &TrialsSoFar, capacity: Option<&Capacity>, low: f64) -> bool {
+pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = walk_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
@@ -35,7 +35,7 @@ pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
 }
 
 /// Dispersion of arrivals and completions together: by how much a backlog wanders.
-pub(super) fn walk_dispersion(known: &TrialsSoFar, capacity: Option<&Capacity>) -> f64 {
+pub(super) fn walk_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 

@@ -5,14 +5,14 @@
 use super::belief::{HIGH, LOW};
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
 use super::era::Era;
-use super::gone::Gone;
-use super::line_so_far::LineSoFar;
+use super::line_so_far::LineEstimate;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::peak;
 use super::plans::{Planner, cost_ns, round_rate};
-use super::quota::QuotaSoFar;
-use super::so_far::TrialsSoFar;
-use super::terms::{Measure, StoppedBy, limited, near_line};
+use super::quota::QuotaEstimate;
+use super::so_far::SearchState;
+use super::target_loss::TargetLoss;
+use super::terms::{Measure, StopReason, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Plan, Purpose};
@@ -43,7 +43,7 @@ const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 
 /// The choice of the next trial, from what the trials so far say.
 pub(super) struct LoadChoice<'a> {
-    known: &'a TrialsSoFar<'a>,
+    known: &'a SearchState<'a>,
     /// The trials of the server as it is now.
     history: &'a [TrialOutcome],
     /// All trials of the search.
@@ -53,23 +53,23 @@ pub(super) struct LoadChoice<'a> {
 
 impl<'a> LoadChoice<'a> {
     /// `known`: of the trials of the present [`super::era::Era`]. `all`: all trials.
-    pub(super) fn new(known: &'a TrialsSoFar<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
+    pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }
 
     /// The next trial, or why there is none.
-    pub(super) fn step(&self) -> Result<Measure, StoppedBy> {
-        if Gone::seen(self.all).is_some() {
-            return Err(StoppedBy::Gone);
+    pub(super) fn step(&self) -> Result<Measure, StopReason> {
+        if TargetLoss::detect(self.all).is_some() {
+            return Err(StopReason::Gone);
         }
-        if let Some(measure) = QuotaSoFar::of(self.all).next(&self.plans) {
+        if let Some(measure) = QuotaEstimate::from_history(self.all).next(&self.plans) {
             return measure;
         }
         if let Some(measure) = self.peak() {
             return measure;
         }
         if self.known.stalls.as_ref().is_some_and(|stalls| stalls.forbids.is_some()) {
-            return Err(StoppedBy::Stalls);
+            return Err(StopReason::Stalls);
         }
         if self.saturations_missing() {
             let measure = self.saturate();
@@ -81,18 +81,18 @@ impl<'a> LoadChoice<'a> {
             return Ok(measure);
         }
         if self.voids_in_a_row() >= VOIDS_MAX {
-            return Err(StoppedBy::Client);
+            return Err(StopReason::Client);
         }
         self.near_line()
     }
 
     /// The next closed-loop trial; `None` once that part is over.
-    fn peak(&self) -> Option<Result<Measure, StoppedBy>> {
+    fn peak(&self) -> Option<Result<Measure, StopReason>> {
         if self.all.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
             return None;
         }
         if peak::nothing_succeeds(self.history) {
-            return Some(Err(StoppedBy::NothingSucceeds));
+            return Some(Err(StopReason::NothingSucceeds));
         }
         let users_max = self.users_max();
         if peak::answer_ns(self.history).is_none() {
@@ -117,22 +117,22 @@ impl<'a> LoadChoice<'a> {
     /// The first load: a single user, for as long as some answers take. The first answer of all may
     /// have been a slow one, so it ends as soon as enough are there; and nobody may have asked
     /// before, so it is repeated for longer.
-    fn first_load(&self) -> Result<Measure, StoppedBy> {
+    fn first_load(&self) -> Result<Measure, StopReason> {
         let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
         if silent > FIRST_LOADS_MAX {
-            return Err(StoppedBy::NothingAnswered);
+            return Err(StopReason::NothingAnswered);
         }
         let wanted_ns =
             self.known.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
-        let shown_ns = Pace::of(self.known.settings.budget_ns, 0).peak_ns;
-        let no_room = if silent > 0 { StoppedBy::NothingAnswered } else { StoppedBy::Budget };
+        let shown_ns = Pace::for_budget(self.known.settings.budget_ns, 0).peak_ns;
+        let no_room = if silent > 0 { StopReason::NothingAnswered } else { StopReason::Budget };
         let measure = self.plans.first(wanted_ns, shown_ns).ok_or(no_room)?;
         let longer = self.history.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
-        if longer { Ok(measure) } else { Err(StoppedBy::NothingAnswered) }
+        if longer { Ok(measure) } else { Err(StopReason::NothingAnswered) }
     }
 
-    fn affordable(&self, measure: Measure) -> Result<Measure, StoppedBy> {
-        if self.plans.affords(&measure) { Ok(measure) } else { Err(StoppedBy::Budget) }
+    fn affordable(&self, measure: Measure) -> Result<Measure, StopReason> {
+        if self.plans.affords(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
     /// Of the trials near the line.
@@ -143,7 +143,7 @@ impl<'a> LoadChoice<'a> {
     /// Whether the server can be saturated at all: with more users than its peak has, and no more
     /// load than is allowed.
     fn can_saturate(&self) -> bool {
-        let Some(peak) = peak::of(self.history) else { return false };
+        let Some(peak) = peak::highest(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let own_limit = tries.rev().take_while(|trial| limited(trial)).count() >= 2
@@ -160,7 +160,7 @@ impl<'a> LoadChoice<'a> {
     }
 
     fn saturate(&self) -> Measure {
-        let peak = peak::of(self.history);
+        let peak = peak::highest(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
         // Where more users still got more done, more than those of the best trial.
@@ -180,17 +180,17 @@ impl<'a> LoadChoice<'a> {
     }
 
     /// Near the line: more of what narrows it most, and a trial that confirms it.
-    fn near_line(&self) -> Result<Measure, StoppedBy> {
-        let line = LineSoFar::new(self.known);
+    fn near_line(&self) -> Result<Measure, StopReason> {
+        let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
-        let peak_rps = peak::of(self.history).map_or(1.0, |peak| peak.rps);
+        let peak_rps = peak::highest(self.history).map_or(1.0, |peak| peak.rps);
         let floor = (peak_rps * FLOOR_SHARE).max(0.05);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
         if middle < floor || tried().next().is_none() && line.capacity.is_none() {
             let lowest = tried().filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
             let fails = tried().filter(|t| t.verdict == Verdict::Fail && t.offered_rps() <= Some(floor * 1.01)).count();
             if fails >= 2 {
-                return Err(StoppedBy::LowestFails);
+                return Err(StopReason::LowestFails);
             }
             let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 2.0).max(floor) };
             let rate = rate.min(line.rate_max);
@@ -199,7 +199,7 @@ impl<'a> LoadChoice<'a> {
         let narrow = high <= low * WIDTH_GOAL && low > 0.0;
         let topped = line.is_topped();
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
-        let ended_by = if topped { line.topped_by } else { StoppedBy::Width };
+        let ended_by = if topped { line.topped_by } else { StopReason::Width };
         // A trial that contradicts the line may have been disturbed: while there is time, more of
         // them tell.
         let dispersion = walk_dispersion(self.known, line.capacity.as_ref());
@@ -247,7 +247,7 @@ impl<'a> LoadChoice<'a> {
         if self.plans.left_ns() >= cost_ns(&next.plan).saturating_add(confirm_ns) {
             return Ok(next);
         }
-        confirm.ok_or(StoppedBy::Budget)
+        confirm.ok_or(StopReason::Budget)
     }
 
     fn line_trial(&self, rate: f64, length_ns: u64) -> Measure {

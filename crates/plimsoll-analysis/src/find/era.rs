@@ -50,7 +50,7 @@ pub struct Era {
 /// A capacity that a trial showed: the number of the trial, completions a second, and their
 /// relative standard error.
 #[derive(Debug, Clone, Copy)]
-struct ShownCapacity {
+struct TrialCapacity {
     trial: usize,
     rps: f64,
     error: f64,
@@ -58,8 +58,8 @@ struct ShownCapacity {
 
 impl Era {
     /// The present one; `None` where the capacity did not change.
-    pub(super) fn of(history: &[TrialOutcome]) -> Option<Era> {
-        let shown = ShownCapacity::all(history);
+    pub(super) fn current(history: &[TrialOutcome]) -> Option<Era> {
+        let shown = TrialCapacity::all(history);
         let splits = splits(&shown);
         let last = *splits.last()?;
         let level = |from: usize, to: usize| median(&shown[from..to], |it| it.rps);
@@ -92,13 +92,13 @@ impl Era {
     /// Whether the last trials speak for a change that more saturated trials would show: the last
     /// of those differ from the ones before, or an open trial after them did.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
-        let shown = ShownCapacity::all(history);
+        let shown = TrialCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
             let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= TOLD_BEFORE_MIN) else { return false };
             let (before, after) = shown.split_at(at);
-            let ratio = |it: &ShownCapacity| (it.rps / median(before, |it| it.rps)).ln();
+            let ratio = |it: &TrialCapacity| (it.rps / median(before, |it| it.rps)).ln();
             let beyond =
-                |it: &ShownCapacity| CHANGE_MIN.max(CHANGE_ERRORS * it.error.hypot(median(before, |it| it.error)));
+                |it: &TrialCapacity| CHANGE_MIN.max(CHANGE_ERRORS * it.error.hypot(median(before, |it| it.error)));
             let all = |sign: f64| after.iter().all(|it| sign * ratio(it) > beyond(it));
             all(1.0) || all(-1.0)
         });
@@ -155,24 +155,24 @@ impl Era {
     }
 }
 
-impl ShownCapacity {
+impl TrialCapacity {
     /// Those of all trials that count, in order.
-    fn all(history: &[TrialOutcome]) -> Vec<ShownCapacity> {
-        history.iter().enumerate().filter_map(|(at, trial)| ShownCapacity::by(at, trial)).collect()
+    fn all(history: &[TrialOutcome]) -> Vec<TrialCapacity> {
+        history.iter().enumerate().filter_map(|(at, trial)| TrialCapacity::from_trial(at, trial)).collect()
     }
 
-    fn by(trial: usize, outcome: &TrialOutcome) -> Option<ShownCapacity> {
+    fn from_trial(trial: usize, outcome: &TrialOutcome) -> Option<TrialCapacity> {
         let evidence = &outcome.evidence;
         let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
         let counts = !(evidence.generator_limited || outcome.others.disturbed || evidence.rejecting);
         let error = (it.dispersion.max(0.0) / it.completed).sqrt().min(1.0);
-        counts.then(|| ShownCapacity { trial, rps: it.completed / it.seconds, error })
+        counts.then(|| TrialCapacity { trial, rps: it.completed / it.seconds, error })
     }
 }
 
 /// All places where the capacity changed, in order. A trial that was under way when it did makes no
 /// two changes of one.
-fn splits(shown: &[ShownCapacity]) -> Vec<usize> {
+fn splits(shown: &[TrialCapacity]) -> Vec<usize> {
     let Some((at, ..)) = split(shown) else { return Vec::new() };
     let after = splits(&shown[at..]).into_iter().map(|more| at + more);
     let mut all: Vec<usize> = splits(&shown[..at]).into_iter().chain([at]).chain(after).collect();
@@ -186,17 +186,17 @@ fn splits(shown: &[ShownCapacity]) -> Vec<usize> {
 
 /// Where the trials before and after differ most, and their medians; `None` where they do not
 /// differ.
-fn split(shown: &[ShownCapacity]) -> Option<(usize, f64, f64)> {
+fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
     let last = shown.len().checked_sub(AFTER_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;
     for at in BEFORE_MIN..=last {
         let (before, after) = shown.split_at(at);
         let (from, to) = (median(before, |it| it.rps), median(after, |it| it.rps));
         let change = (to / from).ln();
-        let error = |side: &[ShownCapacity]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
+        let error = |side: &[TrialCapacity]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
         let is_beyond = change.abs() > CHANGE_MIN.max(CHANGE_ERRORS * error(before).hypot(error(after)));
         let middle = (from * to).sqrt();
-        let on_side = |side: &[ShownCapacity], high: bool| {
+        let on_side = |side: &[TrialCapacity], high: bool| {
             side.iter().filter(|it| (it.rps > middle) == high).count() as f64 >= ON_ITS_SIDE * side.len() as f64
         };
         if !(is_beyond && on_side(after, change > 0.0) && on_side(before, change < 0.0)) {
@@ -210,7 +210,7 @@ fn split(shown: &[ShownCapacity]) -> Option<(usize, f64, f64)> {
     best.map(|it| it.1)
 }
 
-fn median(shown: &[ShownCapacity], of: impl Fn(&ShownCapacity) -> f64) -> f64 {
+fn median(shown: &[TrialCapacity], of: impl Fn(&TrialCapacity) -> f64) -> f64 {
     let values: Vec<f64> = shown.iter().map(of).collect();
     stats::median(&values).unwrap_or(0.0)
 }
@@ -220,8 +220,8 @@ mod tests {
     use super::*;
 
     fn check(rates: &[f64], error: f64, expect: Option<(usize, f64, f64)>) {
-        let shown: Vec<ShownCapacity> =
-            rates.iter().enumerate().map(|(trial, rps)| ShownCapacity { trial, rps: *rps, error }).collect();
+        let shown: Vec<TrialCapacity> =
+            rates.iter().enumerate().map(|(trial, rps)| TrialCapacity { trial, rps: *rps, error }).collect();
         assert_eq!(split(&shown), expect, "{rates:?}");
     }
 

@@ -1,6 +1,6 @@
-//! Requests that fail, or are answered late, whatever the load ([`Failing`]), as by a server that
-//! leaves one in two hundred without an answer, or asks somebody who is gone first for one in
-//! sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
+//! Requests that fail, or are answered late, whatever the load ([`ConstantFailure`]), as by a
+//! server that leaves one in two hundred without an answer, or asks somebody who is gone first for
+//! one in sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
 //!
 //! Not here: a limiter, which refuses a larger share of a larger load; queues, where more are late
 //! the longer they get.
@@ -26,9 +26,9 @@ const SURE: f64 = 2.33;
 
 /// Requests that fail, or are late, at low loads as at higher ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Failing {
+pub struct ConstantFailure {
     /// What becomes of them.
-    pub how: FailingHow,
+    pub how: SloBreakKind,
     /// The share of the requests, 0..1.
     pub share: f64,
     /// The lowest load at which some did, a second.
@@ -39,22 +39,26 @@ pub struct Failing {
 
 /// How requests break a promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FailingHow {
+pub enum SloBreakKind {
     /// They get no answer, or none that is a success.
     Failed,
     /// They are answered later than a bound.
     Late(LatencyBound),
 }
 
-impl Failing {
+impl ConstantFailure {
     /// Of the open trials of a search; `None`: none fail or are late, or the more the higher the
     /// load, or too few were seen to tell.
-    pub fn seen(slo: &Slo, history: &[TrialOutcome]) -> Option<Failing> {
+    pub fn detect(slo: &Slo, history: &[TrialOutcome]) -> Option<ConstantFailure> {
         let of = |how, allowed: f64| {
-            Failing::of(how, allowed, history.iter().filter_map(|trial| FailingLoad::of(trial, how)).collect())
+            ConstantFailure::from_loads(
+                how,
+                allowed,
+                history.iter().filter_map(|trial| LoadFailures::from_trial(trial, how)).collect(),
+            )
         };
-        let late = |bound: &LatencyBound| of(FailingHow::Late(*bound), 1.0 - bound.quantile);
-        of(FailingHow::Failed, 1.0 - slo.success_min).or_else(|| slo.response_bounds().find_map(late))
+        let late = |bound: &LatencyBound| of(SloBreakKind::Late(*bound), 1.0 - bound.quantile);
+        of(SloBreakKind::Failed, 1.0 - slo.success_min).or_else(|| slo.response_bounds().find_map(late))
     }
 
     /// In a few words:
@@ -63,14 +67,14 @@ impl Failing {
         let (from, to) = (format::rate(self.from_rps), format::rate(self.to_rps));
         let share = format::rough_share(format::rounded(self.share, 2));
         let how = match self.how {
-            FailingHow::Failed => "fail".to_owned(),
-            FailingHow::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
+            SloBreakKind::Failed => "fail".to_owned(),
+            SloBreakKind::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
         };
         format!("{share} of the requests {how} at any load (at {from} a second as at {to})")
     }
 
     /// `allowed`: share of the requests that may fail.
-    fn of(how: FailingHow, allowed: f64, mut loads: Vec<FailingLoad>) -> Option<Failing> {
+    fn from_loads(how: SloBreakKind, allowed: f64, mut loads: Vec<LoadFailures>) -> Option<ConstantFailure> {
         loads.sort_by(|a, b| a.rps.total_cmp(&b.rps));
         let first = loads.iter().position(|load| load.failed > 0.0)?;
         let (spared, loads) = loads.split_at(first);
@@ -90,37 +94,37 @@ impl Failing {
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
         }
-        let alike = |load: &&FailingLoad| {
+        let alike = |load: &&LoadFailures| {
             let at_most = LIKE * share * load.asked;
             load.failed > 0.0 && load.failed <= at_most + SURE * at_most.sqrt()
         };
         let to_rps = loads.iter().filter(alike).map(|load| load.rps).fold(0.0, f64::max);
-        (to_rps >= OTHER * from_rps).then_some(Failing { how, share, from_rps, to_rps })
+        (to_rps >= OTHER * from_rps).then_some(ConstantFailure { how, share, from_rps, to_rps })
     }
 }
 
 /// Requests of a load, and those of them that failed.
 #[derive(Debug, Clone, Copy)]
-struct FailingLoad {
+struct LoadFailures {
     rps: f64,
     asked: f64,
     failed: f64,
 }
 
-impl FailingLoad {
+impl LoadFailures {
     /// `None` of a load that says nothing of it: nobody was asked, others disturbed, or the server
     /// fell behind.
-    fn of(trial: &TrialOutcome, how: FailingHow) -> Option<FailingLoad> {
+    fn from_trial(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         let scheduled = evidence.scheduled as f64;
         let (asked, failed) = match how {
-            FailingHow::Failed => {
+            SloBreakKind::Failed => {
                 // Of a load that was cut short some wait rightly for their answers.
                 let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
                 (scheduled, evidence.failed_count() as f64 + unanswered as f64)
             }
-            FailingHow::Late(bound) => {
+            SloBreakKind::Late(bound) => {
                 // Those of its last moments cannot be late yet.
                 let to_come = if trial.stopped { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
                 let of_bound = evidence.bad_bound_ns == Some(bound.bound_ns);
@@ -129,14 +133,14 @@ impl FailingLoad {
         };
         // What is never answered, or late, adds up.
         let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / asked;
-        (counts && asked > 0.0 && keeps_up && evidence.unsent == 0).then_some(FailingLoad { rps, asked, failed })
+        (counts && asked > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, asked, failed })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::Offered;
+    use crate::judge::OfferedLoad;
     use plimsoll_model::TimeMeasure;
 
     #[test]
@@ -163,9 +167,9 @@ mod tests {
             ("nearly all", 0.001, BROKEN, None),
             ("nothing was tried", 0.001, &[], None),
         ] {
-            let loads = loads.iter().map(|&(rps, asked, failed)| FailingLoad { rps, asked, failed }).collect();
-            let seen =
-                Failing::of(FailingHow::Failed, allowed, loads).map(|failing| (failing.from_rps, failing.to_rps));
+            let loads = loads.iter().map(|&(rps, asked, failed)| LoadFailures { rps, asked, failed }).collect();
+            let seen = ConstantFailure::from_loads(SloBreakKind::Failed, allowed, loads)
+                .map(|failing| (failing.from_rps, failing.to_rps));
             assert_eq!(seen, expect, "{name}");
         }
     }
@@ -195,7 +199,7 @@ mod tests {
             let history: Vec<TrialOutcome> = loads
                 .iter()
                 .map(|&(rps, seconds, stopped, bad, growth)| {
-                    let mut trial = TrialOutcome::of_a_second(Purpose::Climb, Offered::Rate(rps), Verdict::Fail);
+                    let mut trial = TrialOutcome::of_a_second(Purpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
                     (trial.stopped, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
                     trial.evidence.scheduled = (rps * seconds) as u64;
                     (trial.evidence.bad, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));
@@ -203,7 +207,7 @@ mod tests {
                     trial
                 })
                 .collect();
-            let seen = Failing::seen(&slo, &history);
+            let seen = ConstantFailure::detect(&slo, &history);
             assert_eq!(seen.map(|failing| (failing.from_rps, failing.to_rps)), expect, "{name}");
             assert!(
                 seen.is_none_or(|failing| failing.text().contains("take longer than 500 ms at any load")),

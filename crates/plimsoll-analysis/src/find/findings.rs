@@ -5,22 +5,22 @@ use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
 use super::chance::confirmed;
 use super::era::Era;
-use super::failing::{Failing, FailingHow};
-use super::gone::Gone;
-use super::line_so_far::LineSoFar;
+use super::failing::{ConstantFailure, SloBreakKind};
+use super::line_so_far::LineEstimate;
 use super::log_rate::LogRate;
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
-use super::quota::{Quota, QuotaSoFar};
+use super::quota::{Quota, QuotaEstimate};
 use super::rejecting::rejections;
-use super::so_far::TrialsSoFar;
+use super::so_far::SearchState;
 use super::stalls::Stalls;
-use super::terms::{Settings, StoppedBy, disturbed, near_line, sound};
+use super::target_loss::TargetLoss;
+use super::terms::{Settings, StopReason, disturbed, near_line, sound};
 use crate::condition::{format_number, share_syntax};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
+use crate::interference::Interference;
 use crate::judge::{TrialOutcome, Verdict};
-use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
@@ -93,13 +93,13 @@ pub struct Findings {
     /// All trials, in order.
     pub trials: Vec<TrialOutcome>,
     /// Why the search ended.
-    pub stopped_by: StoppedBy,
+    pub stopped_by: StopReason,
     /// Stalls longer than the promise allows.
     pub stalls: Option<Stalls>,
     /// Requests that fail or are late whatever the load, more than the promise allows.
-    pub failing: Option<Failing>,
+    pub failing: Option<ConstantFailure>,
     /// Since when nobody is there, where that ended the search.
-    pub gone: Option<Gone>,
+    pub gone: Option<TargetLoss>,
     /// The longest trial at the line or above in which the server met the SLO, in seconds.
     pub seen_s: f64,
     /// How long a budget would prove a line, in seconds, where this one did not.
@@ -109,7 +109,7 @@ pub struct Findings {
     /// All that speaks against these figures.
     pub doubts: Doubts,
     /// What others used of the machine during the trials.
-    pub others: Others,
+    pub others: Interference,
 }
 
 /// What a budget can give.
@@ -131,7 +131,7 @@ pub struct Forecast {
 
 /// What the settings' budget can give, before the rate of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
-    let pace = Pace::of(settings.budget_ns, settings.first_answer_ns);
+    let pace = Pace::for_budget(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
@@ -149,7 +149,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
         format::rate(provable_from_rps.ceil())
     )];
     let answer_ns = settings.first_answer_ns;
-    if pace.line_ns > Pace::of(settings.budget_ns, 0).line_ns {
+    if pace.line_ns > Pace::for_budget(settings.budget_ns, 0).line_ns {
         sentences.push(format!(
             "The first response took {}, so a trial takes at least {} s unless responses get faster.",
             format::duration(answer_ns as f64),
@@ -177,26 +177,26 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 }
 
 /// The findings after `history`.
-pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StoppedBy) -> Findings {
+pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
     // What nobody was there to answer says nothing.
-    let gone = Gone::seen(history).filter(|_| stopped_by == StoppedBy::Gone);
+    let gone = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
     let history = gone.map_or(history, |gone| &history[..gone.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
     // The time was used up, but by trials that others spoilt.
     let stopped_by = match stopped_by {
-        StoppedBy::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
-            StoppedBy::Disturbed
+        StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
+            StopReason::Disturbed
         }
         other => other,
     };
     let all = history;
-    let era = Era::of(all);
+    let era = Era::current(all);
     let present = Era::present(all, era);
     let history = &present[..];
-    let known = TrialsSoFar::of(settings, history);
-    let line = LineSoFar::new(&known);
+    let known = SearchState::new(settings, history);
+    let line = LineEstimate::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
     // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.
@@ -206,12 +206,12 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // Stalls that alone are too many need more than a trial that they happened to spare.
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
-    let quota = QuotaSoFar::of(all).quota();
+    let quota = QuotaEstimate::from_history(all).quota();
     // A load at which none failed by chance is no line.
-    let failing = Failing::seen(&settings.slo, history).filter(|_| quota.is_none());
+    let failing = ConstantFailure::detect(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
         stopped_by,
-        StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered | StoppedBy::LowestFails | StoppedBy::Stalls
+        StopReason::NothingSucceeds | StopReason::NothingAnswered | StopReason::LowestFails | StopReason::Stalls
     );
     if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
@@ -229,10 +229,10 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     // The time was used up below plimsoll's own limit.
     let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_topped();
     let stopped_by = match stopped_by {
-        StoppedBy::Budget if is_topped => line.topped_by,
+        StopReason::Budget if is_topped => line.topped_by,
         other => other,
     };
-    if is_topped || matches!(stopped_by, StoppedBy::Client | StoppedBy::MaxRate) {
+    if is_topped || matches!(stopped_by, StopReason::Client | StopReason::MaxRate) {
         load_line.upper = None;
     }
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
@@ -246,7 +246,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
     let mut findings = Findings {
         load_line_rps: load_line,
         counted: settings.base.traffic.counted(),
-        log: LogRate::of(&settings.base),
+        log: LogRate::from_plan(&settings.base),
         slo: settings.slo.clone(),
         capacity,
         arrivals: settings.arrivals,
@@ -261,7 +261,7 @@ pub fn of(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stoppe
         provable_in_s: provable_in_s(&load_line, elapsed_ns),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
-        others: Others::over(measured().map(|trial| &trial.others), "trials"),
+        others: Interference::over(measured().map(|trial| &trial.others), "trials"),
     };
     let mut doubts: Doubts = findings.others.doubt().into_iter().collect();
     doubts.extend(of_the_end(&findings));
@@ -301,19 +301,19 @@ fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
 fn of_the_end(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
-        StoppedBy::Client => {
+        StopReason::Client => {
             let text = "plimsoll itself was the limit: the server's line is higher than plimsoll could measure from \
                  here.";
             doubts.add(DoubtKind::Beyond, text);
         }
-        StoppedBy::MaxRate => {
+        StopReason::MaxRate => {
             let text = Sentence::from("The highest load allowed (").remedy(Remedy::MaxRate);
             doubts.add(
                 DoubtKind::Beyond,
                 text.words(") still meets the SLO: the line is higher than the highest trial."),
             );
         }
-        StoppedBy::LowestFails => {
+        StopReason::LowestFails => {
             let lowest = findings
                 .trials
                 .iter()
@@ -323,30 +323,30 @@ fn of_the_end(findings: &Findings) -> Doubts {
             let text = format!("Even the lowest load tried, {} a second, fails.", format::rate(lowest));
             doubts.add(DoubtKind::Beyond, text);
         }
-        StoppedBy::NothingSucceeds => {
+        StopReason::NothingSucceeds => {
             doubts.add(DoubtKind::Nothing, "Not a single request succeeded, so there is no line.");
         }
-        StoppedBy::NothingAnswered => {
+        StopReason::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
             let waited = format::duration(waited as f64);
             let text = format!("No response arrived within {waited}, so there is no line; a larger ");
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
-        StoppedBy::Gone => {
+        StopReason::Gone => {
             // Without a line that is what is told.
             if let Some(gone) = findings.gone.filter(|_| findings.load_line_rps.rps > 0.0) {
                 doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
             }
         }
-        StoppedBy::Interrupted => {
+        StopReason::Interrupted => {
             doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
         }
-        StoppedBy::Disturbed => {
+        StopReason::Disturbed => {
             let text = "Other processes disturbed most of the trials; the line is the highest load that met the SLO \
                  nevertheless. Stop other programs, and search again.";
             doubts.add(DoubtKind::Others, text);
         }
-        StoppedBy::Budget | StoppedBy::Width | StoppedBy::Stalls => {}
+        StopReason::Budget | StopReason::Width | StopReason::Stalls => {}
     }
     if let Some(idle) = findings.trials.iter().find(|t| t.concurrency() == Some(1)) {
         for bound in findings.slo.response_bounds() {
@@ -399,8 +399,8 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     }
     if let Some(failing) = findings.failing {
         let promise = match failing.how {
-            FailingHow::Failed => format!("success>={}", share_syntax(settings.slo.success_min)),
-            FailingHow::Late(bound) => bound.to_string(),
+            SloBreakKind::Failed => format!("success>={}", share_syntax(settings.slo.success_min)),
+            SloBreakKind::Late(bound) => bound.to_string(),
         };
         doubts.add(DoubtKind::Server, format!("{}: no rate meets {promise}.", failing.text()));
     }

@@ -183,7 +183,7 @@ impl fmt::Display for Demand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::{LogRate, Settings, StoppedBy, findings};
+    use crate::find::{LogRate, Settings, StopReason, findings};
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         let slo = crate::Slo::default();
         let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
         let settings = Settings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };
-        let mut found = findings::of(&settings, &[], 1, StoppedBy::Budget);
+        let mut found = findings::compute(&settings, &[], 1, StopReason::Budget);
         found.load_line_rps.rps = 4000.0;
         for (text, expect) in [
             ("line<5000", Ok(Some("the line was 4 000 requests/s"))),

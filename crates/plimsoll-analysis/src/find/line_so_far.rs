@@ -1,12 +1,13 @@
-//! Where the line lies by all trials so far, and which rates can be tried at all ([`LineSoFar`]).
+//! Where the line lies by all trials so far, and which rates can be tried at all
+//! ([`LineEstimate`]).
 //!
 //! Not here: which trial comes next ([`super::choice`]).
 
 use super::belief::{Belief, LOW};
 use super::capacity::Capacity;
 use super::plans::round_rate;
-use super::so_far::TrialsSoFar;
-use super::terms::{RATE_MIN, StoppedBy, limited};
+use super::so_far::SearchState;
+use super::terms::{RATE_MIN, StopReason, limited};
 use crate::judge::TrialOutcome;
 
 /// After a trial near its own limit that plimsoll could not carry out, this share of its rate is
@@ -15,17 +16,17 @@ const CEILING_STEP: f64 = 0.93;
 
 /// Where the line lies, by all trials, and what limits the rates that can be tried.
 #[derive(Debug)]
-pub(super) struct LineSoFar {
+pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The distribution of the line.
     pub belief: Belief,
     /// The highest rate that can be tried, and why a search that sustains it ends.
     pub rate_max: f64,
-    pub topped_by: StoppedBy,
+    pub topped_by: StopReason,
 }
 
-impl LineSoFar {
-    pub(super) fn new(known: &TrialsSoFar) -> LineSoFar {
+impl LineEstimate {
+    pub(super) fn new(known: &SearchState) -> LineEstimate {
         let history = known.history;
         let capacity = known.capacity();
         let belief = Belief::new(
@@ -35,7 +36,7 @@ impl LineSoFar {
             known.settings.arrivals.dispersion(),
             known.service_s(),
         );
-        let mut line = LineSoFar { capacity, belief, rate_max: f64::INFINITY, topped_by: StoppedBy::MaxRate };
+        let mut line = LineEstimate { capacity, belief, rate_max: f64::INFINITY, topped_by: StopReason::MaxRate };
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
@@ -52,7 +53,7 @@ impl LineSoFar {
             f64::INFINITY
         };
         if own < line.rate_max {
-            (line.rate_max, line.topped_by) = (own, StoppedBy::Client);
+            (line.rate_max, line.topped_by) = (own, StopReason::Client);
         }
         line
     }

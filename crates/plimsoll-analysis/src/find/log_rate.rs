@@ -28,7 +28,7 @@ pub struct LogRate {
 
 impl LogRate {
     /// That of the log from which loads of this plan are drawn, where they are.
-    pub fn of(plan: &PlanRecord) -> Option<LogRate> {
+    pub fn from_plan(plan: &PlanRecord) -> Option<LogRate> {
         let listed = plan.traffic.listed.as_ref()?;
         let facts = listed.facts.drawn_from?;
         let busiest = |count: u64, ns: u64| (facts.span_ns >= ns).then(|| count as f64 * 1e9 / ns as f64);
@@ -51,18 +51,18 @@ impl LogRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, ListedRecord, LoadShape, Plan, ReplayFacts, SessionsFacts};
+    use plimsoll_model::{Curve, LoadShape, Plan, ReplayFacts, RequestListRecord, SessionsFacts};
 
     #[test]
     fn a_rate_is_so_many_times_that_of_the_log() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
-        assert_eq!(LogRate::of(&plan), None);
+        assert_eq!(LogRate::from_plan(&plan), None);
         for (span_s, busiest_minute_rps) in [(600, Some(5.0)), (30, None)] {
             let facts =
                 SessionsFacts { sessions: 40, span_ns: span_s * SECOND, busiest_minute: 300, busiest_second: 20 };
             let facts = ReplayFacts { drawn_from: Some(facts), ..ReplayFacts::default() };
-            plan.traffic.listed = Some(ListedRecord { requests: 1200, targets: 7, digest: String::new(), facts });
-            let rate = LogRate::of(&plan).expect("drawn");
+            plan.traffic.listed = Some(RequestListRecord { requests: 1200, targets: 7, digest: String::new(), facts });
+            let rate = LogRate::from_plan(&plan).expect("drawn");
             assert_eq!((rate.mean_rps, rate.busiest_minute_rps), (1200.0 / span_s as f64, busiest_minute_rps));
             assert_eq!((rate.busiest_second_rps, rate.times(rate.mean_rps * 3.0)), (Some(20.0), 3.0));
         }

@@ -24,7 +24,6 @@ mod era;
 mod failing;
 mod findings;
 mod gate;
-mod gone;
 mod line_so_far;
 mod log_rate;
 mod normal;
@@ -36,24 +35,25 @@ mod rejecting;
 mod so_far;
 mod soak;
 mod stalls;
+mod target_loss;
 mod terms;
 
-pub use at_line::AtLine;
+pub use at_line::ServerUseAtLine;
 pub use capacity::Capacity;
 pub use era::Era;
-pub use failing::{Failing, FailingHow};
+pub use failing::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{Demand, DemandError, UndecidedDemand};
-pub use gone::Gone;
 pub use log_rate::LogRate;
 pub use peak::{Knee, Peak, best};
 pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_pieces};
 pub use stalls::Stalls;
-pub use terms::{Measure, Settings, StoppedBy};
+pub use target_loss::TargetLoss;
+pub use terms::{Measure, Settings, StopReason};
 
 use crate::judge::TrialOutcome;
 use choice::LoadChoice;
-use so_far::TrialsSoFar;
+use so_far::SearchState;
 use terms::sound;
 
 /// What to do next.
@@ -69,10 +69,10 @@ pub enum SearchStep {
 /// arguments always give the same step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = sound(history);
-    let present = Era::present(&all, Era::of(&all));
-    match LoadChoice::new(&TrialsSoFar::of(settings, &present), &all, elapsed_ns).step() {
+    let present = Era::present(&all, Era::current(&all));
+    match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).step() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
-        Err(stopped_by) => SearchStep::Stop(Box::new(findings::of(settings, history, elapsed_ns, stopped_by))),
+        Err(stopped_by) => SearchStep::Stop(Box::new(findings::compute(settings, history, elapsed_ns, stopped_by))),
     }
 }
 
@@ -80,8 +80,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
 /// chance: then no such line holds.
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
     let all = sound(history);
-    let present = Era::present(&all, Era::of(&all));
-    let known = TrialsSoFar::of(settings, &present);
+    let present = Era::present(&all, Era::current(&all));
+    let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
     let dispersion = chance::walk_dispersion(&known, known.capacity().as_ref());
     line.lower > 0.0 && at_most && chance::breaks(later, dispersion)
@@ -92,6 +92,6 @@ pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutco
 pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match next(settings, history, elapsed_ns) {
         SearchStep::Stop(findings) => *findings,
-        SearchStep::Measure(_) => findings::of(settings, history, elapsed_ns, StoppedBy::Interrupted),
+        SearchStep::Measure(_) => findings::compute(settings, history, elapsed_ns, StopReason::Interrupted),
     }
 }

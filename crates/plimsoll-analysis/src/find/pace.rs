@@ -29,7 +29,7 @@ pub(super) const ANSWERS_IN_TURN: u64 = 3;
 impl Pace {
     /// For this budget, and a server that takes `answer_ns` for an answer while it has nothing else
     /// to do.
-    pub(super) fn of(budget_ns: u64, answer_ns: u64) -> Pace {
+    pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> Pace {
         let least_ns = (answer_ns.min(TIME_MAX_NS) * ANSWERS_IN_TURN).next_multiple_of(Plan::TICK_NS);
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
         let line_ns = match budget_ns {
@@ -50,7 +50,8 @@ impl Pace {
     /// The same after some trials: how long an answer takes is known from the first load,
     /// beforehand from the first answer.
     pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
-        let mut pace = Pace::of(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));
+        let mut pace =
+            Pace::for_budget(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));
         if let Some(stalls) = stalls {
             pace.line_ns = pace.line_ns.max(stalls.line_ns(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
         }

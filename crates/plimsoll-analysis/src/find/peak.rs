@@ -105,7 +105,7 @@ pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
 }
 
 /// The highest goodput, and the users that made it.
-pub fn of(history: &[TrialOutcome]) -> Option<Peak> {
+pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
     let points = points(history);
     let &(concurrency, rps, _) = best(&points, |p| p.1)?;
     (rps > 0.0).then_some(Peak { rps, concurrency })
@@ -131,14 +131,14 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
 /// The peak with the rate that saturated trials confirm: the best of several short trials is the
 /// luckiest of them.
 pub fn confirmed(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
-    let peak = of(history)?;
+    let peak = highest(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
 }
 
 /// The least concurrency with 95 % of the peak.
 pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     let points = points(history);
-    let peak = of(history)?;
+    let peak = highest(history)?;
     let at = points.iter().find(|p| p.1 >= KNEE_SHARE * peak.rps)?;
     Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
 }

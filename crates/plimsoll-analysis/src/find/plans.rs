@@ -2,7 +2,7 @@
 
 use super::peak;
 use super::rejecting::rejecting_rps;
-use super::so_far::TrialsSoFar;
+use super::so_far::SearchState;
 use super::terms::{Measure, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
@@ -57,7 +57,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(known: &'a TrialsSoFar<'a>, trials_made: usize, elapsed_ns: u64) -> Planner<'a> {
+    pub(super) fn new(known: &'a SearchState<'a>, trials_made: usize, elapsed_ns: u64) -> Planner<'a> {
         Planner { settings: known.settings, history: known.history, elapsed_ns, trials_made }
     }
 
@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
             return None;
         }
         let last = self.history.iter().rev().find(|t| t.purpose != Purpose::Settle)?;
-        let peak = peak::of(self.history).map_or(100.0, |p| p.rps);
+        let peak = peak::highest(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
         // Also one that answered in the end what it had fallen behind by is at work still: an open
         // load has opened a connection for each of those, and closes them now.
@@ -232,7 +232,7 @@ impl<'a> Planner<'a> {
     fn ready(&self, rate: f64) -> u32 {
         let low_s = self.low_load().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
-        let peak = peak::of(self.history);
+        let peak = peak::highest(self.history);
         let at_peak = peak.filter(|p| rate > 0.5 * p.rps).map_or(0, |p| p.concurrency);
         (2 * in_flight.max(at_peak).min(READY_MAX) + 8).min(READY_MAX) as u32
     }

@@ -8,7 +8,7 @@
 
 use super::normal::{density, upper_tail};
 use super::plans::{Planner, cost_ns};
-use super::terms::{Measure, StoppedBy};
+use super::terms::{Measure, StopReason};
 use crate::format;
 use crate::judge::TrialOutcome;
 use crate::sentence::{Remedy, Sentence};
@@ -55,7 +55,7 @@ pub struct Quota {
 
 /// What the trials so far tell of an allowance.
 #[derive(Debug, Clone, Default)]
-pub(super) struct QuotaSoFar {
+pub(super) struct QuotaEstimate {
     /// Successes since it opened last.
     served: f64,
     /// Nothing but refusals lately.
@@ -68,9 +68,9 @@ pub(super) struct QuotaSoFar {
     openings: Vec<(u64, f64)>,
 }
 
-impl QuotaSoFar {
-    pub(super) fn of(history: &[TrialOutcome]) -> QuotaSoFar {
-        let mut so_far = QuotaSoFar::default();
+impl QuotaEstimate {
+    pub(super) fn from_history(history: &[TrialOutcome]) -> QuotaEstimate {
+        let mut so_far = QuotaEstimate::default();
         for trial in history {
             so_far.push(trial);
         }
@@ -101,28 +101,28 @@ impl QuotaSoFar {
             && !self.is_shut
             && self.served > GIVEN_MAX * before
         {
-            *self = QuotaSoFar { served: self.served, ..QuotaSoFar::default() };
+            *self = QuotaEstimate { served: self.served, ..QuotaEstimate::default() };
         }
     }
 
     /// The next load that tells more of an allowance; `None` where there seems to be none.
-    pub(super) fn next(&self, plans: &Planner) -> Option<Result<Measure, StoppedBy>> {
+    pub(super) fn next(&self, plans: &Planner) -> Option<Result<Measure, StopReason>> {
         if self.is_shut {
-            return Some(plans.until_served().ok_or(StoppedBy::Budget));
+            return Some(plans.until_served().ok_or(StopReason::Budget));
         }
         match self.openings.len() {
             0 => None,
             1 => {
                 let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
-                Some(if plans.affords(&spend) { Ok(spend) } else { Err(StoppedBy::Budget) })
+                Some(if plans.affords(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
             }
-            _ if self.is_known() => Some(Err(StoppedBy::Width)),
+            _ if self.is_known() => Some(Err(StopReason::Width)),
             _ => {
                 // Another window tells the length of all of them more closely.
                 let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
                 let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
                 let takes_ns = cost_ns(&spend.plan).saturating_add(window_ns);
-                Some(if plans.left_ns() > takes_ns { Ok(spend) } else { Err(StoppedBy::Budget) })
+                Some(if plans.left_ns() > takes_ns { Ok(spend) } else { Err(StopReason::Budget) })
             }
         }
     }
@@ -217,7 +217,7 @@ fn arrivals_of(granted: f64, allowed: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Evidence, Offered, Verdict};
+    use crate::judge::{Evidence, OfferedLoad, Verdict};
     use plimsoll_model::units::MS;
 
     /// Purpose, start and length in ms, successes a second, share of successes.
@@ -235,11 +235,11 @@ mod tests {
                     duration_ns: ms * MS,
                     achieved_rps: rps,
                     success_rate,
-                    ..TrialOutcome::of_a_second(purpose, Offered::Rate(100.0), Verdict::Fail)
+                    ..TrialOutcome::of_a_second(purpose, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }
             })
             .collect();
-        let quota = QuotaSoFar::of(&trials).quota();
+        let quota = QuotaEstimate::from_history(&trials).quota();
         assert_eq!(quota.map(|it| (it.granted.round(), it.window_s)), expect, "{rows:?}");
     }
 

@@ -44,17 +44,17 @@ pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Evidence, Offered};
+    use crate::judge::{Evidence, OfferedLoad};
     use plimsoll_model::RequestFailure;
 
     /// Purpose, rate, failed of 1000, not answered of 1000, growth, whether it rejects.
-    type Made = (Purpose, f64, u64, u64, f64, bool);
+    type TrialCase = (Purpose, f64, u64, u64, f64, bool);
 
     #[test]
     fn what_waits_at_a_higher_rate_is_not_rejected() {
-        const MANY: Made = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
-        const FEW: Made = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
-        let cases: [(&str, &[Made], usize); 7] = [
+        const MANY: TrialCase = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
+        const FEW: TrialCase = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
+        let cases: [(&str, &[TrialCase], usize); 7] = [
             ("a limiter", &[MANY, (Purpose::Climb, 2000.0, 500, 0, 0.0, true)], 2),
             ("many, whatever waits above", &[MANY, (Purpose::Line, 1100.0, 0, 90, 0.1, false)], 1),
             ("a few above its limit", &[FEW], 1),
@@ -69,7 +69,7 @@ mod tests {
         }
     }
 
-    fn trial((purpose, rate, failed, unanswered, growth, rejecting): &Made) -> TrialOutcome {
+    fn trial((purpose, rate, failed, unanswered, growth, rejecting): &TrialCase) -> TrialOutcome {
         let mut evidence = Evidence {
             scheduled: 1000,
             unanswered: *unanswered,
@@ -79,6 +79,6 @@ mod tests {
         };
         evidence.failed[RequestFailure::Reset as usize] = *failed;
         let verdict = if failed + unanswered > 0 { Verdict::Fail } else { Verdict::Pass };
-        TrialOutcome { evidence, ..TrialOutcome::of_a_second(*purpose, Offered::Rate(*rate), verdict) }
+        TrialOutcome { evidence, ..TrialOutcome::of_a_second(*purpose, OfferedLoad::Rate(*rate), verdict) }
     }
 }

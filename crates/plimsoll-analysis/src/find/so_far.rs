@@ -1,4 +1,4 @@
-//! What a step of the search knows before it looks for anything ([`TrialsSoFar`]): what is asked,
+//! What a step of the search knows before it looks for anything ([`SearchState`]): what is asked,
 //! the trials so far, and what all of them together say of stalls and of the pace. It is worked out
 //! once a step, since it reads every trial.
 
@@ -9,7 +9,7 @@ use super::terms::Settings;
 use crate::judge::TrialOutcome;
 
 /// What is known after some trials.
-pub(super) struct TrialsSoFar<'a> {
+pub(super) struct SearchState<'a> {
     /// What is searched for.
     pub(super) settings: &'a Settings,
     /// The trials, in order.
@@ -20,14 +20,14 @@ pub(super) struct TrialsSoFar<'a> {
     pub(super) pace: Pace,
 }
 
-impl<'a> TrialsSoFar<'a> {
-    pub(super) fn of(settings: &'a Settings, history: &'a [TrialOutcome]) -> TrialsSoFar<'a> {
-        let stalls = match Stalls::seen(settings, history) {
+impl<'a> SearchState<'a> {
+    pub(super) fn new(settings: &'a Settings, history: &'a [TrialOutcome]) -> SearchState<'a> {
+        let stalls = match Stalls::detect(settings, history) {
             Silences::Stalls(stalls) => Some(stalls),
             Silences::None | Silences::WhenFull => None,
         };
         let pace = Pace::after(settings, history, stalls.as_ref());
-        TrialsSoFar { settings, history, stalls, pace }
+        SearchState { settings, history, stalls, pace }
     }
 
     /// Mean service time of a single user, s; 0 before the first load.

@@ -9,7 +9,7 @@
 //! the SLO ([`super::chance`]).
 
 use super::chance::{all_within_chance, breaks, walk_dispersion};
-use super::so_far::TrialsSoFar;
+use super::so_far::SearchState;
 use super::terms::{Settings, limited, sound};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
@@ -88,7 +88,7 @@ impl Soak {
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = sound(history);
-        let known = TrialsSoFar::of(settings, &sound);
+        let known = SearchState::new(settings, &sound);
         // Where pieces met the SLO in spite of others on the machine, those do not explain that it
         // breaks; else they may.
         let in_spite = pieces.iter().any(|piece| piece.others.disturbed && piece.verdict == Verdict::Pass);
@@ -215,7 +215,7 @@ fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{BoundEvidence, Offered};
+    use crate::judge::{BoundEvidence, OfferedLoad};
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
 
     fn settings() -> Settings {
@@ -234,7 +234,7 @@ mod tests {
             (false, true) => Verdict::Void,
             (false, false) => Verdict::Fail,
         };
-        let mut trial = TrialOutcome::of_a_second(Purpose::Soak, Offered::Rate(100.0), verdict);
+        let mut trial = TrialOutcome::of_a_second(Purpose::Soak, OfferedLoad::Rate(100.0), verdict);
         trial.duration_ns = 10 * SECOND;
         trial.others.disturbed = disturbed;
         trial.evidence.scheduled = 1000;

@@ -109,7 +109,7 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
 
 impl Stalls {
     /// What silences these trials met.
-    pub fn seen(settings: &Settings, history: &[TrialOutcome]) -> Silences {
+    pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
         let asked = &settings.base.traffic;
         let quickest_ns = quickest_ns(history, asked.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
@@ -276,8 +276,8 @@ fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
 mod tests {
     use super::*;
     use crate::Slo;
-    use crate::judge::Offered;
-    use crate::others::Others;
+    use crate::interference::Interference;
+    use crate::judge::OfferedLoad;
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, PlanRecord};
 
     fn settings(base: PlanRecord, budget_ns: u64) -> Settings {
@@ -292,8 +292,8 @@ mod tests {
     fn outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
             p99_ns: 60 * MS,
-            others: Others { disturbed, steal_share: Some(0.0), ..Others::default() },
-            ..TrialOutcome::of_a_second(purpose, Offered::Users(16), verdict)
+            others: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
+            ..TrialOutcome::of_a_second(purpose, OfferedLoad::Users(16), verdict)
         }
     }
 
@@ -314,7 +314,7 @@ mod tests {
             (Choice::Scenarios, silent(Purpose::Climb, 150), false),
         ] {
             base.traffic.choice = choice;
-            let stalls = matches!(Stalls::seen(&settings(base.clone(), SECOND), &[trial]), Silences::Stalls(_));
+            let stalls = matches!(Stalls::detect(&settings(base.clone(), SECOND), &[trial]), Silences::Stalls(_));
             assert_eq!(stalls, expect, "{choice:?}");
         }
     }
@@ -337,7 +337,7 @@ mod tests {
             (over.evidence.unanswered, over.achieved_rps) = (left, rps);
             let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, had_left: true };
             next.evidence.stalls = vec![stall];
-            let stalls = matches!(Stalls::seen(&settings, &[over, next]), Silences::Stalls(_));
+            let stalls = matches!(Stalls::detect(&settings, &[over, next]), Silences::Stalls(_));
             assert_eq!(stalls, expect, "{left} {rps} {at_ms}");
         }
     }
@@ -371,14 +371,14 @@ mod tests {
             let of = |(rate, passed, stalls): &(f64, bool, usize)| {
                 let verdict = if *passed { Verdict::Pass } else { Verdict::Fail };
                 let mut trial = outcome(Purpose::Climb, verdict, false);
-                trial.load = Offered::Rate(*rate);
+                trial.load = OfferedLoad::Rate(*rate);
                 let starts = (0..*stalls as u64).map(|n| n * 400 * MS);
                 let stall = |at_ns| Stall { at_ns, length_ns: 250 * MS, ended: true, had_left: true };
                 trial.evidence.stalls = starts.map(stall).collect();
                 trial
             };
             let trials: Vec<TrialOutcome> = loads.iter().map(of).collect();
-            assert_eq!(Stalls::seen(&settings, &trials) == Silences::WhenFull, when_full, "{name}");
+            assert_eq!(Stalls::detect(&settings, &trials) == Silences::WhenFull, when_full, "{name}");
         }
     }
 

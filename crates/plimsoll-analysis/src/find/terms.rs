@@ -1,7 +1,7 @@
 //! What the parts of a search share: what is searched for, a trial to make, why it ended, and the
 //! trials as it takes them.
 
-use crate::judge::{Offered, TrialOutcome, Verdict};
+use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use crate::slo::Slo;
 use crate::watch::Watch;
 use plimsoll_model::units::SECOND;
@@ -40,7 +40,7 @@ pub struct Measure {
 /// Why a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StoppedBy {
+pub enum StopReason {
     /// The bracket is 1 % wide.
     Width,
     /// No further trial fits the budget.
@@ -82,14 +82,14 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let clean = |trial: &TrialOutcome| {
         let mut trial = trial.clone();
         match &mut trial.load {
-            Offered::Rate(rate) => {
+            OfferedLoad::Rate(rate) => {
                 number(rate);
                 if *rate < RATE_MIN {
                     *rate = 0.0;
                 }
             }
             // No plan has none, and twice none is none.
-            Offered::Users(users) => *users = (*users).max(1),
+            OfferedLoad::Users(users) => *users = (*users).max(1),
         }
         for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
             *time_ns = (*time_ns).min(TIME_MAX_NS);

@@ -1,10 +1,10 @@
 //! What comparisons and ladders found: blocks, and what all of them together say.
 
 use super::recording::NoFinding;
-use crate::doubts::{Doubted, Doubts};
-use crate::others::Others;
-use crate::prove::{self, Block, ComparisonEnd, Ladder, Proof, Rules, Standing};
-use plimsoll_model::{BlocksAsked, Experiment, PlanRecord, Purpose};
+use crate::doubts::{Assessment, Doubts};
+use crate::interference::Interference;
+use crate::prove::{self, Block, ComparisonEnd, InterimEstimate, Ladder, Proof, Rules};
+use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 
 /// What was measured in blocks.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct MeasuredBlocks<'a> {
     /// The whole blocks.
     pub blocks: Vec<Block>,
     /// What others used of the machine, over all loads of them.
-    pub others: Others,
+    pub others: Interference,
     /// Length without the profiles that were taken after it, ns; `None` when it was cut off.
     pub elapsed_ns: Option<u64>,
 }
@@ -31,7 +31,7 @@ pub struct ProveFinding<'a> {
     /// The verdict, and what it rests on.
     pub proof: Proof,
     /// How the interval of the measure that decides narrowed.
-    pub narrowing: Vec<Standing>,
+    pub narrowing: Vec<InterimEstimate>,
 }
 
 /// What a ladder found.
@@ -45,10 +45,10 @@ pub struct LadderFinding<'a> {
 
 pub(super) fn prove<'a>(
     experiment: &'a Experiment,
-    asked: &'a BlocksAsked,
-) -> Result<Doubted<ProveFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::of(experiment, asked)?;
-    let rules = Rules::of(&experiment.asked).ok_or(NoFinding::NoArms)?;
+    asked: &'a BlocksSpec,
+) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, asked)?;
+    let rules = Rules::from_spec(&experiment.asked).ok_or(NoFinding::NoArms)?;
     let blocks = &measured.blocks;
     let stopped_by = match broken {
         Some(reason) => ComparisonEnd::Broken(reason),
@@ -60,24 +60,24 @@ pub(super) fn prove<'a>(
     }
     let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(proof.doubts.clone()).collect();
     let narrowing = prove::narrowing(&rules, blocks);
-    Ok(Doubted::new(doubts, ProveFinding { measured, proof, narrowing }))
+    Ok(Assessment::new(doubts, ProveFinding { measured, proof, narrowing }))
 }
 
 pub(super) fn ladder<'a>(
     experiment: &'a Experiment,
-    asked: &'a BlocksAsked,
-) -> Result<Doubted<LadderFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::of(experiment, asked)?;
+    asked: &'a BlocksSpec,
+) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, asked)?;
     let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
     let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(ladder.doubts.clone()).collect();
-    Ok(Doubted::new(doubts, LadderFinding { measured, ladder }))
+    Ok(Assessment::new(doubts, LadderFinding { measured, ladder }))
 }
 
 impl<'a> MeasuredBlocks<'a> {
     /// What was measured, and why the measuring broke off, if it did.
-    fn of(
+    fn from_experiment(
         experiment: &'a Experiment,
-        asked: &'a BlocksAsked,
+        asked: &'a BlocksSpec,
     ) -> Result<(MeasuredBlocks<'a>, Option<String>), NoFinding> {
         let plan = &asked.arms.first().ok_or(NoFinding::NoArms)?.plan;
         let count = asked.arms.len();
@@ -89,7 +89,7 @@ impl<'a> MeasuredBlocks<'a> {
             arms: asked.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
             loads: prove::reading::block_plans(&experiment.trials, count),
-            others: Others::over(readings.map(|reading| &reading.others), "loads"),
+            others: Interference::over(readings.map(|reading| &reading.others), "loads"),
             blocks,
             elapsed_ns: elapsed_ns(experiment),
         };

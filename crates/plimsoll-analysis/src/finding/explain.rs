@@ -2,16 +2,16 @@
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
-use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::interventions::worth_making;
-use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, Loads, MadeChanges, explain, standing};
+use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, InterventionOutcomes, Loads, explain, standing};
 use crate::find::{LoadLine, refutes};
 use crate::format::{self, unheld};
 use crate::judge::{TrialOutcome, judge};
 use crate::sentence::Sentence;
 use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
-use plimsoll_model::{Asked, Experiment, ExplainAsked, Intervention, Purpose, Remark, Tag};
+use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
 
 /// What holds a load line.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct ExplainFinding<'a> {
 
 /// What seems to hold a line, in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldBy {
+pub struct Bottleneck {
     /// Its name.
     pub cause: Cause,
     /// What it is in this case.
@@ -35,8 +35,8 @@ pub struct HeldBy {
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &ExplainAsked,
-) -> Result<Doubted<ExplainFinding<'a>>, NoFinding> {
+    asked: &ExplainSpec,
+) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &asked.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
     let made = changed(&experiment.trials, &asked.varied);
@@ -46,20 +46,20 @@ pub(super) fn conclude<'a>(
     let worth = worth_making(&standing(&searched.open().1.findings, &loads), &asked.interventions, &asked.flagged);
     let untried = untried(experiment, asked, &made, &worth);
     let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, asked)).chain(untried);
-    Ok(Doubted::new(doubts.collect(), found))
+    Ok(Assessment::new(doubts.collect(), found))
 }
 
 /// What a recorded explanation rests on: what the corpus keeps of it. `None`: it is no explanation.
 ///
 /// # Errors
 /// The recording holds no finding.
-pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, MadeChanges)>, NoFinding> {
-    let Asked::Explain(asked) = &experiment.asked else { return Ok(None) };
+pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
+    let ExperimentSpec::Explain(asked) = &experiment.asked else { return Ok(None) };
     let searched = search::conclude(experiment, &asked.search)?;
     let found = searched.open().1;
     let loads = loads(&experiment.trials, &found.settings.slo);
-    let changes = MadeChanges::of(&changed(&experiment.trials, &asked.varied));
-    Ok(Some((Contrast::of(&found.findings, &loads), changes)))
+    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &asked.varied));
+    Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
 /// A steady load at the line or below it is longer than any trial of the search: where it breaks
@@ -85,7 +85,7 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
 
 /// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell
 /// the causes apart that stand.
-fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
+fn untried(experiment: &Experiment, asked: &ExplainSpec, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
     let mut doubts = Doubts::default();
     // What was broken off says so itself.
     if experiment.elapsed_ns.is_none() {
@@ -113,11 +113,11 @@ fn untried(experiment: &Experiment, asked: &ExplainAsked, made: &ExperimentLoads
 }
 
 /// Changes that could not be made, and why.
-fn unmade(experiment: &Experiment, asked: &ExplainAsked) -> Doubts {
+fn unmade(experiment: &Experiment, asked: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
         let value = varied_number(&tag).and_then(|number| asked.varied.get(number));
-        let what = match (Intervention::of(&tag), value) {
+        let what = match (Intervention::from_tag(&tag), value) {
             (Some(intervention), _) => intervention.text().to_owned(),
             (None, Some(value)) => format!("the setting at {value}"),
             (None, None) => continue,
@@ -128,7 +128,7 @@ fn unmade(experiment: &Experiment, asked: &ExplainAsked) -> Doubts {
 }
 
 /// The same of a search, as far as its own trials tell.
-pub fn of_search<'a>(searched: &Doubted<SearchFinding<'a>>) -> Doubted<ExplainFinding<'a>> {
+pub fn of_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<ExplainFinding<'a>> {
     let found = searched.open().1;
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     explained(searched, &loads, &ExperimentLoads::default())
@@ -136,23 +136,23 @@ pub fn of_search<'a>(searched: &Doubted<SearchFinding<'a>>) -> Doubted<ExplainFi
 
 /// What holds the line of a search, as far as its own trials make that clear; `None`: they do not,
 /// or nothing of the server does.
-pub fn held_by(found: &SearchFinding) -> Option<HeldBy> {
+pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
     let (_, explanation) = explained.open();
     let how = explanation.how.clone().filter(|_| found.findings.load_line_rps.rps > 0.0)?;
     let first = explanation.causes.first()?;
-    Some(HeldBy { cause: explanation.cause, subject: first.subject.clone(), how })
+    Some(Bottleneck { cause: explanation.cause, subject: first.subject.clone(), how })
 }
 
 fn explained<'a>(
-    searched: &Doubted<SearchFinding<'a>>,
+    searched: &Assessment<SearchFinding<'a>>,
     loads: &Loads,
     made: &ExperimentLoads,
-) -> Doubted<ExplainFinding<'a>> {
+) -> Assessment<ExplainFinding<'a>> {
     let (of_search, found) = searched.open();
     let explained = explain(&found.findings, loads, made);
     let (own, explanation) = explained.open();
     let doubts: Doubts = of_search.clone().into_iter().chain(own.clone()).collect();
-    Doubted::new(doubts, ExplainFinding { searched: found.clone(), explanation: explanation.clone() })
+    Assessment::new(doubts, ExplainFinding { searched: found.clone(), explanation: explanation.clone() })
 }

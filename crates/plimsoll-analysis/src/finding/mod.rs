@@ -16,15 +16,15 @@ pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::{ExplainFinding, HeldBy, case_of, held_by};
+pub use explain::{Bottleneck, ExplainFinding, case_of, held_by};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;
-pub use search::{Needed, PlannedLoad, SearchFinding};
+pub use search::{InstanceEstimate, PlannedLoad, SearchFinding};
 pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
 
-use crate::doubts::Doubted;
-use plimsoll_model::{Asked, Experiment};
+use crate::doubts::Assessment;
+use plimsoll_model::{Experiment, ExperimentSpec};
 
 /// What an experiment found.
 #[derive(Debug, Clone)]
@@ -46,16 +46,20 @@ pub enum Finding<'a> {
 }
 
 /// What an experiment found, as far as it is recorded.
-pub fn conclude(experiment: &Experiment) -> Result<Doubted<Finding<'_>>, NoFinding> {
+pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.asked {
-        Asked::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
-        Asked::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
-        Asked::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
-        Asked::Explain(asked) => explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found))),
-        Asked::Overload(asked) => {
+        ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
+        ExperimentSpec::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
+        ExperimentSpec::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
+        ExperimentSpec::Explain(asked) => {
+            explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found)))
+        }
+        ExperimentSpec::Overload(asked) => {
             overload::conclude(experiment, asked)?.map(|found| Finding::Overload(Box::new(found)))
         }
-        Asked::Prove(asked) => blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found))),
-        Asked::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
+        ExperimentSpec::Prove(asked) => {
+            blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found)))
+        }
+        ExperimentSpec::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
     })
 }

@@ -2,14 +2,14 @@
 
 use super::recording::{NoFinding, cut_off};
 use super::search;
-use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
-use crate::find::StoppedBy;
-use crate::overload::{Overloaded, level_to_pass};
+use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
+use crate::find::StopReason;
+use crate::overload::{OverloadResult, level_to_pass};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::study::overload::overload_tag;
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, OverloadAsked, PlanRecord, Trial};
+use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 
 /// What a server does past its line.
 #[derive(Debug, Clone)]
@@ -21,17 +21,17 @@ pub struct OverloadFinding<'a> {
     /// How often a request came again that failed.
     pub retries: u32,
     /// What was found.
-    pub overloaded: Overloaded,
+    pub overloaded: OverloadResult,
     /// What was found of another target under the same load.
-    pub against: Option<(&'a PlanRecord, Overloaded)>,
+    pub against: Option<(&'a PlanRecord, OverloadResult)>,
     /// What was seen of the server.
     pub server: ServerView<'a>,
 }
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &OverloadAsked,
-) -> Result<Doubted<OverloadFinding<'a>>, NoFinding> {
+    asked: &OverloadSpec,
+) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
     // The steps are shares of what was the line when they began.
     let searched = match asked.line_rps {
@@ -41,7 +41,7 @@ pub(super) fn conclude<'a>(
     let line_rps = asked.line_rps.or(searched.as_ref().map(level_to_pass)).unwrap_or(0.0);
     let trial = of(false).ok_or(match &searched {
         _ if experiment.trials.is_empty() => NoFinding::NoLoad,
-        Some(findings) if findings.stopped_by == StoppedBy::Interrupted => NoFinding::NoEnd,
+        Some(findings) if findings.stopped_by == StopReason::Interrupted => NoFinding::NoEnd,
         _ if line_rps > 0.0 => NoFinding::NoTime,
         _ => NoFinding::NoLine,
     })?;
@@ -50,10 +50,11 @@ pub(super) fn conclude<'a>(
         text: "there is no line: steps are shares of the peak throughput".into(),
     });
     let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
-    let overloaded = |trial: &Trial| Overloaded::of(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
+    let overloaded =
+        |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
     let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
     let overloaded = overloaded(trial);
-    let (summary, server) = (Summary::of(&trial.run), ServerView::of(&trial.run));
+    let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
     let loads = [Some(&overloaded), against.as_ref().map(|(_, other)| other)];
     let steps = loads.into_iter().flatten().flat_map(|load| &load.steps);
     let unsent: u64 = steps.map(|step| step.refused.unsent).sum();
@@ -71,7 +72,7 @@ pub(super) fn conclude<'a>(
         .chain(Doubts::noted(&experiment.noted.warnings))
         .collect();
     let plan = &trial.run.plan;
-    Ok(Doubted::new(
+    Ok(Assessment::new(
         doubts,
         OverloadFinding { plan, slo: asked.search.slo.clone(), retries: asked.retries, overloaded, against, server },
     ))

@@ -2,7 +2,7 @@
 
 use super::recording::{NoFinding, cut_off};
 use crate::by_route::{RouteSummary, by_route};
-use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::server_view::ServerView;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, Trial};
@@ -20,12 +20,12 @@ pub struct RunFinding<'a> {
     pub server: ServerView<'a>,
 }
 
-pub(super) fn conclude(experiment: &Experiment) -> Result<Doubted<RunFinding<'_>>, NoFinding> {
+pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<'_>>, NoFinding> {
     let trial = experiment.trials.first().ok_or(NoFinding::NoLoad)?;
-    let (summary, server) = (Summary::of(&trial.run), ServerView::of(&trial.run));
+    let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
     let doubts = server.doubt().into_iter().chain(cut_off(experiment));
     let doubts = doubts.chain(with_noted(&summary, &experiment.noted.warnings)).collect();
-    Ok(Doubted::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
+    Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
 /// What speaks against the figures of a load. What was said before it comes after that they may be

@@ -1,16 +1,16 @@
 //! What a search found: the line, and what the server used there.
 
 use super::recording::{NoFinding, cut_off};
-use crate::doubts::{Doubt, DoubtKind, Doubted, Doubts};
+use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::{LoadSignals, Signal};
-use crate::find::AtLine;
-use crate::find::{self, Findings, LoadLine, Settings, Soak, StoppedBy};
+use crate::find::ServerUseAtLine;
+use crate::find::{self, Findings, LoadLine, Settings, Soak, StopReason};
 use crate::judge::{Verdict, judge};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::study::search::{is_after_search, outcome, planned_tag, settings, soak_outcome};
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, FindAsked, Purpose, Run, Trial};
+use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
 
 /// What a search found.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct SearchFinding<'a> {
     /// What leaves the headroom asked for, where that was measured.
     pub planned: Option<PlannedLoad>,
     /// How many instances carry the rate asked for.
-    pub needed: Option<Needed>,
+    pub needed: Option<InstanceEstimate>,
     /// What a long load at the line showed, where one was asked for.
     pub soak: Option<Soak>,
     /// What was seen of the server: what it used at the line, and all loads of the search, in the
@@ -47,7 +47,7 @@ pub struct PlannedLoad {
 
 /// How many instances like the measured one carry a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Needed {
+pub struct InstanceEstimate {
     /// The rate, 1/s.
     pub rate_rps: f64,
     /// At the lower end of the line, and with the headroom asked for.
@@ -59,11 +59,11 @@ pub struct Needed {
 }
 
 /// What was measured below the line.
-fn planned(experiment: &Experiment, asked: &FindAsked, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
+fn planned(experiment: &Experiment, asked: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
     // Loads of this purpose are something else in an explanation.
     let headroom = asked.planning.headroom?;
     let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
-    let sight = LoadSignals::of(&trial.run);
+    let sight = LoadSignals::from_run(&trial.run);
     Some(PlannedLoad {
         headroom,
         rate_rps: findings.load_line_rps.rps * (1.0 - headroom),
@@ -75,10 +75,10 @@ fn planned(experiment: &Experiment, asked: &FindAsked, findings: &Findings, slo:
 
 /// How many of these carry the rate asked for.
 /// `each_us`: what the servers' processors do for one of what is counted, us.
-fn needed(asked: &FindAsked, findings: &Findings, each_us: Option<f64>) -> Option<Needed> {
+fn needed(asked: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
     let (rate_rps, line) = (asked.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - asked.planning.headroom.unwrap_or(0.0));
-    (line.rps > 0.0).then(|| Needed {
+    (line.rps > 0.0).then(|| InstanceEstimate {
         rate_rps,
         instances: (rate_rps / each(line.lower)).ceil(),
         instances_min: (rate_rps / each(line.upper.unwrap_or(line.lower))).ceil(),
@@ -113,8 +113,8 @@ impl SearchFinding<'_> {
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &FindAsked,
-) -> Result<Doubted<SearchFinding<'a>>, NoFinding> {
+    asked: &FindSpec,
+) -> Result<Assessment<SearchFinding<'a>>, NoFinding> {
     let slo = Slo::parse(&asked.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let settings = settings(asked, slo);
     let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
@@ -129,21 +129,21 @@ pub(super) fn conclude<'a>(
     let soak = asked.planning.soak_ns.and_then(|asked_ns| Soak::new(&settings, &history, &pieces, asked_ns));
     let soaked = soak.as_ref().and_then(|soak| heed_soak(&mut findings, soak));
     let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();
-    let (used, from) = match AtLine::of(&findings, &runs) {
+    let (used, from) = match ServerUseAtLine::from_findings(&findings, &runs) {
         Ok(at) => (Ok(at.used), Some(at.from)),
         Err(reason) => (Err(reason), None),
     };
     let server = ServerView { used, from, runs };
     let cpu_us = server.used.as_ref().ok().and_then(|used| used.cpu_us_per_request());
     // A session is several requests.
-    let each = server.runs.last().map_or(1.0, |run| Summary::of(run).requests_each);
+    let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
     let (planned, needed) = (planned(experiment, asked, &findings, &settings.slo), needed(asked, &findings, each_us));
-    let limited = (findings.stopped_by == StoppedBy::Client).then(|| Doubt {
+    let limited = (findings.stopped_by == StopReason::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the line is above the generator's highest rate".into(),
     });
     let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited).chain(soaked);
     let doubts = doubts.chain(Doubts::noted(&experiment.noted.warnings)).chain(findings.doubts.clone()).collect();
-    Ok(Doubted::new(doubts, SearchFinding { settings, findings, planned, needed, soak, server }))
+    Ok(Assessment::new(doubts, SearchFinding { settings, findings, planned, needed, soak, server }))
 }

@@ -2,15 +2,15 @@
 
 use super::recording::cut_off;
 use crate::by_route::{RouteSummary, by_route};
-use crate::doubts::{DoubtKind, Doubted, Doubts};
+use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::format;
+use crate::interference::Interference;
 use crate::levels::{ERROR_WANTED, Level, LoadUnit, MeasuredLoad, knee, of_level, peak};
-use crate::others::Others;
 use crate::sentence::{Remedy, Sentence};
 use crate::series::{goodput_error, visits_error};
 use crate::server::ServerUse;
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, Remark, SweepAsked, Trial, Unheld};
+use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 
 /// What a sweep found at one concurrency.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct SweepLevel<'a> {
     /// Users.
     pub concurrency: u64,
     /// The figures; or why the level could not be held.
-    pub outcome: Result<SweepFigures<'a>, Unheld>,
+    pub outcome: Result<SweepFigures<'a>, LoadSkipReason>,
 }
 
 /// The figures of a level that was measured.
@@ -52,18 +52,18 @@ pub struct SweepFinding<'a> {
     /// The one with the fewest users that has 95 % of the peak.
     pub knee: Option<Level>,
     /// What others used of the machine during all levels.
-    pub others: Others,
+    pub others: Interference,
 }
 
 impl<'a> SweepLevel<'a> {
     /// The level that a load measured by itself; `None` where it is none.
     pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
-        SweepLevel::of(MeasuredLoad::of(vec![trial])?)
+        SweepLevel::from_load(MeasuredLoad::from_visits(vec![trial])?)
     }
 
     /// The level that these visits measured; `None` where it is none.
-    pub fn of(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
-        let (LoadUnit::Concurrency, level) = Level::of(&load.run)? else { return None };
+    pub fn from_load(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
+        let (LoadUnit::Concurrency, level) = Level::from_run(&load.run)? else { return None };
         let between = visits_error(&load.rates());
         let figures = SweepFigures {
             summary: load.summary(),
@@ -78,7 +78,7 @@ impl<'a> SweepLevel<'a> {
     }
 
     /// A level that could not be measured.
-    pub fn unheld(concurrency: u64, reason: &Unheld) -> SweepLevel<'a> {
+    pub fn unheld(concurrency: u64, reason: &LoadSkipReason) -> SweepLevel<'a> {
         SweepLevel { concurrency, outcome: Err(reason.clone()) }
     }
 
@@ -90,9 +90,12 @@ impl<'a> SweepLevel<'a> {
 
 impl<'a> SweepFinding<'a> {
     /// What these levels say together.
-    pub fn of(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
+    pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
-            Others::over(levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others), "levels")
+            Interference::over(
+                levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others),
+                "levels",
+            )
         };
         let figures = levels.iter().filter_map(SweepLevel::figures);
         let measured: Vec<Level> = figures.map(|figures| figures.level.clone()).collect();
@@ -149,9 +152,9 @@ impl<'a> SweepFinding<'a> {
     }
 }
 
-pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepAsked) -> Doubted<SweepFinding<'a>> {
+pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepSpec) -> Assessment<SweepFinding<'a>> {
     let of_turn = |(turn, users): (u32, &u64)| {
-        let load = of_level(&experiment.trials, turn as usize).and_then(SweepLevel::of);
+        let load = of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {
             let mut unheld = experiment.remarks.iter().filter_map(Remark::unheld);
             let (_, reason) = unheld.find(|(tag, _)| tag.turn == turn)?;
@@ -159,7 +162,7 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepAsked) -> Do
         };
         load.or_else(unheld)
     };
-    let found = SweepFinding::of((0..).zip(&asked.levels).filter_map(of_turn).collect());
+    let found = SweepFinding::from_levels((0..).zip(&asked.levels).filter_map(of_turn).collect());
     let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.noted.warnings)).collect();
-    Doubted::new(doubts, found)
+    Assessment::new(doubts, found)
 }

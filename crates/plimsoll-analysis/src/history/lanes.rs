@@ -45,7 +45,7 @@ pub struct SeriesPoint {
 
 /// What else changed where a series changed: means of the level before and of the level after.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct MovedWith {
+pub struct ConcurrentChanges {
     /// CPU time a request, us.
     pub cpu_us: Option<(f64, f64)>,
     /// Response time p99, ns.
@@ -63,7 +63,7 @@ pub struct LaneChange {
     /// Where, and by how much.
     pub point: ChangePoint,
     /// What else changed there.
-    pub moved: MovedWith,
+    pub moved: ConcurrentChanges,
 }
 
 /// Runs that may be compared, in order.
@@ -190,7 +190,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
 }
 
 /// What else differs between the runs of two levels.
-fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> MovedWith {
+fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
     let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -209,7 +209,7 @@ fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> MovedWith {
     }
     functions.sort_by(|a, b| (b.2 - b.1).abs().total_cmp(&(a.2 - a.1).abs()));
     functions.truncate(FUNCTIONS_MAX);
-    MovedWith {
+    ConcurrentChanges {
         cpu_us: both(|run| run.summary.as_ref()?.cpu_us),
         p99_ns: both(|run| run.summary.as_ref()?.p99_ns),
         cause: causes,

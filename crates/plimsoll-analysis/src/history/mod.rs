@@ -13,6 +13,6 @@ mod summary;
 
 pub use change_points::{ChangePoint, change_points};
 pub use gate::{GateFinding, GateVerdict, gate};
-pub use lanes::{HistoryLane, LaneChange, LaneOrder, MovedWith, SeriesPoint, incomparability, lanes};
+pub use lanes::{ConcurrentChanges, HistoryLane, LaneChange, LaneOrder, SeriesPoint, incomparability, lanes};
 pub use run::{HistoryRun, RunState};
 pub use summary::study_summary;

@@ -2,10 +2,10 @@
 //!
 //! Not here: how each figure is computed, and how it looks.
 
-use crate::doubts::{DoubtKind, Doubted, Doubts};
+use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::explain::Cause;
-use crate::explain::functions::FunctionsSeen;
-use crate::find::StoppedBy;
+use crate::explain::functions::FunctionObservation;
+use crate::find::StopReason;
 use crate::finding::{Finding, SearchFinding, held_by};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::prove::Proof;
@@ -16,7 +16,7 @@ use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 const AT_LINE: f64 = 0.98;
 
 /// What a finding comes to, for lists of runs.
-pub fn study_summary(finding: &Doubted<Finding>) -> StudySummary {
+pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.open();
     match finding {
         Finding::Run(found) => {
@@ -33,7 +33,7 @@ pub fn study_summary(finding: &Doubted<Finding>) -> StudySummary {
             let subject = explanation.causes.first().map(|first| first.subject.clone()).unwrap_or_default();
             let cause = if explanation.abstained { Cause::Unknown } else { explanation.cause };
             let mut summary = with_cause(of_search(&found.searched), Some((cause, subject)));
-            if let Some(FunctionsSeen::Costs(costs)) = &explanation.functions {
+            if let Some(FunctionObservation::Costs(costs)) = &explanation.functions {
                 let total = costs.comparison.total.after;
                 let rows = costs.comparison.rows.iter().map(|row| (row.function.clone(), row.flat.after / total));
                 let mut shares: Vec<(String, f64)> = rows.filter(|(_, share)| (0.0..=1.0).contains(share)).collect();
@@ -81,9 +81,9 @@ fn of_search(found: &SearchFinding) -> StudySummary {
     let count = |verdict: Verdict| findings.trials.iter().filter(|trial| trial.verdict == verdict).count() as u64;
     let trials = [count(Verdict::Pass), count(Verdict::Fail), count(Verdict::Void)];
     let void = match findings.stopped_by {
-        StoppedBy::Client => Some("the load generator was the limit"),
-        StoppedBy::Disturbed => Some("other processes disturbed the machine"),
-        StoppedBy::Interrupted if line.rps <= 0.0 => Some("it was interrupted before a line was found"),
+        StopReason::Client => Some("the load generator was the limit"),
+        StopReason::Disturbed => Some("other processes disturbed the machine"),
+        StopReason::Interrupted if line.rps <= 0.0 => Some("it was interrupted before a line was found"),
         _ if trials[0] + trials[1] == 0 => Some("all trials were void"),
         _ => None,
     };

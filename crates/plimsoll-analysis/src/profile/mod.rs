@@ -10,25 +10,25 @@
 //!
 //! Not here: fetching and files, layout, symbolising (names are taken as the profile has them).
 
-mod by;
 mod diff;
 mod folded;
 mod perf;
 mod pprof;
 mod read;
 mod room;
+mod sample_split;
 mod sampled;
 mod stretches;
 mod top;
 mod tree;
 mod view;
 
-pub use by::{By, grouped, has_label, label_keys};
 pub use diff::{Basis, CostChange, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
 pub use read::{READ_BYTES_MAX, read, read_up_to};
 pub use room::ReadError;
+pub use sample_split::{SampleSplit, grouped, has_label, label_keys};
 pub use sampled::{SampledProfile, sampled_ns};
-pub use stretches::{Meanwhile, ProfiledTrial, Stretches, rates, steady_rps};
+pub use stretches::{PeriodFigures, ProfiledTrial, Stretches, rates, steady_rps};
 pub use top::{Row, Sort, Top, percent, top};
 pub use tree::{Node, Tree, diff_tree, tree};
 pub use view::View;

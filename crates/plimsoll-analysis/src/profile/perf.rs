@@ -94,7 +94,7 @@ pub(super) fn looks_like(text: &str) -> bool {
 const EVENTS_MAX: usize = 64;
 
 /// A sample before the columns are known.
-struct Caught {
+struct RawSample {
     event: usize,
     period: i64,
     label: String,
@@ -126,7 +126,7 @@ impl Names {
 pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
     let mut events: Vec<&str> = Vec::new();
     let mut names = Names::default();
-    let mut caught: Vec<Caught> = Vec::new();
+    let mut caught: Vec<RawSample> = Vec::new();
     let mut within = false;
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -146,12 +146,12 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
                 }
             };
             // It is there twice until all is read, and its columns after that.
-            room.take(1, 3 * size_of::<Caught>() + 64 + head.thread.len())?;
+            room.take(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
             let stack = match frame(head.frame) {
                 Some(name) => vec![names.number(name, &mut room)?],
                 None => Vec::new(),
             };
-            caught.push(Caught { event, period: head.period, label: head.thread.to_owned(), stack });
+            caught.push(RawSample { event, period: head.period, label: head.thread.to_owned(), stack });
             within = true;
         } else if let Some((sample, name)) = caught.last_mut().filter(|_| within).zip(frame(line)) {
             room.take(1, 3 * size_of::<u32>())?;
@@ -176,7 +176,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
             builder.place(&[function])
         })
         .collect();
-    for Caught { event, period, label, stack } in caught {
+    for RawSample { event, period, label, stack } in caught {
         stack.iter().for_each(|name| builder.push_place(places[*name as usize]));
         let label = builder.label(Label { key: "thread".into(), value: LabelValue::Text(label) });
         builder.push_label(label);

@@ -262,7 +262,7 @@ pub(super) fn decode(input: &[u8], mut room: Room) -> Result<Profile, ReadError>
     }
     let period_type = parts.period_type.map(|m| value_type(input, m, &strings)).transpose()?;
     builder.period(period_type, parts.period as i64);
-    builder.taken(parts.time_unix_ns as i64, parts.duration_ns as i64);
+    builder.set_time(parts.time_unix_ns as i64, parts.duration_ns as i64);
 
     let functions = read_functions(input, &parts.functions, &strings, &mut builder, room)?;
     let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder, room)?;

@@ -5,7 +5,7 @@
 //! Not here: how samples are taken, and what functions are for.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
-use plimsoll_model::{Run, SampledFunctions, SampledStretch};
+use plimsoll_model::{Run, SampleInterval, SampledFunctions};
 use std::collections::HashMap;
 
 /// What was sampled in the measured window of a run.
@@ -27,9 +27,9 @@ pub struct SampledProfile {
 
 impl SampledProfile {
     /// That of a run; `None` where nothing was sampled in its window.
-    pub fn of(run: &Run) -> Option<SampledProfile> {
+    pub fn from_run(run: &Run) -> Option<SampledProfile> {
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
-        let stretches: Vec<&SampledStretch> = run.probes.sampled.between(from_ns, to_ns).collect();
+        let stretches: Vec<&SampleInterval> = run.probes.sampled.between(from_ns, to_ns).collect();
         let mut builder =
             ProfileBuilder::new(vec![ValueType::new("samples", "count"), ValueType::new("cpu", "nanoseconds")]);
         let mut places: HashMap<FunctionId, u32> = HashMap::new();
@@ -45,11 +45,11 @@ impl SampledProfile {
                 builder.sample(&[count, (count as f64 * weight_ns) as i64]);
             }
         }
-        let sum = |of: fn(&SampledStretch) -> u64| stretches.iter().map(|stretch| of(stretch)).sum::<u64>();
-        let samples = sum(SampledStretch::count);
+        let sum = |of: fn(&SampleInterval) -> u64| stretches.iter().map(|stretch| of(stretch)).sum::<u64>();
+        let samples = sum(SampleInterval::count);
         let covered_ns = sum(|stretch| (stretch.to_ns - stretch.from_ns).max(0) as u64);
         builder.period(Some(ValueType::new("cpu", "nanoseconds")), stretches.first()?.period_ns as i64);
-        builder.taken(0, covered_ns as i64);
+        builder.set_time(0, covered_ns as i64);
         let in_kernel = stretches.iter().all(|stretch| stretch.in_kernel);
         let profile = builder.finish();
         let cpu_ns = stretches.iter().map(|stretch| stretch.count() as f64 * weight_ns(stretch)).sum();
@@ -59,7 +59,7 @@ impl SampledProfile {
 }
 
 /// CPU time that a sample of a stretch stands for, ns.
-fn weight_ns(stretch: &SampledStretch) -> f64 {
+fn weight_ns(stretch: &SampleInterval) -> f64 {
     let count = stretch.count() as f64;
     stretch.period_ns as f64 * (count + stretch.lost as f64) / count.max(1.0)
 }
@@ -99,7 +99,7 @@ mod tests {
         let plan = Plan::get("h", 80, Vec::new(), LoadShape::Closed { users: plimsoll_model::Curve::constant(1.0) });
         let mut run = Run::new(plan.record());
         run.window_ns = (1_000, 3_000);
-        let stretch = |from_ns: i64, lost: u64, count: u32| SampledStretch {
+        let stretch = |from_ns: i64, lost: u64, count: u32| SampleInterval {
             from_ns,
             to_ns: from_ns + 1_000,
             period_ns: 10,
@@ -109,7 +109,7 @@ mod tests {
             stacks: vec![SampledStack { count, functions: vec![1, 0] }, SampledStack { count: 10, functions: vec![0] }],
         };
         run.probes.sampled.stretches = vec![stretch(0, 0, 99), stretch(1_000, 0, 30), stretch(2_000, 20, 10)];
-        let sampled = SampledProfile::of(&run).expect("samples");
+        let sampled = SampledProfile::from_run(&run).expect("samples");
         assert_eq!(sampled.cpu_ns, 800.0);
         assert_eq!((sampled.samples, sampled.lost, sampled.covered_ns, sampled.in_kernel), (60, 20, 2_000, true));
         let found = top(&sampled.profile, &View::all(1), Sort::Cum);
@@ -128,6 +128,6 @@ mod tests {
         assert_eq!(share(1_000, 3_000), Some((500.0, 800.0)));
         assert_eq!(share(1_000, 9_000), None, "less than half of it was sampled");
         run.window_ns = (9_000, 9_900);
-        assert_eq!(SampledProfile::of(&run), None);
+        assert_eq!(SampledProfile::from_run(&run), None);
     }
 }

@@ -85,7 +85,7 @@ pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
 
 /// What happened to requests in some stretches of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Meanwhile {
+pub struct PeriodFigures {
     /// Length of the stretches together, in s.
     pub seconds: f64,
     /// Answered or failed requests a second: what a server's costs are divided by.
@@ -98,10 +98,10 @@ pub struct Meanwhile {
     pub p99_ns: u64,
 }
 
-impl Meanwhile {
+impl PeriodFigures {
     /// Sums up the intervals that lie in the stretches; each of these is a start and an end in ns
     /// of schedule time.
-    pub fn of(run: &Run, stretches: &[(u64, u64)]) -> Meanwhile {
+    pub fn from_run(run: &Run, stretches: &[(u64, u64)]) -> PeriodFigures {
         let length_ns = run.plan.load.interval_ns.max(1);
         let mut response = Histogram::new();
         let (mut intervals, mut completed, mut succeeded) = (0_u64, 0, 0);
@@ -120,7 +120,7 @@ impl Meanwhile {
         }
         let seconds = intervals as f64 * length_ns as f64 / 1e9;
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-        Meanwhile {
+        PeriodFigures {
             seconds,
             completed_rps: per_second(completed),
             goodput_rps: per_second(succeeded),
@@ -138,22 +138,22 @@ pub struct ProfiledTrial {
     /// Requests that a session asked on average; 1 where the load has none.
     pub requests_each: f64,
     /// Without profiling.
-    pub without: Meanwhile,
+    pub without: PeriodFigures,
     /// While the CPU profile was taken.
-    pub with: Meanwhile,
+    pub with: PeriodFigures,
     /// While the other kinds were taken.
-    pub others: Meanwhile,
+    pub others: PeriodFigures,
 }
 
 impl ProfiledTrial {
     /// What happened in a trial that followed `stretches`.
-    pub fn of(run: &Run, stretches: &Stretches) -> ProfiledTrial {
+    pub fn from_run(run: &Run, stretches: &Stretches) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
-            requests_each: Summary::of(run).requests_each,
-            without: Meanwhile::of(run, &stretches.without),
-            with: Meanwhile::of(run, &[stretches.cpu]),
-            others: Meanwhile::of(run, &[stretches.others]),
+            requests_each: Summary::from_run(run).requests_each,
+            without: PeriodFigures::from_run(run, &stretches.without),
+            with: PeriodFigures::from_run(run, &[stretches.cpu]),
+            others: PeriodFigures::from_run(run, &[stretches.others]),
         }
     }
 
@@ -165,7 +165,7 @@ impl ProfiledTrial {
 
     /// Requests completed while a profile was taken for `duration_ns`, at the rate of its stretch:
     /// profiles last a little longer than asked for.
-    pub fn requests(meanwhile: &Meanwhile, duration_ns: i64) -> f64 {
+    pub fn requests(meanwhile: &PeriodFigures, duration_ns: i64) -> f64 {
         meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
     }
 }
@@ -212,13 +212,13 @@ mod tests {
             figures.response = response.drain();
             run.push(tick * SECOND / 10, interval);
         }
-        let inside = Meanwhile::of(&run, &[(SECOND, 2 * SECOND)]);
+        let inside = PeriodFigures::from_run(&run, &[(SECOND, 2 * SECOND)]);
         assert_eq!((inside.seconds, inside.completed_rps, inside.goodput_rps), (1.0, 20.0, 10.0));
         assert!((inside.p50_ns as f64 / 5e6 - 1.0).abs() < 0.002, "{inside:?}");
-        let outside = Meanwhile::of(&run, &[(0, SECOND), (2 * SECOND, 3 * SECOND)]);
+        let outside = PeriodFigures::from_run(&run, &[(0, SECOND), (2 * SECOND, 3 * SECOND)]);
         assert_eq!((outside.seconds, outside.goodput_rps), (2.0, 20.0));
         assert!(outside.p99_ns < 1_010_000, "{outside:?}");
-        assert_eq!(Meanwhile::of(&run, &[(9 * SECOND, 10 * SECOND)]), Meanwhile::default());
+        assert_eq!(PeriodFigures::from_run(&run, &[(9 * SECOND, 10 * SECOND)]), PeriodFigures::default());
         assert_eq!(ProfiledTrial::requests(&inside, 1_500_000_000), 30.0);
         let level = |offered_rps, requests_each| ProfiledTrial {
             offered_rps,

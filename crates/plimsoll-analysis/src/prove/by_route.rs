@@ -7,7 +7,7 @@
 //! and so on up to the first that rejects nothing; the rest are judged as that one. They decide
 //! nothing about the whole. Not here: the measure that does.
 
-use super::compared::{Compared, Judged, compare};
+use super::compared::{JudgementTerms, MeasureComparison, compare};
 use super::looks::{ERROR, LookNumber};
 use super::reading::{Block, RouteReading};
 use super::resample::{BlockAmount, ProvedEffect};
@@ -50,7 +50,7 @@ impl RouteMeasure {
 
 /// One route, B against A.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RouteCompared {
+pub struct RouteComparison {
     /// Its name.
     pub name: String,
     /// Requests in the blocks that count, by side.
@@ -60,7 +60,7 @@ pub struct RouteCompared {
     /// Blocks in which both sides were asked it.
     pub blocks: usize,
     /// What could be compared of it: no ratio can be taken of what never succeeds.
-    pub measures: Vec<Compared<RouteMeasure>>,
+    pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 
 /// One test of the family: of which route, what, its effect, and its p over all looks.
@@ -80,12 +80,12 @@ pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
 }
 
 /// All routes over the blocks that count, at one look; none where there is only one.
-pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<RouteCompared> {
+pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<RouteComparison> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
-    let mut routes: Vec<RouteCompared> = Vec::with_capacity(first.routes.len());
+    let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
     let mut tests = Vec::with_capacity(first.routes.len() * RouteMeasure::ALL.len());
     for (number, route) in first.routes.iter().enumerate() {
-        let (both, sides) = asked(counted, number);
+        let (both, sides) = common_blocks(counted, number);
         for measure in RouteMeasure::ALL {
             if let Ok(effect) = measure.quantity(&sides).effect(&both) {
                 let p = (effect.p() / look.part()).min(1.0);
@@ -108,7 +108,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
     }
     for ((test, p), family) in tests.iter().zip(adjusted).zip(families) {
         let more_is_better = test.measure == RouteMeasure::Success;
-        let judged = Judged { margin: settings.margin, look, family, primary: false, more_is_better };
+        let judged = JudgementTerms { margin: settings.margin, look, family, primary: false, more_is_better };
         let mut compared = compare(&test.effect, test.measure, judged, &[]);
         compared.p = p;
         routes[test.route].measures.push(compared);
@@ -117,7 +117,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
 }
 
 /// The blocks in which both sides were asked a route, and what they said of it.
-fn asked(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
+fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
     let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
     let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
     let is_asked = |sides: &[RouteReading; 2]| sides.iter().all(|route| route.ledger.scheduled > 0);
@@ -125,7 +125,7 @@ fn asked(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
 }
 
 /// How often a route was asked, and with what success.
-fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteCompared {
+fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
         for (arm, reading) in block.readings.iter().enumerate().take(2) {
@@ -135,13 +135,13 @@ fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteCompa
         }
     }
     let rate = |arm: usize| if requests[arm] > 0 { succeeded[arm] as f64 / requests[arm] as f64 } else { 0.0 };
-    RouteCompared { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
+    RouteComparison { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
 }
 
 /// The doubt where a route is answered with success on one side only: of what does not succeed no
 /// ratio can be taken.
-pub(super) fn succeed_on_one_side(routes: &[RouteCompared]) -> Option<Doubt> {
-    let never = |route: &RouteCompared, side: usize| {
+pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
+    let never = |route: &RouteComparison, side: usize| {
         route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0
     };
     let (route, side) =

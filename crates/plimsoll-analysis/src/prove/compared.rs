@@ -1,5 +1,5 @@
-//! What one measure says of B against A ([`Compared`]): the ratio over all blocks, how sure it is,
-//! and whether it is better, worse or the same.
+//! What one measure says of B against A ([`MeasureComparison`]): the ratio over all blocks, how
+//! sure it is, and whether it is better, worse or the same.
 //!
 //! Not here: what else may forbid a verdict (`verdict`); which measures there are, and how many
 //! share an error (`mod`, `by_route`); when to look (`looks`).
@@ -39,7 +39,7 @@ impl fmt::Display for ProveVerdict {
 
 /// What one measure says of B against A.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compared<M = Criterion> {
+pub struct MeasureComparison<M = Criterion> {
     /// Which.
     pub measure: M,
     /// Whether it decides.
@@ -64,7 +64,7 @@ pub struct Compared<M = Criterion> {
     pub levels: [f64; 2],
 }
 
-impl<M> Compared<M> {
+impl<M> MeasureComparison<M> {
     /// The largest difference that the interval leaves, as a share; `None` with too few blocks.
     pub fn at_most(&self) -> Option<f64> {
         self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
@@ -102,7 +102,7 @@ fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVer
 
 /// How a measure is judged among others.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Judged {
+pub(super) struct JudgementTerms {
     /// The margin, a share.
     pub(super) margin: f64,
     /// The look.
@@ -117,13 +117,18 @@ pub(super) struct Judged {
 
 /// One measure at one look, by its effect; its p is that of this look alone. `by_block`: of the
 /// measure that decides, ln(B/A) of each block.
-pub(super) fn compare<M>(effect: &ProvedEffect, measure: M, judged: Judged, by_block: &[f64]) -> Compared<M> {
-    let Judged { margin, look, family, primary, more_is_better } = judged;
-    let seen = Look::at(effect, look, family);
+pub(super) fn compare<M>(
+    effect: &ProvedEffect,
+    measure: M,
+    judged: JudgementTerms,
+    by_block: &[f64],
+) -> MeasureComparison<M> {
+    let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
+    let seen = Look::from_effect(effect, look, family);
     // Others decide nothing: what their interval shows is enough.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
     let real = if primary { is_real(&seen, by_block) } else { shown() };
-    Compared {
+    MeasureComparison {
         measure,
         primary,
         ratio: seen.estimate.exp(),

@@ -87,7 +87,7 @@ pub struct Look {
 
 impl Look {
     /// At an effect, where so many measures share the look's part of [`ERROR`].
-    pub fn at(effect: &ProvedEffect, number: LookNumber, family: usize) -> Look {
+    pub fn from_effect(effect: &ProvedEffect, number: LookNumber, family: usize) -> Look {
         let family = family.max(1) as f64;
         let share = ERROR / family;
         Look {

@@ -14,19 +14,19 @@ mod compared;
 pub mod enough;
 pub mod ladder;
 pub mod looks;
-pub mod past;
+pub mod process_age;
 pub mod reading;
 pub mod resample;
 pub mod rules;
 pub mod stats;
 pub mod verdict;
 
-pub use by_route::{RouteCompared, RouteMeasure};
-pub use compared::{Compared, ProveVerdict};
+pub use by_route::{RouteComparison, RouteMeasure};
+pub use compared::{MeasureComparison, ProveVerdict};
 pub use enough::budget_enough_ns;
 pub use ladder::{Ladder, Rung, ladder};
-pub use past::Past;
 pub use plimsoll_model::Criterion;
+pub use process_age::ProcessAge;
 pub use reading::{Block, Blocks, Reading, RouteReading, arm_name, blocks, order};
 pub use resample::{BlockAmount, LedgerTimes, ProvedEffect};
 pub use rules::Rules;
@@ -34,7 +34,7 @@ pub use stats::ConfidenceInterval;
 pub use verdict::{Reason, Success};
 
 use crate::doubts::{DoubtKind, Doubts};
-use crate::others::Others;
+use crate::interference::Interference;
 use crate::sentence::Sentence;
 use looks::{Look, LookNumber};
 use rules::{NoEffect, counting};
@@ -60,7 +60,7 @@ pub enum ComparisonEnd {
 
 /// The primary measure after so many blocks, at the error of a last look: how the interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct InterimEstimate {
     /// Blocks that count.
     pub blocks: usize,
     /// Estimate of B/A.
@@ -77,11 +77,11 @@ pub struct Proof {
     /// What decided, where it was not the primary measure alone.
     pub reason: Option<Reason>,
     /// All measures that were taken, the primary one first.
-    pub measures: Vec<Compared>,
+    pub measures: Vec<MeasureComparison>,
     /// The share of requests that succeeded; `None` without blocks.
     pub success: Option<Success>,
     /// Each of several routes, in the order of the plan; none where there is only one.
-    pub routes: Vec<RouteCompared>,
+    pub routes: Vec<RouteComparison>,
     /// How much two neighbouring loads on one side differ: the standard deviation of one, a share;
     /// `None`: too few blocks.
     pub spread: [Option<f64>; 2],
@@ -128,13 +128,13 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
 }
 
 /// How the primary measure stands after these blocks, to be shown while more are measured.
-pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<Standing> {
+pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
     standing_of(settings, &counting(blocks, settings.primary))
 }
 
-fn standing_of(settings: &Rules, counted: &[Block]) -> Option<Standing> {
-    let seen = Look::at(&rules::effect(counted, settings.primary).ok()?, LookNumber::Last, 1);
-    Some(Standing {
+fn standing_of(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
+    let seen = Look::from_effect(&rules::effect(counted, settings.primary).ok()?, LookNumber::Last, 1);
+    Some(InterimEstimate {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
@@ -142,7 +142,7 @@ fn standing_of(settings: &Rules, counted: &[Block]) -> Option<Standing> {
 }
 
 /// How the interval narrowed, at up to 40 points of the way.
-pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<Standing> {
+pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     let counted = counting(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
     let mut after: Vec<usize> = (step..=counted.len()).step_by(step).collect();
@@ -158,7 +158,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     let early = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
     let (look, decision) = early.unwrap_or_else(|| (LookNumber::Last, decide(settings, &counted, LookNumber::Last)));
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
-    let mut measures: Vec<Compared> = primary.into_iter().chain(secondary).collect();
+    let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
     let mut routes = by_route::compare_routes(settings, &counted, look);
     let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
     if let Some(success) = success.filter(|success| success.has_fallen) {
@@ -173,7 +173,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
     doubts.extend(by_route::succeed_on_one_side(&routes));
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
-    if let Others { disturbed: true, reason: Some(reason), .. } = Others::over(loads, "loads") {
+    if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::over(loads, "loads") {
         let text = format!("the machine was disturbed: {reason}; the intervals stay valid, and are wider");
         doubts.add(DoubtKind::Others, text);
     }

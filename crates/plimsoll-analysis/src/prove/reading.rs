@@ -4,14 +4,14 @@ use super::resample::{BlockAmount, LedgerTimes};
 use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
 use crate::format;
-use crate::others::Others;
+use crate::interference::Interference;
 use crate::quantile::BEYOND_MIN;
 use crate::sentence::{Remedy, Sentence};
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{
-    ArmIndex, Criterion, Ending, Histogram, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
+    ArmIndex, Criterion, Histogram, LoadEnd, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
 };
 
 /// What one load says about the build under it.
@@ -34,7 +34,7 @@ pub struct Reading {
     /// loads).
     pub client_wait_share: f64,
     /// What others used of the machine meanwhile.
-    pub others: Others,
+    pub others: Interference,
     /// Why it says nothing about the build, if so: the generator was the limit, or the load ended
     /// before the first answer.
     pub void: Option<Sentence>,
@@ -59,11 +59,11 @@ fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
 
 impl Reading {
     /// The reading of a load.
-    pub fn of(trial: &Trial) -> Reading {
+    pub fn from_trial(trial: &Trial) -> Reading {
         let run = &trial.run;
-        let summary = Summary::of(run);
+        let summary = Summary::from_run(run);
         let whole = run.totals().whole;
-        let used = ServerUse::of(run).ok().filter(|used| used.cpu_us_per_request().is_some());
+        let used = ServerUse::from_run(run).ok().filter(|used| used.cpu_us_per_request().is_some());
         let several = run.plan.traffic.routes.len() > 1;
         let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| RouteReading {
             name: route.label.clone(),
@@ -238,11 +238,11 @@ impl Blocks {
 
     fn add(&mut self, arm: ArmIndex, trial: &Trial) -> Result<(), String> {
         match &trial.run.ending {
-            Some(Ending::Finished) => {}
-            Some(Ending::Stopped(stop)) => return Err(format::stop(stop).to_owned()),
+            Some(LoadEnd::Finished) => {}
+            Some(LoadEnd::Stopped(stop)) => return Err(format::stop(stop).to_owned()),
             None => return Err("the recording was cut off".into()),
         }
-        let reading = Reading::of(trial);
+        let reading = Reading::from_trial(trial);
         if let Some(place) = self.next.get_mut(arm.index()) {
             *place = Some(reading);
         }

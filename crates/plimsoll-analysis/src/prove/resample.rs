@@ -150,7 +150,7 @@ fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [Blo
 impl ProvedEffect {
     /// By `levels` of both sides over any blocks, and how these are held against each other; `None`
     /// without blocks, or where there is no comparing them.
-    fn of(
+    fn resample(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
         against: impl Fn(f64, f64) -> f64,
@@ -174,20 +174,20 @@ impl ProvedEffect {
     /// What B costs more than A, in us of each: of amounts by block and the seconds that they took.
     pub fn of_costs(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
-        ProvedEffect::of(amounts.len(), costs, |a, b| b - a)
+        ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)
     }
 
     /// Of amounts by block, each block with its weight: the ratio of the sums.
     pub fn of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
-        ProvedEffect::of(amounts.len(), rates, log_ratio)
+        ProvedEffect::resample(amounts.len(), rates, log_ratio)
     }
 
     /// Of the quantile `q` of all requests of either side together, each block with its weight.
     pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
-        let sides = [0, 1].map(|side| Cuts::of(times.iter().map(|block| block[side]), q, weights));
+        let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
-        ProvedEffect::of(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
+        ProvedEffect::resample(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
     /// The interval of the centre at error `alpha` (two-sided); `None` where so few blocks cannot
@@ -253,7 +253,7 @@ struct Cuts {
 
 impl Cuts {
     /// `None` without a success.
-    fn of<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
+    fn from_times<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
         let times: Vec<&LedgerTimes> = times.collect();
         // The quantile of a mixture lies between the least and the greatest of its parts.
         let least = times.iter().filter_map(|one| one.bucket(q)).min();

@@ -4,7 +4,7 @@
 use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 use super::stats;
-use plimsoll_model::{Asked, Criterion, ProveAsked};
+use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 
 /// What is compared, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +23,8 @@ pub struct Rules {
 
 impl Rules {
     /// The rules of what was asked; `None` where it was no comparison.
-    pub fn of(asked: &Asked) -> Option<Rules> {
-        let Asked::Prove(ProveAsked { blocks, criterion, margin, .. }) = asked else { return None };
+    pub fn from_spec(asked: &ExperimentSpec) -> Option<Rules> {
+        let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = asked else { return None };
         Some(Rules {
             primary: *criterion,
             margin: *margin,

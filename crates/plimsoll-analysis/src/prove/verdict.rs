@@ -4,7 +4,7 @@
 //!
 //! Not here: when to look (`looks`), and how one measure is judged (`compared`).
 
-use super::compared::{Compared, Judged, ProveVerdict, compare};
+use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
 use super::looks::{Look, LookNumber, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
 use super::resample::{BlockAmount, ProvedEffect};
@@ -45,8 +45,8 @@ pub enum Reason {
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,
-    pub(super) primary: Option<Compared>,
-    pub(super) secondary: Vec<Compared>,
+    pub(super) primary: Option<MeasureComparison>,
+    pub(super) secondary: Vec<MeasureComparison>,
     pub(super) success: Option<Success>,
     pub(super) reason: Option<Reason>,
 }
@@ -65,7 +65,7 @@ const STATUS_TOLERANCE: f64 = 0.001;
 
 /// What all blocks say at a look.
 pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> Decision {
-    let judged = |measure: Criterion, primary, family| Judged {
+    let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
         look,
         family,
@@ -116,7 +116,7 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
 /// Whether a look may have a verdict, by what decides alone.
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumber) -> bool {
     let more_is_better = settings.primary.more_is_better();
-    let judged = Judged { margin: settings.margin, look, family: 1, primary: true, more_is_better };
+    let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
     let verdict = effect(counted, settings.primary)
         .map(|effect| compare(&effect, settings.primary, judged, &by_block(counted, settings.primary)).verdict);
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
@@ -128,16 +128,16 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumb
 fn secondary(
     settings: &Rules,
     counted: &[Block],
-    judged: impl Fn(Criterion, bool, usize) -> Judged,
+    judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
     look: LookNumber,
-) -> Vec<Compared> {
+) -> Vec<MeasureComparison> {
     // At a fixed rate goodput is that rate.
     let beside = |measure: &Criterion| {
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
     };
     let taken = |measure| Some((measure, effect(counted, measure).ok()?));
     let effects: Vec<(Criterion, ProvedEffect)> = Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
-    let mut compared: Vec<Compared> = effects
+    let mut compared: Vec<MeasureComparison> = effects
         .iter()
         .map(|(measure, effect)| compare(effect, *measure, judged(*measure, false, effects.len()), &[]))
         .collect();
@@ -156,7 +156,7 @@ fn success(counted: &[Block], look: LookNumber) -> Option<Success> {
     })?;
     let effect = ProvedEffect::of_amounts(&amounts, &vec![1.0; amounts.len()])?;
     let has_fallen = effect.estimate < 0.0 && effect.p_one_sided(true) <= SUCCESS_ERROR * look.part();
-    let seen = Look::at(&effect, look, 1);
+    let seen = Look::from_effect(&effect, look, 1);
     Some(Success {
         rates: effect.levels,
         ratio: effect.estimate.exp(),
@@ -171,7 +171,7 @@ fn against_better(settings: &Rules, counted: &[Block]) -> Option<String> {
 
 /// That both sides do not answer alike.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Differing {
+pub(super) struct AnswerMismatch {
     /// In words, without a full stop.
     pub(super) text: String,
     /// Whether these are other answers: it may be other work.
@@ -185,7 +185,7 @@ fn is_credible(effect: &ProvedEffect) -> bool {
 }
 
 /// How the answers of both sides differ, in status or in size.
-pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
+pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     let weights = vec![1.0; counted.len()];
     let compared = |of: &dyn Fn(&Reading) -> BlockAmount| {
         let amounts = of_sides(counted, |reading| Some(of(reading)))?;
@@ -207,7 +207,7 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
         if (shares[0] - shares[1]).abs() > STATUS_TOLERANCE && is_credible(&effect) {
             let [a, b] = shares.map(format::share);
             let text = format!("the sides respond differently: status {status} is {b} of B's responses and {a} of A's");
-            return Some(Differing { text, much: true });
+            return Some(AnswerMismatch { text, much: true });
         }
     }
     let (effect, sizes) = compared(&|reading| reading.answer_bytes)?;
@@ -220,11 +220,11 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<Differing> {
         "the sides respond differently: a response of A has {:.digits$} bytes on average, one of B {:.digits$}",
         sizes[0], sizes[1]
     );
-    Some(Differing { text, much })
+    Some(AnswerMismatch { text, much })
 }
 
 /// A measure beside the declared one that is worse.
-fn worse_beside(secondary: &[Compared]) -> Option<String> {
+fn worse_beside(secondary: &[MeasureComparison]) -> Option<String> {
     let worse = secondary.iter().find(|one| one.verdict == ProveVerdict::Worse)?;
     Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
 }

@@ -3,10 +3,10 @@
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
-use super::step::{History, Step, Until, end_ns};
-use crate::prove::{self, Block, Blocks, Ladder, Rules, Standing};
+use super::step::{History, Step, StopRule, end_ns};
+use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
-use plimsoll_model::{ArmIndex, Asked, BlocksAsked, Criterion, ProfilesAsked, Purpose, Tag, Trial};
+use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
 /// Before so many blocks nobody can say how many it takes.
 const ENOUGH_FROM: usize = 14;
@@ -14,9 +14,9 @@ const ENOUGH_FROM: usize = 14;
 /// A comparison under way.
 #[derive(Debug)]
 pub struct Comparison {
-    asked: BlocksAsked,
+    asked: BlocksSpec,
     /// Profiles to be taken afterwards.
-    profiles: Option<ProfilesAsked>,
+    profiles: Option<ProfilesSpec>,
     /// By what it is decided; `None`: a ladder.
     rules: Option<Rules>,
     wanted: LoadRules,
@@ -27,19 +27,19 @@ pub struct Comparison {
 
 /// Where a comparison stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stand {
+pub enum BlocksStatus {
     /// Of a comparison; with the budget that would probably tell, where the one there is will not
     /// do.
-    Proof(Standing, Option<u64>),
+    Proof(InterimEstimate, Option<u64>),
     /// Of a ladder.
     Ladder(Ladder),
 }
 
 impl Comparison {
     /// Nothing is measured yet; `None` of another study.
-    pub fn new(asked: &Asked) -> Option<Comparison> {
+    pub fn new(asked: &ExperimentSpec) -> Option<Comparison> {
         let blocks = asked.blocks()?;
-        let rules = Rules::of(asked);
+        let rules = Rules::from_spec(asked);
         let criterion = rules.as_ref().map(|rules| rules.primary);
         let wanted = LoadRules { fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate), apart: rules.is_none() };
         let blocks_so_far = Blocks::new(blocks.arms.len());
@@ -87,7 +87,7 @@ impl Comparison {
         // The same arrivals on every arm.
         let seed = mix(self.asked.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.asked, usize::from(arm), seed);
-        Step::measure(self.tag(Purpose::Block, arm, number), plan, Until::End)
+        Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
     /// What to do next of the profiles that were asked for: nothing where the blocks broke off.
@@ -138,15 +138,15 @@ impl Comparison {
 
     /// Where it stands after `trials`, to be shown while more are measured; `None` before the first
     /// block.
-    pub fn stand(&self, trials: &[Trial]) -> Option<Stand> {
+    pub fn stand(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {
             let ladder = prove::ladder(whole, self.asked.arms.len(), None);
-            return (!whole.is_empty()).then_some(Stand::Ladder(ladder));
+            return (!whole.is_empty()).then_some(BlocksStatus::Ladder(ladder));
         };
         let enough_ns = prove::budget_enough_ns(rules, whole, trials)
             .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.asked.budget_ns);
-        prove::standing(rules, whole).map(|standing| Stand::Proof(standing, enough_ns))
+        prove::standing(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
     }
 }
 
@@ -154,12 +154,12 @@ fn is_of_block(trial: &Trial, number: usize) -> bool {
     trial.tag.purpose == Purpose::Block && trial.tag.turn as usize == number
 }
 
-impl Stand {
+impl BlocksStatus {
     /// Blocks that count.
     pub fn blocks(&self) -> usize {
         match self {
-            Stand::Proof(standing, _) => standing.blocks,
-            Stand::Ladder(ladder) => ladder.blocks,
+            BlocksStatus::Proof(standing, _) => standing.blocks,
+            BlocksStatus::Ladder(ladder) => ladder.blocks,
         }
     }
 }

@@ -2,11 +2,11 @@
 //! for how long; found by a short climb on each arm where it was not asked for. Not here: the
 //! blocks themselves.
 
-use super::step::{Broken, Step, Until, closed, end_ns};
+use super::step::{Step, StopRule, StudyFailure, closed, end_ns};
 use crate::format;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{BlocksAsked, Curve, Ending, LoadShape, Plan, PlanRecord, Tag, Trial};
+use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Tag, Trial};
 
 /// Users tried to find the peak, in turn.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
@@ -56,7 +56,7 @@ const BLOCKS_FEW: u64 = 11;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
-/// What a comparison asks of its loads beyond [`BlocksAsked`].
+/// What a comparison asks of its loads beyond [`BlocksSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
     /// They are at a fixed rate, not at the peak.
@@ -91,7 +91,7 @@ pub struct ArmLoad {
 
 impl ArmLoad {
     /// The plan of this load on arm number `arm`.
-    pub fn plan(&self, asked: &BlocksAsked, arm: usize, seed: u64) -> PlanRecord {
+    pub fn plan(&self, asked: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
         let base = &asked.arms[arm].plan;
         let mut plan = match self.rate {
             None => closed(base, self.users),
@@ -114,7 +114,7 @@ impl ArmLoad {
 
 /// What an arm can do and with how many users, of the loads of its climb so far; or what to do to
 /// know it. Of a number of users that was given only that is tried. `tag`: that of its loads.
-pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
+pub(super) fn climb(asked: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // At a rate that was given, how long one answer takes is all there is to know.
     let given = asked.users.or(asked.rate.map(|_| 1));
@@ -131,12 +131,12 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
                 let mut plan = closed(&asked.arms[arm.index()].plan, users);
                 plan.load.duration_ns = Some(length_ns);
                 plan.load.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
-                return Err(Step::measure(tag, plan, Until::End));
+                return Err(Step::measure(tag, plan, StopRule::End));
             };
-            if let Some(Ending::Stopped(stop)) = &trial.run.ending {
-                return Err(Step::Break(Broken::Ended(format::stop(stop).to_owned())));
+            if let Some(LoadEnd::Stopped(stop)) = &trial.run.ending {
+                return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
             }
-            let summary = Summary::of(&trial.run);
+            let summary = Summary::from_run(&trial.run);
             // A load that was over before the first answer says nothing; one that was refused does.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
@@ -151,7 +151,7 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
         let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
         if summary.throughput_rps <= 0.0 && best <= 0.0 {
             let statuses = summary.whole.statuses.iter().map(|(status, _)| status).collect();
-            return Err(Step::Break(Broken::NoSuccess(arm.letter(), statuses)));
+            return Err(Step::Break(StudyFailure::NoSuccess(arm.letter(), statuses)));
         }
         let rps = summary.offered_unit_rps();
         flat = if rps > best * GROWN { 0 } else { flat + 1 };
@@ -161,7 +161,7 @@ pub(super) fn climb(asked: &BlocksAsked, tag: Tag, trials: &[&Trial]) -> Result<
             break;
         }
     }
-    filled(&tried).ok_or(Step::Break(Broken::NotReached(arm.letter())))
+    filled(&tried).ok_or(Step::Break(StudyFailure::NotReached(arm.letter())))
 }
 
 fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
@@ -192,7 +192,7 @@ fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// The load of each arm, given what it can do and the time left for all blocks. Sides that are
 /// compared have the same.
-pub fn loads(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+pub fn loads(asked: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
         return loads_of(asked, wanted, peaks, left_ns);
     }
@@ -205,7 +205,7 @@ pub fn loads(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns:
     loads_of(asked, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
-fn loads_of(asked: &BlocksAsked, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+fn loads_of(asked: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let rate = wanted.fixed_rate.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
     let lengths = peaks.iter().map(|peak| {
@@ -249,7 +249,7 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
 
 /// How long to load before what is measured, where an answer takes `mean_ns` and a load
 /// `length_ns`.
-fn warmup_ns(asked: &BlocksAsked, mean_ns: f64, length_ns: u64) -> u64 {
+fn warmup_ns(asked: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
     let fresh = asked.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
     asked.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))

@@ -7,18 +7,19 @@
 //! Not here: what they say (`explain`).
 
 use super::search::Search;
-use super::step::{History, Step, Until, closed};
+use super::step::{History, Step, StopRule, closed};
 use crate::explain::{
-    ExperimentLoads, LoadSignals, Loads, Signal, Together, interventions, killed_in, level_of, made_changes, standing,
+    ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, interventions, killed_in, level_of, made_changes,
+    standing,
 };
-use crate::find::{self, Findings, LoadLine, StoppedBy};
+use crate::find::{self, Findings, LoadLine, StopReason};
+use crate::interference::Interference;
 use crate::judge::{Verdict, judge};
-use crate::others::Others;
 use crate::slo::Slo;
 use plimsoll_model::intervention::{STOP_NS, varied_number, varied_tag};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, Ending, ExplainAsked, Intervention, Load, LoadShape, Plan, PlanRecord, Purpose, Remark, Stage,
+    Arrivals, Curve, ExplainSpec, Intervention, Load, LoadEnd, LoadShape, Plan, PlanRecord, Purpose, Remark, Stage,
     Stop, Tag, Trial,
 };
 
@@ -41,11 +42,11 @@ impl HoldLevel {
 
     /// Its tag.
     pub fn tag(self) -> Tag {
-        Tag { turn: self as u32, ..Tag::of(Purpose::Hold) }
+        Tag { turn: self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
 
     /// The level of a tag.
-    pub fn of(tag: &Tag) -> Option<HoldLevel> {
+    pub fn from_tag(tag: &Tag) -> Option<HoldLevel> {
         HoldLevel::ALL.into_iter().find(|level| level.tag() == *tag)
     }
 
@@ -68,7 +69,7 @@ impl HoldLevel {
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
                 // Where nothing failed there is no past, and ours says nothing of the server.
-                if matches!(findings.stopped_by, StoppedBy::Client | StoppedBy::MaxRate) {
+                if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
@@ -152,7 +153,7 @@ pub struct Explain {
 
 impl Explain {
     /// Nothing is measured yet.
-    pub fn new(asked: &ExplainAsked, slo: Slo) -> Explain {
+    pub fn new(asked: &ExplainSpec, slo: Slo) -> Explain {
         Explain {
             search: Search::new(&asked.search, slo),
             budget_ns: asked.budget_ns,
@@ -172,7 +173,7 @@ impl Explain {
         }
         let searched_ns = began.map_or(history.elapsed_ns, |first| first.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
-        if level_of(&findings) <= 0.0 || findings.stopped_by == StoppedBy::Gone {
+        if level_of(&findings) <= 0.0 || findings.stopped_by == StopReason::Gone {
             return Step::Stop;
         }
         let wanted = HoldLevel::ALL
@@ -180,8 +181,8 @@ impl Explain {
             .filter_map(|level| Some((level, level.rate(&findings, self.search.settings.max_rate)?)));
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns);
         let mut missing: Vec<(HoldLevel, f64)> =
-            wanted.clone().filter(|(level, _)| of(history.trials, *level).next().is_none()).collect();
-        if of(history.trials, HoldLevel::Past).next().is_some() {
+            wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
+        if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
             // What goes too far comes last.
             missing.clear();
         }
@@ -205,8 +206,8 @@ impl Explain {
         }
         // What others disturbed is made again, if there is time left.
         let again = wanted.clone().find(|(level, _)| {
-            let tries: Vec<&Trial> = of(history.trials, *level).collect();
-            tries.len() < TRIES_MAX && tries.iter().all(|trial| Others::of(&trial.run).disturbed)
+            let tries: Vec<&Trial> = trials_at_level(history.trials, *level).collect();
+            tries.len() < TRIES_MAX && tries.iter().all(|trial| Interference::from_run(&trial.run).disturbed)
         });
         let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.kept_ns()), overhead_ns(history)));
         match held_again {
@@ -224,9 +225,9 @@ impl Explain {
     /// line is past it: a load there that was answered whole is followed by a higher one. Without
     /// one that is too much all loads look alike.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
-        let past: Vec<&Trial> = of(history.trials, HoldLevel::Past).collect();
+        let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
-        let sight = LoadSignals::of(&last.run);
+        let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (asked, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
         // Where the first one was too low, one that others disturbed leaves none that tells.
@@ -279,14 +280,14 @@ impl Explain {
         if self.interventions.is_empty() || left_ns < needs_ns {
             return Step::Stop;
         }
-        let times = |intervention: Intervention| made(history.trials, intervention).count();
+        let times = |intervention: Intervention| intervention_trials(history.trials, intervention).count();
         let controls = times(Intervention::Control);
         let chosen = self.chosen(history.trials, findings);
         let can_be = |it: &Intervention| !is_unheld(history.remarks, it.tag());
         let missing = |it: &Intervention| times(*it) == 0 && can_be(it);
-        let low = of(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
+        let low = trials_at_level(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
         let again = |it: &Intervention| {
-            let mut tries = made(history.trials, *it);
+            let mut tries = intervention_trials(history.trials, *it);
             times(*it) < TRIES_MAX && tries.all(|trial| made_changes::is_hindered(*it, &trial.run, low)) && can_be(it)
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
@@ -308,7 +309,9 @@ impl Explain {
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
         let at_a_time = [Intervention::Together, Intervention::Abreast];
-        let can_be = |it: &&Intervention| !at_a_time.contains(*it) || Together::of(findings, &loads).is_some();
+        let can_be = |it: &&Intervention| {
+            !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some()
+        };
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
         interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
     }
@@ -326,7 +329,7 @@ impl Explain {
         match intervention {
             Intervention::Bursts => self.loaded(tag, self.bursts(level_of(findings) * 0.95, findings)),
             Intervention::Together | Intervention::Abreast => {
-                let together = Together::of(findings, &loads(trials, &self.search.settings.slo));
+                let together = ServerConcurrency::from_findings(findings, &loads(trials, &self.search.settings.slo));
                 match together.and_then(|it| Some((it.count(intervention)?, it.alone_ns))) {
                     Some((count, alone_ns)) => self.loaded(tag, self.together(count, alone_ns)),
                     None => Step::Stop,
@@ -347,7 +350,7 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             ..plan.load
         };
-        Step::measure(tag, PlanRecord { load, ..plan }, Until::End)
+        Step::measure(tag, PlanRecord { load, ..plan }, StopRule::End)
     }
 
     /// As many users as fill the server for certain.
@@ -458,7 +461,7 @@ impl Explain {
             interval_ns: Plan::TICK_NS,
             newcomers: false,
         };
-        Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, Until::End)
+        Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, StopRule::End)
     }
 }
 
@@ -484,17 +487,17 @@ fn is_wide(findings: &Findings) -> bool {
 
 /// The loads that were carried out to their end.
 fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
-    let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(Ending::Stopped(Stop::Interrupted)) | None);
+    let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
     trials.iter().filter(whole)
 }
 
 /// The loads of a level that were carried out.
-fn of(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
+fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == level.tag())
 }
 
 /// The loads with this change that were carried out.
-fn made(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
+fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == intervention.tag())
 }
 
@@ -504,21 +507,21 @@ pub(crate) fn is_unheld(remarks: &[Remark], tag: Tag) -> bool {
 }
 
 fn has_changed(trials: &[Trial]) -> bool {
-    trials.iter().any(|trial| Intervention::of(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
+    trials.iter().any(|trial| Intervention::from_tag(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
 }
 
 /// The loads of a record that were made to tell causes apart.
 /// `varied`: the values of a setting that were to be tried.
 pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
-    let last = |intervention: Intervention| made(trials, intervention).last();
+    let last = |intervention: Intervention| intervention_trials(trials, intervention).last();
     // In the order in which they were made.
     let mut changed: Vec<(Intervention, &Trial)> = changes.filter_map(|it| Some((it, last(it)?))).collect();
     changed.sort_by_key(|(_, trial)| trial.start_ns);
     ExperimentLoads {
-        controls: made(trials, Intervention::Control).map(|trial| &trial.run).collect(),
-        low: of(trials, HoldLevel::Low).last().map(|trial| &trial.run),
-        line: of(trials, HoldLevel::Line).last().map(|trial| &trial.run),
+        controls: intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect(),
+        low: trials_at_level(trials, HoldLevel::Low).last().map(|trial| &trial.run),
+        line: trials_at_level(trials, HoldLevel::Line).last().map(|trial| &trial.run),
         changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
         varied: whole(trials)
             .filter_map(|trial| Some((*varied.get(varied_number(&trial.tag)?)?, &trial.run)))
@@ -531,15 +534,16 @@ pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     // The first that nobody disturbed; where somebody did all the time, the first of all: another
     // one comes after what went too far, and may meet its backlog.
     let chosen = |level: HoldLevel| {
-        let calm = of(trials, level).find(|trial| !Others::of(&trial.run).disturbed);
-        calm.or_else(|| of(trials, level).next()).map(|trial| &trial.run)
+        let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
+        calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
     // Of several past the line each is higher than the one before: the last one that counts.
-    let calm = of(trials, HoldLevel::Past).filter(|trial| !Others::of(&trial.run).disturbed).last();
-    let past = calm.or_else(|| of(trials, HoldLevel::Past).last()).map(|trial| &trial.run);
+    let calm =
+        trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
+    let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);
     let held = |trial: &&Trial| judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
-    let held_past = of(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
-    let closed = made(trials, Intervention::Control).map(|trial| &trial.run).collect();
+    let held_past = trials_at_level(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
+    let closed = intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect();
     Loads {
         low: chosen(HoldLevel::Low),
         half: chosen(HoldLevel::Half),

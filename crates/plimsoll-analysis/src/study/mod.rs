@@ -23,27 +23,27 @@ pub use blocks::Comparison;
 pub use explain::Explain;
 pub use overload::Overload;
 pub use search::Search;
-pub use step::{Broken, History, NoProfile, Step, TrialPlan, Until};
+pub use step::{History, NoProfile, Step, StopRule, StudyFailure, TrialPlan};
 
 use crate::condition::Conditions;
 use crate::condition_watch::ConditionWatch;
 use crate::profile::steady_rps;
 use crate::slo::Slo;
 use crate::summary::Summary;
-use plimsoll_model::{Asked, Purpose, RunAsked, SweepAsked, Tag, Trial};
+use plimsoll_model::{ExperimentSpec, Purpose, RunSpec, SweepSpec, Tag, Trial};
 
 /// Why what was asked cannot be understood: a promise or condition that does not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct AskedError(String);
+pub struct SpecError(String);
 
 /// What was asked, and what the loads so far said.
 #[derive(Debug)]
 pub enum Study {
     /// One load.
-    Run(RunAsked, Option<Conditions>),
+    Run(RunSpec, Option<Conditions>),
     /// One load for each of several concurrencies.
-    Sweep(SweepAsked),
+    Sweep(SweepSpec),
     /// A search for the load line.
     Find(Box<Search>),
     /// A search, and steady loads after it.
@@ -56,28 +56,28 @@ pub enum Study {
 
 impl Study {
     /// Nothing is measured yet.
-    pub fn new(asked: &Asked) -> Result<Study, AskedError> {
+    pub fn new(asked: &ExperimentSpec) -> Result<Study, SpecError> {
         Ok(match asked {
-            Asked::Run(run) => {
+            ExperimentSpec::Run(run) => {
                 let stop_if = run.stop_if.as_deref().map(Conditions::parse).transpose();
-                Study::Run(run.clone(), stop_if.map_err(|error| AskedError(error.to_string()))?)
+                Study::Run(run.clone(), stop_if.map_err(|error| SpecError(error.to_string()))?)
             }
-            Asked::Sweep(sweep) => Study::Sweep(sweep.clone()),
-            Asked::Find(find) => {
-                let slo = Slo::parse(&find.slo).map_err(|error| AskedError(error.to_string()))?;
+            ExperimentSpec::Sweep(sweep) => Study::Sweep(sweep.clone()),
+            ExperimentSpec::Find(find) => {
+                let slo = Slo::parse(&find.slo).map_err(|error| SpecError(error.to_string()))?;
                 Study::Find(Box::new(Search::new(find, slo)))
             }
-            Asked::Explain(explain) => {
-                let slo = Slo::parse(&explain.search.slo).map_err(|error| AskedError(error.to_string()))?;
+            ExperimentSpec::Explain(explain) => {
+                let slo = Slo::parse(&explain.search.slo).map_err(|error| SpecError(error.to_string()))?;
                 Study::Explain(Box::new(Explain::new(explain, slo)))
             }
-            Asked::Overload(overload) => {
-                let slo = Slo::parse(&overload.search.slo).map_err(|error| AskedError(error.to_string()))?;
+            ExperimentSpec::Overload(overload) => {
+                let slo = Slo::parse(&overload.search.slo).map_err(|error| SpecError(error.to_string()))?;
                 Study::Overload(Box::new(Overload::new(overload, slo)))
             }
-            Asked::Prove(_) | Asked::Ladder(_) => match Comparison::new(asked) {
+            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match Comparison::new(asked) {
                 Some(comparison) => Study::Blocks(Box::new(comparison)),
-                None => return Err(AskedError("there are no blocks".to_owned())),
+                None => return Err(SpecError("there are no blocks".to_owned())),
             },
         })
     }
@@ -113,11 +113,11 @@ impl Study {
                 [] => {
                     let until = match stop_if {
                         Some(conditions) => {
-                            Until::Condition(Box::new(ConditionWatch::new(conditions.clone(), &run.plan)))
+                            StopRule::Condition(Box::new(ConditionWatch::new(conditions.clone(), &run.plan)))
                         }
-                        None => Until::End,
+                        None => StopRule::End,
                     };
-                    Step::measure(Tag::of(Purpose::Run), run.plan.clone(), until)
+                    Step::measure(Tag::for_purpose(Purpose::Run), run.plan.clone(), until)
                 }
                 _ => Step::Stop,
             },
@@ -134,7 +134,7 @@ impl Study {
         match self {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
                 (Some(profiles), Some(trial)) => {
-                    let (shape, summary) = (&run.plan.load.shape, Summary::of(&trial.run));
+                    let (shape, summary) = (&run.plan.load.shape, Summary::from_run(&trial.run));
                     profiling::levels(profiles, &run.plan, shape.arrivals(), steady_rps(&summary, shape), history)
                 }
                 _ => Step::Stop,

@@ -5,11 +5,11 @@
 //! Not here: what the load says (`overload`).
 
 use super::search::{SEARCH_PART, Search};
-use super::step::{History, Step, Until};
+use super::step::{History, Step, StopRule};
 use crate::overload::{FACTORS, level_to_pass};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{ArmIndex, Curve, Ending, Load, LoadShape, OverloadAsked, Plan, PlanRecord, Purpose, Stage, Tag};
+use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
 
 /// Length of a step; the way back is twice as long.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
@@ -40,12 +40,12 @@ pub struct Overload {
 
 /// The tag of the load on the target whose line it is, or on the other.
 pub fn overload_tag(against: bool) -> Tag {
-    Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::of(Purpose::Overload) }
+    Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::for_purpose(Purpose::Overload) }
 }
 
 impl Overload {
     /// Nothing is measured yet.
-    pub fn new(asked: &OverloadAsked, slo: Slo) -> Overload {
+    pub fn new(asked: &OverloadSpec, slo: Slo) -> Overload {
         let (line_rps, budget_ns, against) = (asked.line_rps, asked.budget_ns, asked.against.clone());
         Overload { search: Search::new(&asked.search, slo), line_rps, budget_ns, against }
     }
@@ -53,11 +53,11 @@ impl Overload {
     pub(super) fn next(&self, history: &History) -> Step {
         let made = |against| history.trials.iter().find(|trial| trial.tag == overload_tag(against));
         if let Some(first) = made(false) {
-            let whole = matches!(first.run.ending, Some(Ending::Finished));
+            let whole = matches!(first.run.ending, Some(LoadEnd::Finished));
             let base = self.against.as_ref().filter(|_| whole && made(true).is_none());
             return base.map_or(Step::Stop, |base| {
                 let plan = PlanRecord { load: first.run.plan.load.clone(), ..base.clone() };
-                Step::measure(overload_tag(true), plan, Until::End)
+                Step::measure(overload_tag(true), plan, StopRule::End)
             });
         }
         if self.line_rps.is_none() {
@@ -94,7 +94,7 @@ impl Overload {
             interval_ns: Plan::TICK_NS,
             ..base.load.clone()
         };
-        Step::measure(overload_tag(false), PlanRecord { load, ..base.clone() }, Until::End)
+        Step::measure(overload_tag(false), PlanRecord { load, ..base.clone() }, StopRule::End)
     }
 }
 

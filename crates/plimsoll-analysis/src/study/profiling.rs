@@ -5,15 +5,14 @@
 //! Not here: how profiles are fetched and kept (the binary), and what they say (`profile`).
 
 use super::climb::WARMUP_FRESH_NS;
-use super::step::{History, NoProfile, Step, Until};
+use super::step::{History, NoProfile, Step, StopRule};
 use crate::profile::{Stretches, rates};
 use crate::prove::Block;
 use crate::prove::reading::block_plans;
 use plimsoll_model::rng::mix;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    ArmIndex, Arrivals, BlocksAsked, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesAsked, Purpose, Remark, Tag,
-    Trial,
+    ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
 };
 
 /// Whose profile is taken, one after the other: a drift of the machine meets both sides alike.
@@ -31,7 +30,7 @@ const READY_MAX: f64 = 512.0;
 
 /// The place of a profile at the low level (0) or the load in question (1).
 pub fn level_tag(turn: u32) -> Tag {
-    Tag { turn, ..Tag::of(Purpose::Profile) }
+    Tag { turn, ..Tag::for_purpose(Purpose::Profile) }
 }
 
 /// The place of a profile of a side among the loads.
@@ -66,7 +65,7 @@ pub(super) fn level_left(history: &History) -> Option<Tag> {
 
 /// What is next of one target whose loads are like `base`: a low rate, then `level_rps`.
 pub(super) fn levels(
-    asked: &ProfilesAsked,
+    asked: &ProfilesSpec,
     base: &PlanRecord,
     arrivals: Arrivals,
     level_rps: f64,
@@ -92,11 +91,11 @@ pub(super) fn levels(
         interval_ns: Plan::TICK_NS,
         newcomers: false,
     };
-    Step::measure(tag, PlanRecord { load, ..base.clone() }, Until::End)
+    Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
 
 /// What is next of two sides, whose blocks said this.
-pub(super) fn sides(asked: &ProfilesAsked, blocks: &BlocksAsked, whole: &[Block], history: &History) -> Step {
+pub(super) fn sides(asked: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
         // The first turn of each side.
         let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_done(history, *tag));
@@ -116,7 +115,7 @@ pub(super) fn sides(asked: &ProfilesAsked, blocks: &BlocksAsked, whole: &[Block]
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(arm.plan.carriage.connections_max),
         ..arm.plan.load.clone()
     };
-    Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, Until::End)
+    Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
 }
 
 /// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
@@ -137,7 +136,7 @@ fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{ProfileTaken, Run};
+    use plimsoll_model::{ProfileRecord, Run};
 
     #[test]
     fn turns_alternate_and_are_named() {
@@ -155,7 +154,7 @@ mod tests {
     #[test]
     fn levels_follow_each_other_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
-        let asked = ProfilesAsked { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
+        let asked = ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
         let step = |trials: &[Trial], remarks: &[Remark], level_rps: f64| {
             let history = History { trials, remarks, elapsed_ns: SECOND };
             levels(&asked, &base, Arrivals::Constant, level_rps, &history)
@@ -166,11 +165,11 @@ mod tests {
         let Step::Measure(high) = step(&trials, &[], 1000.0) else { panic!("a load at the level in question") };
         assert_eq!((high.tag, high.plan.load.shape.curve().max()), (level_tag(1), 1000.0));
         // That one could not be made: why is recorded.
-        let missing = ProfileTaken { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
+        let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
         assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
         // Nothing is held: said once.
         assert!(matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingHeld) if tag == level_tag(0)));
-        let said = Remark::Profile(ProfileTaken { tag: level_tag(0), ..missing });
+        let said = Remark::Profile(ProfileRecord { tag: level_tag(0), ..missing });
         assert!(matches!(step(&[], &[said], 0.0), Step::Stop));
     }
 }

@@ -2,14 +2,14 @@
 //! comes.
 
 use super::profiling;
-use super::step::{History, Step, Until};
+use super::step::{History, Step, StopRule};
 use crate::find::{self, Findings, LoadLine, Settings, Soak, soak_pieces};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
 use crate::watch::Watch;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Curve, Ending, FindAsked, Load, LoadShape, Plan, PlanRecord, Planning, ProfilesAsked, Purpose, Stop, Tag, Trial,
+    Curve, FindSpec, Load, LoadEnd, LoadShape, Plan, PlanRecord, Planning, ProfilesSpec, Purpose, Stop, Tag, Trial,
 };
 
 /// A search under way.
@@ -20,7 +20,7 @@ pub struct Search {
     /// What the loads so far showed.
     pub outcomes: Vec<TrialOutcome>,
     /// Profiles to be taken afterwards.
-    pub profiles: Option<ProfilesAsked>,
+    pub profiles: Option<ProfilesSpec>,
     /// What is to be planned with the line.
     planning: Planning,
     planned_ns: u64,
@@ -47,7 +47,7 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
 }
 
 /// How long the load below the line is; 0 where none is asked for.
-fn planned_ns(asked: &FindAsked) -> u64 {
+fn planned_ns(asked: &FindSpec) -> u64 {
     let whole_ns = (asked.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
     if asked.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
@@ -59,7 +59,7 @@ fn takes_ns(length_ns: u64) -> u64 {
 
 /// The tag of the load below the line.
 pub fn planned_tag() -> Tag {
-    Tag::of(Purpose::Hold)
+    Tag::for_purpose(Purpose::Hold)
 }
 
 /// What a piece of the soak showed; `None` of any other load, and of one that the user cut short.
@@ -77,8 +77,8 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
 /// short.
 fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
-        Some(Ending::Stopped(stop)) => *stop != Stop::Interrupted,
-        Some(Ending::Finished) => true,
+        Some(LoadEnd::Stopped(stop)) => *stop != Stop::Interrupted,
+        Some(LoadEnd::Finished) => true,
         None => false,
     };
     (whole && is_meant(trial.tag.purpose)).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
@@ -90,8 +90,8 @@ pub(crate) fn is_after_search(purpose: Purpose) -> bool {
 }
 
 /// What was asked of a search under this promise.
-pub fn settings(asked: &FindAsked, slo: Slo) -> Settings {
-    let FindAsked { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
+pub fn settings(asked: &FindSpec, slo: Slo) -> Settings {
+    let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
     // The load below the line is part of the budget.
     let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(asked))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
@@ -99,7 +99,7 @@ pub fn settings(asked: &FindAsked, slo: Slo) -> Settings {
 
 impl Search {
     /// Nothing is measured yet.
-    pub fn new(asked: &FindAsked, slo: Slo) -> Search {
+    pub fn new(asked: &FindSpec, slo: Slo) -> Search {
         let (settings, planned_ns, profiles) = (settings(asked, slo), planned_ns(asked), asked.profiles.clone());
         let planning = asked.planning;
         Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soaked: Vec::new(), read: 0 }
@@ -121,7 +121,7 @@ impl Search {
         match find::next(&self.settings, &self.outcomes, history.elapsed_ns) {
             find::SearchStep::Measure(measure) => {
                 let find::Measure { purpose, plan, watch } = *measure;
-                Step::measure(Tag::of(purpose), plan, Until::Shown(Box::new(watch)))
+                Step::measure(Tag::for_purpose(purpose), plan, StopRule::Shown(Box::new(watch)))
             }
             find::SearchStep::Stop(_) => match self.planned(history) {
                 Step::Stop => self.soak(history),
@@ -147,7 +147,7 @@ impl Search {
         let warmup_ns = if number == 0 { PLANNED_WARMUP_NS } else { 0 };
         let plan = self.steady(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
-        Step::measure(Tag::of(Purpose::Soak), plan, Until::Shown(Box::new(watch)))
+        Step::measure(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
     }
 
     /// A steady load at this rate.
@@ -175,7 +175,7 @@ impl Search {
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
         let plan = self.steady(line_rps * (1.0 - headroom), self.planned_ns, PLANNED_WARMUP_NS, 0);
-        Step::measure(planned_tag(), plan, Until::End)
+        Step::measure(planned_tag(), plan, StopRule::End)
     }
 
     /// What to do next of the profiles that were asked for, at the line that was found.

@@ -24,12 +24,12 @@ pub struct TrialPlan {
     /// What to do.
     pub plan: PlanRecord,
     /// When to end it early.
-    pub until: Until,
+    pub until: StopRule,
 }
 
 /// When a load ends before its schedule does; it is told every tick.
 #[derive(Debug, Clone)]
-pub enum Until {
+pub enum StopRule {
     /// Never.
     End,
     /// When it has shown what it was to show.
@@ -38,13 +38,13 @@ pub enum Until {
     Condition(Box<ConditionWatch>),
 }
 
-impl Until {
+impl StopRule {
     /// Takes in what happened from `start_ns` to `end_ns` of schedule time.
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<Stop> {
         match self {
-            Until::End => ControlFlow::Continue(()),
-            Until::Shown(watch) => watch.push(start_ns, interval).map_break(Stop::Shown),
-            Until::Condition(watch) => match watch.push(end_ns, interval) {
+            StopRule::End => ControlFlow::Continue(()),
+            StopRule::Shown(watch) => watch.push(start_ns, interval).map_break(Stop::Shown),
+            StopRule::Condition(watch) => match watch.push(end_ns, interval) {
                 Some(crossing) => ControlFlow::Break(Stop::Condition(crossing.to_string())),
                 None => ControlFlow::Continue(()),
             },
@@ -64,7 +64,7 @@ pub enum Step {
     /// It is over.
     Stop,
     /// It cannot go on.
-    Break(Broken),
+    Break(StudyFailure),
 }
 
 /// Why there is no load to take profiles under.
@@ -88,7 +88,7 @@ impl NoProfile {
 
 /// Why a study cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Broken {
+pub enum StudyFailure {
     /// A target answers nothing successfully: A, B, ..., and the statuses of its answers.
     NoSuccess(char, Vec<u16>),
     /// A target was not reached.
@@ -98,7 +98,7 @@ pub enum Broken {
 }
 
 impl Step {
-    pub(super) fn measure(tag: Tag, plan: PlanRecord, until: Until) -> Step {
+    pub(super) fn measure(tag: Tag, plan: PlanRecord, until: StopRule) -> Step {
         Step::Measure(Box::new(TrialPlan { tag, plan, until }))
     }
 }

@@ -6,11 +6,11 @@
 //! beforehand: how long its answers take says how long a visit must be. The trial counts for
 //! nothing else. Visits that others on the machine disturbed count as they are: the machine was so.
 
-use super::step::{History, Step, Until, closed};
+use super::step::{History, Step, StopRule, closed};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
 use crate::summary::Summary;
 use plimsoll_model::units::MS;
-use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepAsked, Tag, Trial};
+use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial};
 
 /// Answers under way at the end of a visit are waited for at least so long, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
@@ -34,9 +34,9 @@ const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
 const STEP_NS: u64 = 100 * MS;
 
 /// The next load of a sweep.
-pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
+pub(super) fn next(asked: &SweepSpec, history: &History) -> Step {
     let levels: Vec<VisitedLevel> =
-        (0..asked.levels.len()).map(|turn| VisitedLevel::of(asked, history, turn)).collect();
+        (0..asked.levels.len()).map(|turn| VisitedLevel::from_history(asked, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
     // Each round begins further on, so that what drifts falls on all levels alike, and a level
@@ -52,7 +52,7 @@ pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
                 1 => length_ns,
                 visits => length_ns / visits / STEP_NS * STEP_NS,
             });
-            Step::measure(tag(Purpose::Level, level.turn), plan, Until::End)
+            Step::measure(tag(Purpose::Level, level.turn), plan, StopRule::End)
         }
         Lengths::Budget(budget_ns) => {
             let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
@@ -64,7 +64,7 @@ pub(super) fn next(asked: &SweepAsked, history: &History) -> Step {
 }
 
 fn tag(purpose: Purpose, turn: usize) -> Tag {
-    Tag { turn: turn as u32, ..Tag::of(purpose) }
+    Tag { turn: turn as u32, ..Tag::for_purpose(purpose) }
 }
 
 /// What is known of a level so far.
@@ -81,13 +81,13 @@ struct VisitedLevel {
 }
 
 impl VisitedLevel {
-    fn of(asked: &SweepAsked, history: &History, turn: usize) -> VisitedLevel {
+    fn from_history(asked: &SweepSpec, history: &History, turn: usize) -> VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
         // A trial that measured nothing says that the next is to be longer.
         let answers = |trial: &Trial| {
-            let response = Summary::of(&trial.run).whole.response;
+            let response = Summary::from_run(&trial.run).whole.response;
             let known = || (response.mean_ns as u64, response.max_ns);
             if response.count > 0 { known() } else { (trial.run.duration_ns(), trial.run.duration_ns()) }
         };
@@ -129,7 +129,7 @@ impl VisitedLevel {
     }
 
     /// A visit, but for its length.
-    fn plan(&self, asked: &SweepAsked) -> PlanRecord {
+    fn plan(&self, asked: &SweepSpec) -> PlanRecord {
         let mut plan = closed(&asked.base, asked.levels[self.turn]);
         plan.load.warmup_ns = self.warmup_ns;
         plan
@@ -137,7 +137,7 @@ impl VisitedLevel {
 }
 
 /// A visit that takes `share_ns` in all, or the trial before the first.
-fn within(asked: &SweepAsked, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
+fn within(asked: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
     let mut plan = level.plan(asked);
     if share_ns < SHARE_MIN_NS / 2 {
         return match level.done {
@@ -150,7 +150,7 @@ fn within(asked: &SweepAsked, level: &VisitedLevel, share_ns: u64, (now_ns, budg
         plan.load.duration_ns = Some(pilot_ns(level_ns));
         plan.load.warmup_ns = 0;
         plan.load.grace_ns = plan.load.grace_ns.min(level_ns / 4);
-        return Step::measure(tag(Purpose::Settle, level.turn), plan, Until::End);
+        return Step::measure(tag(Purpose::Settle, level.turn), plan, StopRule::End);
     };
     plan.load.warmup_ns = plan.load.warmup_ns.min(share_ns / 2 / STEP_NS * STEP_NS);
     let rest_ns = share_ns - plan.load.warmup_ns;
@@ -158,5 +158,5 @@ fn within(asked: &SweepAsked, level: &VisitedLevel, share_ns: u64, (now_ns, budg
     plan.load.duration_ns = Some(length_ns.max(STEP_NS));
     let over_ns = now_ns + plan.load.warmup_ns + length_ns;
     plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));
-    Step::measure(tag(Purpose::Level, level.turn), plan, Until::End)
+    Step::measure(tag(Purpose::Level, level.turn), plan, StopRule::End)
 }

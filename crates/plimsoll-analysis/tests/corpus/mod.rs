@@ -8,7 +8,7 @@
 #![allow(dead_code)]
 
 use plimsoll_analysis::explain::likelihoods::Likelihoods;
-use plimsoll_analysis::explain::{Answers, Cause, Contrast, MadeChanges, Posterior, explained};
+use plimsoll_analysis::explain::{Answers, Cause, Contrast, InterventionOutcomes, Posterior, explained};
 use plimsoll_analysis::find::LoadLine;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ pub struct CorpusCase {
     /// What the loads showed.
     pub case: Contrast,
     /// What the interventions showed.
-    pub changes: MadeChanges,
+    pub changes: InterventionOutcomes,
 }
 
 /// What is said of a case.
@@ -82,7 +82,7 @@ impl CorpusCase {
 
     /// What is said of it by some likelihoods.
     pub fn answer(&self, likelihoods: &Likelihoods) -> CorpusAnswer {
-        let posterior = Posterior::with(likelihoods, &Answers::of(&self.case), &self.changes.effects());
+        let posterior = Posterior::compute(likelihoods, &Answers::from_contrast(&self.case), &self.changes.effects());
         let causes = posterior.causes();
         let known: f64 = causes.iter().filter(|it| self.is_right(it.cause)).map(|it| it.probability).sum();
         let unknown = if self.is_right(Cause::Unknown) { posterior.unknown } else { 0.0 };
@@ -112,7 +112,7 @@ impl CorpusCase {
 /// Counts answers over cases. Each case is counted for the way of its cause that is most probable.
 pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
     let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted() };
-    let answers: Vec<Answers> = cases.iter().map(|it| Answers::of(&it.case)).collect();
+    let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_contrast(&it.case)).collect();
     for (feature, value) in answers.iter().flat_map(Answers::observed) {
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
@@ -121,7 +121,7 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
     for _ in 0..2 {
         let mut counts = BTreeMap::new();
         for (case, answers) in cases.iter().zip(&answers) {
-            let posterior = Posterior::with(&found, answers, &case.changes.effects());
+            let posterior = Posterior::compute(&found, answers, &case.changes.effects());
             let Some(way) = posterior.candidates.iter().find(|it| case.is_right(it.card.cause)) else { continue };
             for (feature, value) in answers.observed() {
                 let card = feature.card();

@@ -3,14 +3,14 @@
 //! bounds that a correct method crosses less than once in ten thousand runs.
 
 use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
-use plimsoll_analysis::Others;
+use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
-    Block, BlockAmount, Compared, ComparisonEnd, Criterion, LedgerTimes, ProveVerdict, Reason, RouteMeasure,
+    Block, BlockAmount, ComparisonEnd, Criterion, LedgerTimes, MeasureComparison, ProveVerdict, Reason, RouteMeasure,
     RouteReading, Rules, conclude, narrowing, stop,
 };
 use plimsoll_model::rng::Rng;
 
-type RouteVerdict = Compared<RouteMeasure>;
+type RouteVerdict = MeasureComparison<RouteMeasure>;
 
 fn seeds(count: u64) -> std::ops::Range<u64> {
     super::seed()..super::seed() + count
@@ -164,13 +164,13 @@ fn what_cannot_be_said_is_not() {
 /// the others.
 #[test]
 fn blocks_that_others_disturbed_count() {
-    let loud = Others {
+    let loud = Interference {
         cores: Some(1.9),
         machine_cores: 2.0,
         disturbed: true,
         reason: Some("other processes used 1.9 of 2 cores".into()),
         span_ns: 400_000_000,
-        ..Others::default()
+        ..Interference::default()
     };
     let settings = COPIES.rules(BLOCKS);
     let quiet = on(QUIET).blocks(super::seed(), BLOCKS);

@@ -5,13 +5,13 @@
 #![allow(dead_code)]
 
 use plimsoll_analysis::find::{SearchStep, Settings};
-use plimsoll_analysis::study::{self, History, Study, Until};
+use plimsoll_analysis::study::{self, History, StopRule, Study};
 use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    ArmIndex, Arrivals, Asked, Curve, Ending, Histogram, Interval, LoadFigures, LoadShape, Plan, PlanRecord, Probes,
-    Remark, RouteFigures, Run, Schedule, Series, SeriesKind, SeriesSample, Stripe, Trial, WorkerTime,
+    ArmIndex, Arrivals, Curve, ExperimentSpec, Histogram, Interval, LoadEnd, LoadFigures, LoadShape, Plan, PlanRecord,
+    Probes, Remark, RouteFigures, Run, Schedule, Series, SeriesKind, SeriesSample, Stripe, Trial, WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -485,14 +485,14 @@ struct Ends {
 }
 
 /// Carries out a plan at `origin_ns` of virtual time; returns the run and how long it took.
-fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns: u64) -> (Run, u64) {
+fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
     let from_ns = schedule.measured_from_ns();
     server.begin(origin_ns, end_ns);
     let mut run = Run::new(plan.clone());
     run.window_ns = (from_ns, end_ns);
-    run.ending = Some(Ending::Finished);
+    run.ending = Some(LoadEnd::Finished);
     let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => {
@@ -572,7 +572,7 @@ fn simulate(plan: &PlanRecord, mut until: Until, server: &mut Server, origin_ns:
         run.push(at_ns, interval);
         at_ns = tick_end;
         if let ControlFlow::Break(stop) = verdict {
-            run.ending = Some(Ending::Stopped(stop));
+            run.ending = Some(LoadEnd::Stopped(stop));
             run.window_ns.1 = end_ns.min(tick_end);
             break;
         }
@@ -644,7 +644,7 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
                 // in the probes alone.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
-                let until = Until::Shown(Box::new(measure.watch));
+                let until = StopRule::Shown(Box::new(measure.watch));
                 let (mut run, took_ns) = simulate(&measure.plan, until, &mut server, start_ns);
                 run.probes = beside(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
@@ -663,12 +663,12 @@ pub struct Recorded {
     /// How long it took, ns.
     pub elapsed_ns: u64,
     /// Why it could not go on.
-    pub broken: Option<study::Broken>,
+    pub broken: Option<study::StudyFailure>,
 }
 
 /// Carries a whole study out in virtual time, each arm on a server of its own, beside others that
 /// use cores.
-pub fn conduct(asked: &Asked, models: &[Model], seed: u64, burners: Burners) -> Recorded {
+pub fn conduct(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Burners) -> Recorded {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();
     let mut study = Study::new(asked).expect("a question");
@@ -681,7 +681,9 @@ pub fn conduct(asked: &Asked, models: &[Model], seed: u64, burners: Burners) -> 
         match study.next(&History { trials, remarks, elapsed_ns: *elapsed_ns }) {
             study::Step::Stop => return recorded,
             study::Step::Break(broken) => return Recorded { broken: Some(broken), ..recorded },
-            study::Step::Skip(tag) => remarks.push(Remark::Unheld { tag, reason: plimsoll_model::Unheld::NoTime }),
+            study::Step::Skip(tag) => {
+                remarks.push(Remark::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
+            }
             study::Step::Unprofiled(..) => unreachable!("no profiles are asked for"),
             study::Step::Measure(trial) => {
                 let start_ns = *elapsed_ns + OVERHEAD_NS / 2;

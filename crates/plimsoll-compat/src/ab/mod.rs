@@ -10,12 +10,12 @@ use crate::output;
 use crate::response_log::{ResponseLog, ResponseLogSpec};
 use crate::run_verb::RunVerb;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{Request, RequestFailure, traffic::Filled};
+use plimsoll_model::{Request, RequestFailure, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_of};
-use plimsoll_wire::HeardAnswer;
+use plimsoll_wire::AuthorAnswer;
 use render::{AbReport, BANNER, announced, gnuplot, heartbeat, percentages, render};
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     // What is asked is as it was written, braces too.
     (route.request, route.filled) = (
         Request { method: asked.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
-        Filled::default(),
+        TemplateFlags::default(),
     );
     // Connecting is in what ab measures.
     question.plan.load.connections_ready = 0;
@@ -174,7 +174,7 @@ fn refusal(failure: RequestFailure) -> &'static str {
 }
 
 /// An answer as `-v` shows it.
-fn answer_text(answer: &HeardAnswer, verbosity: u32) -> String {
+fn answer_text(answer: &AuthorAnswer, verbosity: u32) -> String {
     let head = String::from_utf8_lossy(answer.head).replace('\r', "");
     let mut text = format!("LOG: header received:\n{head}");
     if verbosity >= 4 {

@@ -4,7 +4,7 @@
 use super::words::AbOptions;
 use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
 use plimsoll_model::{Histogram, RequestFailure};
-use plimsoll_wire::tls::TlsAgreed;
+use plimsoll_wire::tls::TlsParameters;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub struct AbReport<'a> {
     pub tally: &'a ResponseTally,
     pub first: &'a FirstAnswer,
     /// Over TLS.
-    pub agreed: Option<&'a TlsAgreed>,
+    pub agreed: Option<&'a TlsParameters>,
     /// From the first request to the last answer, s.
     pub seconds: f64,
     /// Bytes of one request.
@@ -117,8 +117,8 @@ pub fn render(load: &AbReport) -> String {
 }
 
 /// What was agreed on over TLS.
-fn tls(agreed: &TlsAgreed, host: &str) -> String {
-    let TlsAgreed { version, cipher, cipher_bits, key_bits, exchange } = agreed;
+fn tls(agreed: &TlsParameters, host: &str) -> String {
+    let TlsParameters { version, cipher, cipher_bits, key_bits, exchange } = agreed;
     let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
     if let Some((name, bits)) = exchange {
         let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
@@ -302,7 +302,7 @@ Percentage of the requests served within a certain time (ms)
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
-        let agreed = TlsAgreed {
+        let agreed = TlsParameters {
             version: "TLSv1.3",
             cipher: "TLS_AES_256_GCM_SHA384".into(),
             cipher_bits: 256,

@@ -8,10 +8,10 @@ mod words;
 
 use crate::go_request::asks_for_gzip;
 use crate::output;
-use crate::response_log::{Follows, ResponseLog, ResponseLogSpec};
+use crate::response_log::{RedirectPolicy, ResponseLog, ResponseLogSpec};
 use crate::run_verb::RunVerb;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{Request, traffic::Filled};
+use plimsoll_model::{Request, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url::{Url, host_of};
 use render::{csv, summary};
@@ -66,7 +66,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     };
     let follows = (asked.follows && !asked.is_2).then(|| {
         let (asked, body) = (asked.clone(), body.clone());
-        Follows {
+        RedirectPolicy {
             first,
             origin: url.origin.clone(),
             asked_max: REDIRECTED_MAX,
@@ -84,7 +84,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     }
     // What is asked is as it was written, braces too.
     (route.request, route.filled) =
-        (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, Filled::default());
+        (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
     // Connecting is in what hey measures, and whoever was asked is waited for.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
     let heard = ResponseLog::new(ResponseLogSpec {

@@ -109,7 +109,7 @@ fn error(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
         RequestFailure::Protocol => "net/http: malformed HTTP response".into(),
         _ => "read: connection reset by peer".into(),
     };
-    format!("{method} \"{}\": {why}", plimsoll_traffic::target_url::shown(&asked.url))
+    format!("{method} \"{}\": {why}", plimsoll_traffic::target_url::redact_query(&asked.url))
 }
 
 /// A line for each answer. `began_us`: when the load began, of its clock.

@@ -67,7 +67,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         output: None,
         as_they_are: Vec::new(),
     };
-    let mut said = HeadSaid { content_type: "text/html".to_owned(), ..HeadSaid::default() };
+    let mut said = HeadOptions { content_type: "text/html".to_owned(), ..HeadOptions::default() };
     let rest = go_flags("hey", &SWITCHES, words, &mut |flag, value| {
         let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no whole number"));
         let truth = || match value {
@@ -154,7 +154,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
 
 /// What is said of the head of a request.
 #[derive(Default)]
-struct HeadSaid {
+struct HeadOptions {
     fields: Vec<(String, String)>,
     accept: String,
     content_type: String,
@@ -162,7 +162,7 @@ struct HeadSaid {
     authorization: Option<String>,
 }
 
-impl HeadSaid {
+impl HeadOptions {
     /// As hey has them: each name once, the last that was said, in order of their names.
     fn headers(self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();

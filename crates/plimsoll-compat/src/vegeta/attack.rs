@@ -17,7 +17,7 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_of};
 use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
-use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -80,7 +80,7 @@ struct Targets {
 }
 
 /// What all workers share.
-struct AttackShared {
+struct AttackState {
     targets: Mutex<Targets>,
     seq: AtomicU64,
     /// What the wall clock shows where the monotonic one shows 0, ns.
@@ -96,7 +96,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Targets {
     /// The target of the request with this number; `None` where there are no more.
-    fn of(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
+    fn target(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
         match self.known.len() as u64 {
             count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
             // The first was read before the attack.
@@ -141,7 +141,7 @@ impl Targets {
 
 /// Asks for one worker.
 struct Attacker {
-    shared: Arc<AttackShared>,
+    shared: Arc<AttackState>,
     /// What is under way, by number.
     open: HashMap<u64, OpenTarget>,
 }
@@ -173,7 +173,7 @@ impl Attacker {
     }
 
     /// How many redirects are followed, and where the answer leads; `None` where none is.
-    fn step(&self, answer: &HeardAnswer) -> Option<(u64, GoStep)> {
+    fn step(&self, answer: &AuthorAnswer) -> Option<(u64, GoStep)> {
         let redirects_max = locked(&self.shared.targets).asked.redirects_max?;
         let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
         let here = hop.as_ref().unwrap_or(&ready.first);
@@ -212,7 +212,7 @@ impl Author for Attacker {
     fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
         let mut targets = locked(&self.shared.targets);
         let seq = self.shared.seq.fetch_add(1, Ordering::Relaxed);
-        let found = targets.of(seq);
+        let found = targets.target(seq);
         let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
         drop(targets);
         let ready = found.map_err(|why| self.fail(why))?.ok_or(Halt::Asked)?;
@@ -227,7 +227,7 @@ impl Author for Attacker {
         Ok(0)
     }
 
-    fn redirect(&mut self, answer: &HeardAnswer, batch: &mut Batch) -> bool {
+    fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let Some((redirects_max, GoStep::Asks(next))) = self.step(answer) else { return false };
         let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
         let targets = locked(&self.shared.targets);
@@ -238,7 +238,7 @@ impl Author for Attacker {
         true
     }
 
-    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
         let unfinished = match self.step(answer) {
             Some((redirects_max, GoStep::Asks(next))) => {
                 let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
@@ -295,11 +295,11 @@ impl Author for Attacker {
 }
 
 /// Who asks in an attack.
-struct Attack(Arc<AttackShared>);
+struct Attack(Arc<AttackState>);
 
-impl Authoring for Attack {
-    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
-        let attacker = |_| Authorship {
+impl AuthorFactory for Attack {
+    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
+        let attacker = |_| WorkerAuthor {
             author: Box::new(Attacker { shared: Arc::clone(&self.0), open: HashMap::new() }),
             address: None,
             given_up: Arc::default(),
@@ -319,7 +319,7 @@ impl Authoring for Attack {
 
 /// Bytes that a thread of their own reads: those who ask have tables of open files of their own, in
 /// which a file is not that was opened before them.
-struct HandedBytes {
+struct ThreadReader {
     chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
     current: Vec<u8>,
     at: usize,
@@ -329,8 +329,8 @@ struct HandedBytes {
 const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS_AHEAD: usize = 4;
 
-impl HandedBytes {
-    fn of(mut from: Box<dyn Read + Send>) -> Result<HandedBytes, Failure> {
+impl ThreadReader {
+    fn spawn(mut from: Box<dyn Read + Send>) -> Result<ThreadReader, Failure> {
         let (sender, chunks) = mpsc::sync_channel(CHUNKS_AHEAD);
         let read = move || loop {
             let mut chunk = vec![0; CHUNK_BYTES];
@@ -352,11 +352,11 @@ impl HandedBytes {
         started.map_err(|error| {
             Failure::start(format!("-targets: no thread could be started to read them: {}", system_text(&error)))
         })?;
-        Ok(HandedBytes { chunks, current: Vec::new(), at: 0 })
+        Ok(ThreadReader { chunks, current: Vec::new(), at: 0 })
     }
 }
 
-impl Read for HandedBytes {
+impl Read for ThreadReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.at == self.current.len() {
             match self.chunks.recv() {
@@ -383,7 +383,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         }
     };
     let from: Box<dyn BufRead + Send> = match asked.lazy {
-        true => Box::new(BufReader::new(HandedBytes::of(from)?)),
+        true => Box::new(BufReader::new(ThreadReader::spawn(from)?)),
         false => Box::new(BufReader::new(from)),
     };
     let mut targets = Targets {
@@ -421,7 +421,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     let writer = VegetaWriter::new(asked.encoding);
     let writing = std::thread::spawn(move || write_all(out, &name, writer, &results));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-    let shared = Arc::new(AttackShared {
+    let shared = Arc::new(AttackState {
         targets: Mutex::new(targets),
         seq: AtomicU64::new(0),
         wall_ns: now.saturating_sub(plimsoll_sys::clock::monotonic_ns()),

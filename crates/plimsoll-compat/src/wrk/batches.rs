@@ -6,7 +6,7 @@
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Stop};
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_wire::{AnswerTimes, Author, Authoring, Authorship, Batch, Halt, HeardAnswer, LostAnswer};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,18 +24,18 @@ type WorkerBatches = Arc<Mutex<BatchTimes>>;
 /// Those who ask what a script asks, and whose batches are timed; clones are the same ones.
 #[derive(Clone)]
 pub struct Batches {
-    inner: Arc<dyn Authoring + Send + Sync>,
+    inner: Arc<dyn AuthorFactory + Send + Sync>,
     times: Arc<Mutex<Vec<WorkerBatches>>>,
 }
 
 impl Batches {
     /// Of what these ask.
-    pub fn new(inner: Arc<dyn Authoring + Send + Sync>) -> Batches {
+    pub fn new(inner: Arc<dyn AuthorFactory + Send + Sync>) -> Batches {
         Batches { inner, times: Arc::default() }
     }
 
     /// As a runner has it.
-    pub fn shared(self) -> Arc<dyn Authoring> {
+    pub fn shared(self) -> Arc<dyn AuthorFactory> {
         Arc::new(self)
     }
 
@@ -51,12 +51,12 @@ impl Batches {
     }
 }
 
-impl Authoring for Batches {
-    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<Authorship>, Failure> {
+impl AuthorFactory for Batches {
+    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         let authorships = self.inner.begin(shape, workers)?;
         let mut all = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         *all = authorships.iter().map(|_| Arc::default()).collect();
-        let timed = |(authorship, times): (Authorship, &WorkerBatches)| Authorship {
+        let timed = |(authorship, times): (WorkerAuthor, &WorkerBatches)| WorkerAuthor {
             author: Box::new(TimedAuthor { inner: authorship.author, times: Arc::clone(times) }),
             ..authorship
         };
@@ -114,7 +114,7 @@ impl Author for TimedAuthor {
         self.inner.delay_ns()
     }
 
-    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
         if answer.is_last {
             self.record(answer.times);
         }

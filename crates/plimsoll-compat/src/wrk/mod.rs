@@ -15,7 +15,7 @@ use batches::Batches;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_script::Dialect;
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_wire::Authoring;
+use plimsoll_wire::AuthorFactory;
 use render::{Distribution, WrkReport, announced, render};
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -49,10 +49,10 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     let batches = author.clone().filter(|_| asked.batch_latency).map(Batches::new);
     let authoring = match &batches {
         Some(batches) => Some(batches.clone().shared()),
-        None => author.map(|author| -> Arc<dyn Authoring> { author }),
+        None => author.map(|author| -> Arc<dyn AuthorFactory> { author }),
     };
     let measured = run.carry_out(question, &terms, authoring)?;
-    let told = RunFigures::of(measured.run());
+    let told = RunFigures::from_run(measured.run());
     let told = match batches {
         Some(batches) => batches.with_batches(told),
         None => told,

@@ -163,7 +163,7 @@ fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
 mod tests {
     use super::*;
 
-    fn shown(summary: &ScriptSummary, distribution: Distribution) -> String {
+    fn render_report(summary: &ScriptSummary, distribution: Distribution) -> String {
         let latency_us = ScriptFigures::new([(600, 68), (700, 20), (12_020, 12)]);
         let requests = ScriptFigures::new([(56_200, 3), (57_000, 1)]);
         render(&WrkReport { summary, latency_us: &latency_us, requests: &requests, distribution })
@@ -178,7 +178,7 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(
-            shown(&summary, Distribution::Hidden),
+            render_report(&summary, Distribution::Hidden),
             "  Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency     1.99ms    3.72ms  12.02ms   88.00%
     Req/Sec    56.40k   400.00    57.00k    75.00%
@@ -188,7 +188,7 @@ Transfer/sec:    606.22MB
 "
         );
         let summary = ScriptSummary { errors_read: 3, errors_timeout: 4, errors_status: 5, ..summary };
-        let text = shown(&summary, Distribution::Short);
+        let text = render_report(&summary, Distribution::Short);
         assert!(text.contains("\n  Latency Distribution\n     50%  600.00us\n     75%  700.00us\n     90%   12.02ms\n     99%   12.02ms\n"), "{text}");
         assert!(
             text.contains("\n  Socket errors: connect 0, read 3, write 0, timeout 4\n  Non-2xx or 3xx responses: 5\n"),

@@ -1,6 +1,6 @@
 //! This machine: epoll, TCP and unix sockets.
 
-use super::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
+use super::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
@@ -62,29 +62,29 @@ impl Net for RealNet {
     }
 
     #[inline]
-    fn send(&mut self, socket: &tcp::Socket, bytes: &[u8]) -> Sent {
+    fn send(&mut self, socket: &tcp::Socket, bytes: &[u8]) -> SendOutcome {
         loop {
             match socket.send(bytes) {
-                Ok(sent) => return Sent::Bytes(sent),
+                Ok(sent) => return SendOutcome::Bytes(sent),
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Sent::Blocked,
+                    ErrorKind::WouldBlock => return SendOutcome::Blocked,
                     ErrorKind::Interrupted => {}
-                    _ => return Sent::Broken,
+                    _ => return SendOutcome::Broken,
                 },
             }
         }
     }
 
     #[inline]
-    fn receive(&mut self, socket: &tcp::Socket, buffer: &mut [u8]) -> Received {
+    fn receive(&mut self, socket: &tcp::Socket, buffer: &mut [u8]) -> ReceiveOutcome {
         loop {
             match socket.recv(buffer) {
-                Ok(0) => return Received::End,
-                Ok(received) => return Received::Bytes(received),
+                Ok(0) => return ReceiveOutcome::End,
+                Ok(received) => return ReceiveOutcome::Bytes(received),
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Received::Blocked,
+                    ErrorKind::WouldBlock => return ReceiveOutcome::Blocked,
                     ErrorKind::Interrupted => {}
-                    _ => return Received::Broken,
+                    _ => return ReceiveOutcome::Broken,
                 },
             }
         }

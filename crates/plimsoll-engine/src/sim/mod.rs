@@ -10,11 +10,11 @@ mod server;
 mod streams;
 mod tests;
 
-use crate::collect::{Collector, Reported, Tick};
+use crate::collect::{Collector, PartReport, Tick};
 use crate::job::{Job, Resources};
 use crate::source::Source;
 use crate::worker::Worker;
-use net::{Account, SimMachine, SimNet, World};
+use net::{Account, SimMachine, SimNet, SimWorld};
 use plimsoll_model::{Injector, Plan, RequestFailure, Run, Schedule, Stop, Stripe};
 use server::SimServer;
 use std::cell::RefCell;
@@ -113,7 +113,7 @@ impl Simulation<'_> {
         let mut kept = Vec::new();
         for index in 0..workers {
             let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
-            let world = Rc::new(RefCell::new(World::new(self.server, self.machine, request.h1(), seed)));
+            let world = Rc::new(RefCell::new(SimWorld::new(self.server, self.machine, request.h1(), seed)));
             let mut job = Job::new(plan, injector, &schedule, &resources, self.stripe, index, true);
             sourced(&mut job.source);
             let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));
@@ -131,8 +131,8 @@ impl Simulation<'_> {
         }
         // As if the workers had run side by side.
         kept.sort_by_key(|reported| match reported {
-            Reported::Tick { index, .. } => *index,
-            Reported::Done { .. } | Reported::Lost { .. } => u64::MAX,
+            PartReport::Tick { index, .. } => *index,
+            PartReport::Done { .. } | PartReport::Lost { .. } => u64::MAX,
         });
         kept.into_iter().for_each(|reported| heed(collector.take(reported, on_tick)));
         Sim { run: collector.finish(), schedule, account, prepared_ns, over_ns }

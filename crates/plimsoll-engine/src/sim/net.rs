@@ -10,7 +10,7 @@ mod serving;
 
 use super::server::{FLOOD, FLOOD_READ_NS, Fault, SimServer, SimStall};
 use super::streams::SimStreams;
-use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
+use crate::net::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
 use plimsoll_model::rng::Rng;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -101,17 +101,17 @@ impl Account {
 }
 
 /// Bytes on their way to the client.
-struct BytesUnderWay {
+struct BytesInTransit {
     bytes: Rc<[u8]>,
     from: usize,
     to: usize,
 }
 
-enum What {
+enum SimEventKind {
     // At the client.
     Opens,
     Refuses,
-    Brings(BytesUnderWay),
+    Brings(BytesInTransit),
     Ends,
     Breaks,
     // At the server.
@@ -126,25 +126,25 @@ enum What {
     BlurtsSince(u64),
 }
 
-struct Happening {
+struct SimEvent {
     at_ns: u64,
     serial: u64,
     link: usize,
-    what: What,
+    what: SimEventKind,
 }
 
-impl PartialEq for Happening {
+impl PartialEq for SimEvent {
     fn eq(&self, other: &Self) -> bool {
         (self.at_ns, self.serial) == (other.at_ns, other.serial)
     }
 }
-impl Eq for Happening {}
-impl PartialOrd for Happening {
+impl Eq for SimEvent {}
+impl PartialOrd for SimEvent {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Happening {
+impl Ord for SimEvent {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at_ns, self.serial).cmp(&(other.at_ns, other.serial))
     }
@@ -163,7 +163,7 @@ enum SocketState {
 struct Link {
     token: u64,
     standing: SocketState,
-    inbox: VecDeque<BytesUnderWay>,
+    inbox: VecDeque<BytesInTransit>,
     /// The server's end has arrived.
     ended: bool,
     /// A reset that no call has told of yet.
@@ -203,7 +203,7 @@ struct Link {
 }
 
 /// The simulated world of one worker.
-pub struct World {
+pub struct SimWorld {
     now_ns: u64,
     cpu_ns: u64,
     machine: SimMachine,
@@ -211,7 +211,7 @@ pub struct World {
     request: Rc<[u8]>,
     head_request: bool,
     rng: Rng,
-    heap: BinaryHeap<Reverse<Happening>>,
+    heap: BinaryHeap<Reverse<SimEvent>>,
     serial: u64,
     links: Vec<Link>,
     ready: VecDeque<usize>,
@@ -228,9 +228,9 @@ pub struct World {
     pub account: Account,
 }
 
-impl World {
-    pub fn new(server: &SimServer, machine: SimMachine, request: &[u8], seed: u64) -> World {
-        World {
+impl SimWorld {
+    pub fn new(server: &SimServer, machine: SimMachine, request: &[u8], seed: u64) -> SimWorld {
+        SimWorld {
             // Not 0, as on any machine that was started before.
             now_ns: 1_000_000_000,
             cpu_ns: 0,
@@ -279,22 +279,22 @@ impl World {
         }
     }
 
-    fn after(&mut self, at_ns: u64, link: usize, what: What) {
+    fn after(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         self.serial += 1;
-        self.heap.push(Reverse(Happening { at_ns, serial: self.serial, link, what }));
+        self.heap.push(Reverse(SimEvent { at_ns, serial: self.serial, link, what }));
     }
 
     /// Sends something to the client: it arrives in order.
-    fn deliver(&mut self, at_ns: u64, link: usize, what: What) {
+    fn deliver(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         let arrives_ns = (at_ns + self.server.latency_ns).max(self.links[link].last_ns);
         self.links[link].last_ns = arrives_ns;
         self.after(arrives_ns, link, what);
     }
 
-    fn happen(&mut self, at_ns: u64, link: usize, what: What) {
+    fn happen(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         let it = &mut self.links[link];
         match what {
-            What::Opens => {
+            SimEventKind::Opens => {
                 it.standing = SocketState::Open;
                 self.wake(link);
                 self.expect_work(at_ns, link);
@@ -303,32 +303,32 @@ impl World {
                     self.bring(at_ns, link, said);
                 }
             }
-            What::Refuses => {
+            SimEventKind::Refuses => {
                 it.standing = SocketState::Refused;
                 self.wake(link);
             }
-            What::Brings(piece) => {
+            SimEventKind::Brings(piece) => {
                 if it.standing != SocketState::Dead {
                     it.inbox.push_back(piece);
                     self.wake(link);
                 }
             }
-            What::Ends => {
+            SimEventKind::Ends => {
                 if it.standing != SocketState::Dead {
                     it.ended = true;
                     self.wake(link);
                 }
             }
-            What::Breaks => {
+            SimEventKind::Breaks => {
                 if it.standing != SocketState::Dead {
                     it.standing = SocketState::Dead;
                     it.error = true;
                     self.wake(link);
                 }
             }
-            What::Reaches(count) => {
+            SimEventKind::Reaches(count) => {
                 if it.server_closed {
-                    self.deliver(at_ns, link, What::Breaks);
+                    self.deliver(at_ns, link, SimEventKind::Breaks);
                 } else if it.streams.is_some() {
                     it.in_pipe -= count;
                     self.hear(at_ns, link, count);
@@ -338,28 +338,28 @@ impl World {
                     self.read(at_ns, link);
                 }
             }
-            What::Takes => {
+            SimEventKind::Takes => {
                 it.taking = false;
                 self.read(at_ns, link);
             }
-            What::Answers => self.answer(at_ns, link),
-            What::AnswersStream(stream, left) => self.answer_stream(at_ns, link, stream, left),
-            What::AnswersAgain => {
+            SimEventKind::Answers => self.answer(at_ns, link),
+            SimEventKind::AnswersStream(stream, left) => self.answer_stream(at_ns, link, stream, left),
+            SimEventKind::AnswersAgain => {
                 if !it.server_closed {
                     self.say(at_ns, link, None, 0);
                 }
             }
-            What::Closes => self.close(at_ns, link),
-            What::IdleSince(activity) => {
+            SimEventKind::Closes => self.close(at_ns, link),
+            SimEventKind::IdleSince(activity) => {
                 if it.activity == activity {
                     self.close(at_ns, link);
                 }
             }
-            What::BlurtsSince(activity) => {
+            SimEventKind::BlurtsSince(activity) => {
                 if it.activity == activity && !it.server_closed {
                     let bytes: Rc<[u8]> = b"\0who is there?"[..].into();
                     let to = bytes.len();
-                    self.deliver(at_ns, link, What::Brings(BytesUnderWay { bytes, from: 0, to }));
+                    self.deliver(at_ns, link, SimEventKind::Brings(BytesInTransit { bytes, from: 0, to }));
                 }
             }
         }
@@ -448,18 +448,18 @@ impl World {
             None if self.machine.connects_at_once => {
                 self.account.connected += 1;
                 self.set_idle(link, true);
-                self.happen(self.now_ns, link, What::Opens);
+                self.happen(self.now_ns, link, SimEventKind::Opens);
                 return Ok((link, true));
             }
             Some(Fault::NeverAccepts) => {}
-            Some(Fault::Refuses) => self.deliver(heard_ns, link, What::Refuses),
+            Some(Fault::Refuses) => self.deliver(heard_ns, link, SimEventKind::Refuses),
             Some(Fault::ResetsOnAccept) => {
-                self.deliver(heard_ns, link, What::Opens);
+                self.deliver(heard_ns, link, SimEventKind::Opens);
                 self.links[link].server_closed = true;
                 let later_ns = self.rng.below(4) * self.server.latency_ns / 2;
-                self.deliver(heard_ns + later_ns, link, What::Breaks);
+                self.deliver(heard_ns + later_ns, link, SimEventKind::Breaks);
             }
-            _ => self.deliver(heard_ns, link, What::Opens),
+            _ => self.deliver(heard_ns, link, SimEventKind::Opens),
         }
         Ok((link, false))
     }
@@ -482,14 +482,14 @@ impl World {
         self.links_idle = self.links_idle + u64::from(idle) - u64::from(before);
     }
 
-    fn send(&mut self, link: usize, bytes: &[u8]) -> Sent {
+    fn send(&mut self, link: usize, bytes: &[u8]) -> SendOutcome {
         self.look_away();
         self.spend(self.machine.send_ns);
         let it = &mut self.links[link];
         match it.standing {
             SocketState::Dead | SocketState::Refused => {
                 self.account.broken += 1;
-                return Sent::Broken;
+                return SendOutcome::Broken;
             }
             SocketState::Opening | SocketState::Open => {}
         }
@@ -500,7 +500,7 @@ impl World {
         if count == 0 {
             it.blocked = true;
             self.account.blocked += 1;
-            return Sent::Blocked;
+            return SendOutcome::Blocked;
         }
         if let Some(streams) = &mut it.streams {
             streams.sent(&bytes[..count]);
@@ -516,11 +516,11 @@ impl World {
         }
         it.in_pipe += count;
         self.set_idle(link, false);
-        self.after(self.now_ns + self.server.latency_ns, link, What::Reaches(count));
-        Sent::Bytes(count)
+        self.after(self.now_ns + self.server.latency_ns, link, SimEventKind::Reaches(count));
+        SendOutcome::Bytes(count)
     }
 
-    fn receive(&mut self, link: usize, buffer: &mut [u8]) -> Received {
+    fn receive(&mut self, link: usize, buffer: &mut [u8]) -> ReceiveOutcome {
         assert!(!buffer.is_empty(), "a read into no buffer cannot be told from an end");
         self.look_away();
         self.spend(self.machine.receive_ns);
@@ -559,13 +559,13 @@ impl World {
                 // What comes after it is an event of its own.
                 self.wake(link);
             }
-            return Received::Bytes(count);
+            return ReceiveOutcome::Bytes(count);
         }
         match it.standing {
-            _ if std::mem::take(&mut it.error) => Received::Broken,
-            SocketState::Dead | SocketState::Refused => Received::End,
-            _ if it.ended => Received::End,
-            SocketState::Opening | SocketState::Open => Received::Blocked,
+            _ if std::mem::take(&mut it.error) => ReceiveOutcome::Broken,
+            SocketState::Dead | SocketState::Refused => ReceiveOutcome::End,
+            _ if it.ended => ReceiveOutcome::End,
+            SocketState::Opening | SocketState::Open => ReceiveOutcome::Blocked,
         }
     }
 
@@ -643,11 +643,11 @@ impl World {
 }
 
 /// A worker's access to its world.
-pub struct SimNet(pub Rc<RefCell<World>>);
+pub struct SimNet(pub Rc<RefCell<SimWorld>>);
 
 /// The client's end of a connection.
 pub struct SimSocket {
-    world: Rc<RefCell<World>>,
+    world: Rc<RefCell<SimWorld>>,
     link: usize,
 }
 
@@ -677,11 +677,11 @@ impl Net for SimNet {
         self.0.borrow_mut().connected(socket.link)
     }
 
-    fn send(&mut self, socket: &SimSocket, bytes: &[u8]) -> Sent {
+    fn send(&mut self, socket: &SimSocket, bytes: &[u8]) -> SendOutcome {
         self.0.borrow_mut().send(socket.link, bytes)
     }
 
-    fn receive(&mut self, socket: &SimSocket, buffer: &mut [u8]) -> Received {
+    fn receive(&mut self, socket: &SimSocket, buffer: &mut [u8]) -> ReceiveOutcome {
         self.0.borrow_mut().receive(socket.link, buffer)
     }
 

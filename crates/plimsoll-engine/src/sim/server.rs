@@ -1,7 +1,7 @@
 //! Simulated servers as data: how fast one serves, when it stalls, and what it does wrong how
 //! often.
 //!
-//! A [`SimServer`] only describes; [`super::net::World`] plays it. Not here: clocks, buffers,
+//! A [`SimServer`] only describes; [`super::net::SimWorld`] plays it. Not here: clocks, buffers,
 //! connections.
 
 use plimsoll_model::RequestFailure;
@@ -285,7 +285,7 @@ impl SimServer {
     }
 
     /// The same server with one fault.
-    pub fn with(self, fault: Fault, share: f64) -> SimServer {
+    pub fn with_fault(self, fault: Fault, share: f64) -> SimServer {
         SimServer { faults: vec![(fault, share)], ..self }
     }
 }

@@ -26,7 +26,7 @@ const MESSAGE: &[u8] = &[0; 5];
 
 /// What the server makes of what it heard.
 #[derive(Debug)]
-pub enum Heard {
+pub enum StreamAction {
     /// This is to be said at once.
     Says(Vec<u8>),
     /// A request is whole, and taken.
@@ -90,7 +90,7 @@ impl SimStreams {
     }
 
     /// What is found next, with so many bytes more that have arrived.
-    pub fn next(&mut self, arrived: usize) -> Option<Heard> {
+    pub fn next(&mut self, arrived: usize) -> Option<StreamAction> {
         self.arrived += arrived;
         if !self.begun {
             if self.arrived < PREFACE.len() {
@@ -98,7 +98,7 @@ impl SimStreams {
             }
             self.begun = true;
             if self.take(PREFACE.len()) != PREFACE {
-                return Some(Heard::Wrong);
+                return Some(StreamAction::Wrong);
             }
         }
         loop {
@@ -112,11 +112,13 @@ impl SimStreams {
             let payload = self.take(9 + length).split_off(9);
             match kind {
                 SETTINGS if flags & ACK != 0 => self.acknowledged = true,
-                SETTINGS => return Some(Heard::Says(frame(SETTINGS, ACK, 0, &[]))),
-                PING if flags & ACK == 0 => return Some(Heard::Says(frame(PING, ACK, 0, &payload))),
+                SETTINGS => return Some(StreamAction::Says(frame(SETTINGS, ACK, 0, &[]))),
+                PING if flags & ACK == 0 => return Some(StreamAction::Says(frame(PING, ACK, 0, &payload))),
                 HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
                 // Of a request that is not taken it may still come.
-                DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => return Some(Heard::Asks(stream)),
+                DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => {
+                    return Some(StreamAction::Asks(stream));
+                }
                 RST_STREAM => self.active.retain(|active| *active != stream),
                 _ => {}
             }
@@ -128,30 +130,30 @@ impl SimStreams {
         self.bytes.drain(..count).collect()
     }
 
-    fn open(&mut self, stream: u32, is_whole: bool, head: Vec<u8>) -> Heard {
+    fn open(&mut self, stream: u32, is_whole: bool, head: Vec<u8>) -> StreamAction {
         self.opened += 1;
         if self.head.is_empty() {
             self.head.clone_from(&head);
         }
         // Numbers ascend and are odd, and every request is the same.
         if stream <= self.last_stream || stream.is_multiple_of(2) || head != self.head {
-            return Heard::Wrong;
+            return StreamAction::Wrong;
         }
         if self.leaves {
-            return Heard::Untaken(Vec::new(), false);
+            return StreamAction::Untaken(Vec::new(), false);
         }
         let is_over = self.active.len() >= self.how.streams_max as usize;
         let is_refused = self.how.refuses_every.is_some_and(|every| self.opened.is_multiple_of(every));
         self.last_stream = stream;
         if is_over || is_refused {
-            return Heard::Untaken(
+            return StreamAction::Untaken(
                 frame(RST_STREAM, 0, stream, &[0, 0, 0, REFUSED_STREAM]),
                 is_over && self.acknowledged,
             );
         }
         self.active.push(stream);
         // With content it is whole later.
-        if is_whole { Heard::Asks(stream) } else { Heard::Says(Vec::new()) }
+        if is_whole { StreamAction::Asks(stream) } else { StreamAction::Says(Vec::new()) }
     }
 
     /// What is said of an answer with so many messages to come, and whether the connection is over

@@ -5,13 +5,13 @@ use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::answers::AnswerText;
 use crate::connection::{Readiness, State};
-use crate::encoded_route::AnswerKept;
+use crate::encoded_route::AnswerRetention;
 use crate::exchanges::{Exchange, WaitingLine};
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
-use crate::net::{Net, Received, Sent};
+use crate::net::{Net, ReceiveOutcome, SendOutcome};
 use crate::recorder::FinishedRequest;
 use crate::session_source::AnswerOf;
-use crate::users::Last;
+use crate::users::LastRequest;
 use plimsoll_model::failed_answer::AnswerMiss;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
 use plimsoll_wire::redirect::is_redirect;
@@ -132,7 +132,7 @@ impl<N: Net> Worker<N> {
                 break;
             }
             match self.net.send(socket, &bytes[..bytes.len().min(room)]) {
-                Sent::Bytes(sent) => {
+                SendOutcome::Bytes(sent) => {
                     self.recorder.load.bytes_out += sent as u64;
                     if connection.conn.sent(sent, &self.scratch) {
                         break;
@@ -144,12 +144,12 @@ impl<N: Net> Worker<N> {
                         return;
                     }
                 }
-                Sent::Blocked => {
+                SendOutcome::Blocked => {
                     connection.conn.sent(0, &self.scratch);
                     connection.sending = true;
                     return;
                 }
-                Sent::Broken => {
+                SendOutcome::Broken => {
                     connection.sending = true;
                     self.defer(slot, Readiness::BROKEN);
                     return;
@@ -174,7 +174,7 @@ impl<N: Net> Worker<N> {
             let Some(socket) = &connection.socket else { break };
             let received = self.net.receive(socket, &mut buffers.input);
             match received {
-                Received::Bytes(count) => {
+                ReceiveOutcome::Bytes(count) => {
                     self.now_ns = self.net.now_ns();
                     if taken == 0 && self.readable_ns != 0 {
                         self.recorder.read(self.now_ns, self.now_ns.saturating_sub(self.readable_ns));
@@ -194,10 +194,10 @@ impl<N: Net> Worker<N> {
                         break;
                     }
                 }
-                Received::Blocked => break,
-                Received::End | Received::Broken => {
+                ReceiveOutcome::Blocked => break,
+                ReceiveOutcome::End | ReceiveOutcome::Broken => {
                     self.now_ns = self.net.now_ns();
-                    self.on_end(slot, received == Received::Broken);
+                    self.on_end(slot, received == ReceiveOutcome::Broken);
                     break;
                 }
             }
@@ -259,7 +259,7 @@ impl<N: Net> Worker<N> {
                 }
                 let first = self.note_bytes(exchange, piece.bytes.len());
                 let route = self.job.source.route(self.exchanges[exchange].route);
-                let is_kept = route.kept != AnswerKept::Nothing;
+                let is_kept = route.kept != AnswerRetention::Nothing;
                 if route.ok_grpc.is_some() {
                     self.note_messages(exchange, first, piece.messages);
                 }
@@ -458,7 +458,7 @@ impl<N: Net> Worker<N> {
         if first {
             let conn = &self.connections[self.exchanges[number].slot as usize].conn;
             let route = self.job.source.route(self.exchanges[number].route);
-            answer.begin(conn.is_h2().then(|| conn.fields()), route.kept == AnswerKept::Head);
+            answer.begin(conn.is_h2().then(|| conn.fields()), route.kept == AnswerRetention::Head);
         }
         answer.add(piece);
     }
@@ -618,7 +618,7 @@ impl<N: Net> Worker<N> {
             let route = self.job.source.route(asked);
             let outcome = if !succeeds && route.ok_grpc.is_some() {
                 Outcome::Failed(RequestFailure::Status)
-            } else if route.kept != AnswerKept::Nothing {
+            } else if route.kept != AnswerRetention::Nothing {
                 self.judged(number, status, first, last)
             } else if succeeds {
                 Outcome::Success
@@ -747,7 +747,7 @@ impl<N: Net> Worker<N> {
     /// Counts an exchange that has ended. Returns whose it was, and what that user may want to
     /// know.
     #[inline]
-    fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, Last) {
+    fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
         // What was not answered by now of several messages has ended in the same way.
         for _ in 0..self.exchanges[number].further {
             self.count_finished(number, status, outcome);
@@ -761,7 +761,7 @@ impl<N: Net> Worker<N> {
         }
         self.count_finished(number, status, outcome);
         let exchange = &self.exchanges[number];
-        (exchange.user, Last { route: exchange.route, status, outcome })
+        (exchange.user, LastRequest { route: exchange.route, status, outcome })
     }
 
     /// When an answer has come that is whole now, and whether no more of its exchange are to come.

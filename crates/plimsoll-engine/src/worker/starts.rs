@@ -1,10 +1,10 @@
 //! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
 
-use super::state::{Starts, Users, Waiting, Worker};
+use super::state::{DueUser, Starts, Users, Worker};
 use crate::connection::State;
 use crate::net::Net;
 use crate::session_source::EndedSession;
-use crate::users::{Last, Next};
+use crate::users::{LastRequest, UserAction};
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
 
@@ -87,7 +87,9 @@ impl<N: Net> Worker<N> {
             let measured = intended_ns >= self.measured_from_ns;
             // Of those that are too late to start, the ones that count are counted.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
-                if measured && let Next::Send(route) | Next::Wait(_, route) = self.job.source.next(user, None) {
+                if measured
+                    && let UserAction::Send(route) | UserAction::Wait(_, route) = self.job.source.next(user, None)
+                {
                     self.unsent(route);
                 }
                 if let Some(sessions) = self.job.source.sessions() {
@@ -301,7 +303,7 @@ impl<N: Net> Worker<N> {
     #[inline]
     fn first_of(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
         let next = self.job.source.next(user, None);
-        let mut begins = next != Next::End;
+        let mut begins = next != UserAction::End;
         if let Some(sessions) = self.job.source.sessions() {
             let ended = sessions.take_ended();
             begins |= ended.is_some();
@@ -322,12 +324,12 @@ impl<N: Net> Worker<N> {
             *left -= 1;
         }
         match next {
-            Next::Send(route) => Some(route),
-            Next::Wait(ns, route) => {
+            UserAction::Send(route) => Some(route),
+            UserAction::Wait(ns, route) => {
                 self.wait_user(user, ns, Some(route));
                 None
             }
-            Next::End => None,
+            UserAction::End => None,
         }
     }
 
@@ -343,7 +345,7 @@ impl<N: Net> Worker<N> {
 
     #[cold]
     fn wait_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
-        self.waiting.push(Reverse(Waiting { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
+        self.waiting.push(Reverse(DueUser { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
         if matches!(self.starts, Starts::Closed(_)) {
             self.paused[user as usize] = true;
         }
@@ -388,30 +390,30 @@ impl<N: Net> Worker<N> {
     /// What `user` does after its exchange on `slot`: its next one, now or later, or it is done;
     /// then a user of a closed load begins anew.
     #[inline]
-    pub(super) fn go_on(&mut self, slot: u32, user: u64, last: Last) {
+    pub(super) fn go_on(&mut self, slot: u32, user: u64, last: LastRequest) {
         let next = self.job.source.next(user, Some(&last));
         if let Some(ended) = self.job.source.take_ended() {
             self.session_ended(ended);
         }
         let refused = matches!(last.outcome, Outcome::Failed(RequestFailure::Connect | RequestFailure::Tls));
         match (&self.starts, next) {
-            (Starts::Closed(_), Next::End) if !refused => {
+            (Starts::Closed(_), UserAction::End) if !refused => {
                 self.next_of_user(user, None, self.now_ns);
             }
-            (Starts::Open { .. }, Next::End) => self.rest(slot),
+            (Starts::Open { .. }, UserAction::End) => self.rest(slot),
             _ => self.go_on_within(slot, user, next, refused),
         }
     }
 
     /// A user goes on in the midst of its session, or tries again.
     #[inline(never)]
-    fn go_on_within(&mut self, slot: u32, user: u64, next: Next, refused: bool) {
+    fn go_on_within(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
         // Its connection is there for others meanwhile (open loads).
         self.rest(slot);
         let (wait_ns, route) = match next {
-            Next::End => (0, None),
-            Next::Send(route) => (0, Some(route)),
-            Next::Wait(ns, route) => (ns, Some(route)),
+            UserAction::End => (0, None),
+            UserAction::Send(route) => (0, Some(route)),
+            UserAction::Wait(ns, route) => (ns, Some(route)),
         };
         // A connection that could not be made is not tried again at once.
         match wait_ns.max(if refused { RECONNECT_PAUSE_NS } else { 0 }) {

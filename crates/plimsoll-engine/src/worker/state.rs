@@ -33,7 +33,7 @@ pub(super) struct Users {
 
 /// A user who goes on later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Waiting {
+pub(super) struct DueUser {
     /// When (absolute).
     pub(super) at_ns: u64,
     pub(super) user: u64,
@@ -92,7 +92,7 @@ pub struct Worker<N: Net> {
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
     /// Users who go on later.
-    pub(super) waiting: BinaryHeap<Reverse<Waiting>>,
+    pub(super) waiting: BinaryHeap<Reverse<DueUser>>,
     pub(super) recorder: Recorder,
     pub(super) failed_answers: FailedAnswers,
     /// What has come of answers that are looked at, by the number of their exchange.

@@ -66,7 +66,7 @@ impl<N: Net> Worker<N> {
             if connection.generation != generation {
                 continue;
             }
-            let readiness = Readiness::of(event);
+            let readiness = Readiness::from_event(event);
             if connection.deferred == Readiness::NONE {
                 self.handle(slot, readiness);
             } else {

@@ -37,15 +37,15 @@ pub const fn highest_of(index: usize) -> u64 {
 
 /// Exact figures kept beside the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exact {
+pub(super) struct ExactFigures {
     pub(super) count: u64,
     pub(super) min_ns: u64,
     pub(super) max_ns: u64,
     pub(super) sum_ns: u128,
 }
 
-impl Exact {
-    pub(super) const EMPTY: Exact = Exact { count: 0, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 };
+impl ExactFigures {
+    pub(super) const EMPTY: ExactFigures = ExactFigures { count: 0, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 };
 
     #[inline]
     pub(super) fn add(&mut self, value_ns: u64, count: u64) {
@@ -55,7 +55,7 @@ impl Exact {
         self.sum_ns += u128::from(value_ns) * u128::from(count);
     }
 
-    pub(super) fn merge(&mut self, other: &Exact) {
+    pub(super) fn merge(&mut self, other: &ExactFigures) {
         self.count += other.count;
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);

@@ -1,6 +1,6 @@
 //! A histogram at rest: what intervals hold, and a run file.
 
-use super::geometry::{BUCKETS, Exact, index_of};
+use super::geometry::{BUCKETS, ExactFigures, index_of};
 
 /// An occupied bucket, its index before its count in one word: a load with many routes is a hundred
 /// thousand of them in a second.
@@ -36,12 +36,12 @@ impl Bucket {
 pub struct SparseHistogram {
     /// Ascending by index, counts above 0.
     pub(super) buckets: Vec<Bucket>,
-    pub(super) exact: Exact,
+    pub(super) exact: ExactFigures,
 }
 
 impl Default for SparseHistogram {
     fn default() -> Self {
-        SparseHistogram { buckets: Vec::new(), exact: Exact::EMPTY }
+        SparseHistogram { buckets: Vec::new(), exact: ExactFigures::EMPTY }
     }
 }
 
@@ -128,7 +128,7 @@ impl SparseHistogram {
         let count = buckets.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count))?;
         (ascending && fits && counted && min_ns <= max_ns).then(|| SparseHistogram {
             buckets: buckets.iter().map(|(index, count)| Bucket::new(*index, *count)).collect(),
-            exact: Exact { count, min_ns, max_ns, sum_ns },
+            exact: ExactFigures { count, min_ns, max_ns, sum_ns },
         })
     }
 }

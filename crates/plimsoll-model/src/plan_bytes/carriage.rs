@@ -1,13 +1,13 @@
 //! Over what it is asked: addresses, protocol, certificates.
 
 use super::fields::{bytes, number, once, push, read, read_flag, read_port, read_text, read_u32};
-use crate::carriage::{Carriage, HttpChoice, ResolveSpec};
+use crate::carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
 use crate::tagged::{Reader, field};
 use crate::tls::TlsSpec;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-pub(super) fn carriage(out: &mut Vec<u8>, carriage: &Carriage) {
-    let Carriage { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
+pub(super) fn carriage(out: &mut Vec<u8>, carriage: &ConnectionPlan) {
+    let ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
         carriage;
     addresses.iter().for_each(|it| field(out, 1, |out| address(out, it)));
     unix.iter().for_each(|path| bytes(out, 2, path.as_bytes()));
@@ -32,7 +32,7 @@ pub(super) fn carriage(out: &mut Vec<u8>, carriage: &Carriage) {
     number(out, 9, u64::from(*streams_max));
 }
 
-pub(super) fn read_carriage(message: Reader) -> Option<Carriage> {
+pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
     let (mut unix, mut resolve, mut tls) = (None, None, None);
     let (mut keep_alive, mut close_reset, mut connections_max) = (None, None, None);
     let (mut http, mut streams_max) = (None, None);
@@ -59,7 +59,7 @@ pub(super) fn read_carriage(message: Reader) -> Option<Carriage> {
     })?;
     let (keep_alive, close_reset, connections_max) = (keep_alive?, close_reset?, connections_max?);
     let (http, streams_max) = (http?, streams_max?);
-    Some(Carriage { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max })
+    Some(ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max })
 }
 
 /// The bytes of the IP address, the port, and of IPv6 also flow and scope.

@@ -1,14 +1,14 @@
 //! What arrivals ask that are listed one by one.
 
 use super::fields::{ITEMS_MAX, bytes, moments, number, once, read, read_flag, read_moments, read_numbers, read_text};
-use crate::drawn::{ListedSessions, SessionsFacts};
-use crate::listed::{Listed, ListedRequest, ListedTargets, ReplayFacts};
+use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList};
+use crate::session_draws::{ListedSessions, SessionsFacts};
 use crate::tagged::{Reader, field, varint};
 
 /// Paths, then what each arrival asks: the differences to the number of the path before would be no
 /// shorter.
-pub(super) fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
-    let Listed { targets, entries, sessions, facts } = listed;
+pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
+    let RequestList { targets, entries, sessions, facts } = listed;
     targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));
     field(out, 2, |out| {
         for ListedRequest { target, route, status } in entries {
@@ -43,7 +43,7 @@ pub(super) fn write_listed(out: &mut Vec<u8>, listed: &Listed) {
     }
 }
 
-pub(super) fn read_listed(message: Reader) -> Option<Listed> {
+pub(super) fn read_listed(message: Reader) -> Option<RequestList> {
     let (mut targets, mut entries, mut facts) = (ListedTargets::default(), None, ReplayFacts::default());
     let (mut speed_milli, mut scale_milli, mut lines, mut spread) = (None, None, None, None);
     let (mut starts, mut by_session, mut ends) = (None, None, None);
@@ -76,7 +76,7 @@ pub(super) fn read_listed(message: Reader) -> Option<Listed> {
     };
     (facts.speed_milli, facts.scale_milli) = (speed_milli?, scale_milli?);
     (facts.lines, facts.spread) = (lines?, spread?);
-    Some(Listed { targets: targets.into(), entries: entries?, sessions, facts })
+    Some(RequestList { targets: targets.into(), entries: entries?, sessions, facts })
 }
 
 fn read_entries(mut value: Reader) -> Option<Vec<ListedRequest>> {

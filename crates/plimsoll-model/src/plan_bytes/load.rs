@@ -1,8 +1,8 @@
 //! When it is asked, and by how many.
 
 use super::fields::{bytes, moments, number, once, push, read, read_flag, read_level, read_moments, read_u32};
+use crate::arrival_times::ArrivalTimes;
 use crate::curve::{Curve, Stage};
-use crate::given::GivenArrivals;
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::tagged::{Reader, field};
 
@@ -18,7 +18,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
         LoadShape::Open { rate, arrivals: Arrivals::Poisson } => (2, rate),
         LoadShape::Open { rate, arrivals: Arrivals::Replayed } => (4, rate),
         LoadShape::Given { arrivals } => {
-            given(out, load, arrivals);
+            arrival_times(out, load, arrivals);
             (3, &follows)
         }
     };
@@ -40,7 +40,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
 }
 
 /// The moments, and what part of them is measured.
-fn given(out: &mut Vec<u8>, load: &Load, arrivals: &GivenArrivals) {
+fn arrival_times(out: &mut Vec<u8>, load: &Load, arrivals: &ArrivalTimes) {
     field(out, 10, |out| moments(out, arrivals.starts_ns()));
     let span_ns = arrivals.rate().duration_ns().unwrap_or(0);
     number(out, 11, load.warmup_ns.saturating_add(span_ns));
@@ -74,7 +74,7 @@ pub(super) fn read_load(message: Reader) -> Option<Load> {
         1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
         2 => LoadShape::Open { rate: curve, arrivals: Arrivals::Poisson },
         4 => LoadShape::Open { rate: curve, arrivals: Arrivals::Replayed },
-        3 => LoadShape::Given { arrivals: GivenArrivals::new(starts_ns?, warmup_ns?, given_end_ns?)? },
+        3 => LoadShape::Given { arrivals: ArrivalTimes::new(starts_ns?, warmup_ns?, given_end_ns?)? },
         _ => return None,
     };
     Some(Load {

@@ -2,11 +2,11 @@
 //! its answer.
 
 use super::fields::{bytes, number, once, pair, push, read, read_pair, read_text, read_u32};
-use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
+use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
 use crate::tagged::{Reader, field};
-use crate::traffic::{Filled, Request, Route, StatusSet};
+use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
     let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures, follow, grpc } = route;
@@ -19,7 +19,7 @@ pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
     number(out, 6, u64::from(*weight));
     bytes(out, 7, String::from(ok_status.clone()).as_bytes());
     number(out, 8, *timeout_ns);
-    let Filled { target, headers, body } = *filled;
+    let TemplateFlags { target, headers, body } = *filled;
     number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
     field(out, 10, |out| expectations(out, expect));
     captures.iter().for_each(|it| field(out, 11, |out| capture(out, it)));
@@ -56,7 +56,7 @@ pub(super) fn read_route(message: Reader) -> Option<Route> {
         _ => None,
     })?;
     let bits = filled?;
-    let filled = Filled { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
+    let filled = TemplateFlags { target: bits & 1 != 0, headers: bits & 2 != 0, body: bits & 4 != 0 };
     let request = Request { method: method?, target: target?, headers, body: body? };
     let (label, weight, ok_status, timeout_ns) = (label?, weight?, ok_status?, timeout_ns?);
     Some(Route {
@@ -99,20 +99,20 @@ fn expectations(out: &mut Vec<u8>, expect: &Expectations) {
         field(out, 3, |out| {
             bytes(out, 1, path.text().as_bytes());
             match expected {
-                JsonExpected::Null => number(out, 2, 0),
-                JsonExpected::Flag(flag) => number(out, 2, 1 + u64::from(*flag)),
-                JsonExpected::Number(text) => bytes(out, 3, text.as_bytes()),
-                JsonExpected::Text(text) => bytes(out, 4, text.as_bytes()),
+                JsonExpectation::Null => number(out, 2, 0),
+                JsonExpectation::Flag(flag) => number(out, 2, 1 + u64::from(*flag)),
+                JsonExpectation::Number(text) => bytes(out, 3, text.as_bytes()),
+                JsonExpectation::Text(text) => bytes(out, 4, text.as_bytes()),
             }
         });
     }
     body.iter().for_each(|expected| field(out, 4, |out| text_expected(out, expected)));
 }
 
-fn text_expected(out: &mut Vec<u8>, expected: &TextExpected) {
+fn text_expected(out: &mut Vec<u8>, expected: &TextExpectation) {
     match expected {
-        TextExpected::Holds(text) => bytes(out, 1, text.as_bytes()),
-        TextExpected::Matches(pattern) => bytes(out, 2, pattern.as_bytes()),
+        TextExpectation::Holds(text) => bytes(out, 1, text.as_bytes()),
+        TextExpectation::Matches(pattern) => bytes(out, 2, pattern.as_bytes()),
     }
 }
 
@@ -129,7 +129,7 @@ fn read_expectations(message: Reader) -> Option<Expectations> {
     Some(Expectations { within_ns, headers, json, body })
 }
 
-fn read_header_expected(message: Reader) -> Option<(String, TextExpected)> {
+fn read_header_expected(message: Reader) -> Option<(String, TextExpectation)> {
     let (mut name, mut expected) = (None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut name, read_text(value)?),
@@ -139,31 +139,31 @@ fn read_header_expected(message: Reader) -> Option<(String, TextExpected)> {
     Some((name?, expected?))
 }
 
-fn read_text_expected(message: Reader) -> Option<TextExpected> {
+fn read_text_expected(message: Reader) -> Option<TextExpectation> {
     let mut expected = None;
     read(message, |tag, value| match tag {
-        1 => once(&mut expected, TextExpected::Holds(read_text(value)?)),
-        2 => once(&mut expected, TextExpected::Matches(read_text(value)?)),
+        1 => once(&mut expected, TextExpectation::Holds(read_text(value)?)),
+        2 => once(&mut expected, TextExpectation::Matches(read_text(value)?)),
         _ => None,
     })?;
     expected
 }
 
-fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpected)> {
+fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpectation)> {
     let (mut path, mut expected) = (None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut path, JsonPath::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
         2 => once(
             &mut expected,
             match value.number()? {
-                0 => JsonExpected::Null,
-                1 => JsonExpected::Flag(false),
-                2 => JsonExpected::Flag(true),
+                0 => JsonExpectation::Null,
+                1 => JsonExpectation::Flag(false),
+                2 => JsonExpectation::Flag(true),
                 _ => return None,
             },
         ),
-        3 => once(&mut expected, JsonExpected::Number(read_text(value)?)),
-        4 => once(&mut expected, JsonExpected::Text(read_text(value)?)),
+        3 => once(&mut expected, JsonExpectation::Number(read_text(value)?)),
+        4 => once(&mut expected, JsonExpectation::Text(read_text(value)?)),
         _ => None,
     })?;
     Some((path?, expected?))

@@ -7,7 +7,7 @@ use crate::data::{Data, Pick};
 use crate::redact::Redact;
 use crate::session::{Scenario, SessionOp, Think};
 use crate::tagged::{Reader, field};
-use crate::traffic::{AskedAround, Choice, OnceAsked, Origin, Request, Traffic};
+use crate::traffic::{Choice, OneOffRoute, Origin, Request, SetupTeardown, Traffic};
 use std::sync::Arc;
 
 pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
@@ -50,7 +50,7 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     variables.iter().for_each(|(name, value)| pair(out, 9, name, value));
     scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
     listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
-    let AskedAround { setup, cleanup, given } = around;
+    let SetupTeardown { setup, cleanup, given } = around;
     setup.iter().for_each(|it| field(out, 11, |out| once_asked(out, it)));
     cleanup.iter().for_each(|it| field(out, 12, |out| once_asked(out, it)));
     given.iter().for_each(|(name, value)| pair(out, 13, name, value));
@@ -59,7 +59,7 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
 pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
     let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
-    let (mut routes, mut listed, mut around) = (Vec::new(), None, AskedAround::default());
+    let (mut routes, mut listed, mut around) = (Vec::new(), None, SetupTeardown::default());
     read(message, |tag, value| match tag {
         1 => once(&mut scheme, read_text(value)?),
         2 => once(&mut host, read_text(value)?),
@@ -108,14 +108,14 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
     })
 }
 
-fn once_asked(out: &mut Vec<u8>, asked: &OnceAsked) {
-    let OnceAsked { route: it, times, goes_on } = asked;
+fn once_asked(out: &mut Vec<u8>, asked: &OneOffRoute) {
+    let OneOffRoute { route: it, times, goes_on } = asked;
     field(out, 1, |out| route(out, it));
     number(out, 2, u64::from(*times));
     number(out, 3, u64::from(*goes_on));
 }
 
-fn read_once_asked(message: Reader) -> Option<OnceAsked> {
+fn read_once_asked(message: Reader) -> Option<OneOffRoute> {
     let (mut route, mut times, mut goes_on) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut route, read_route(value)?),
@@ -123,15 +123,15 @@ fn read_once_asked(message: Reader) -> Option<OnceAsked> {
         3 => once(&mut goes_on, read_flag(value)?),
         _ => None,
     })?;
-    Some(OnceAsked { route: route?, times: times?, goes_on: goes_on? })
+    Some(OneOffRoute { route: route?, times: times?, goes_on: goes_on? })
 }
 
 /// What a record cannot show of what is asked around a load, to tell another by; empty where there
 /// is nothing.
-pub(crate) fn around_bytes(around: &AskedAround) -> Vec<u8> {
+pub(crate) fn around_bytes(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
-        for OnceAsked { route, times, goes_on } in list {
+        for OneOffRoute { route, times, goes_on } in list {
             field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;
                 [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));

@@ -11,7 +11,7 @@ use super::theme::Theme;
 
 /// What an axis measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured<'a> {
+pub struct AxisQuantity<'a> {
     /// In words.
     pub title: &'a str,
     /// What its values are.
@@ -19,7 +19,7 @@ pub struct Measured<'a> {
 }
 
 /// Lines over a log axis `x`; `y` is a log axis, too. What is not above 0 on either is a gap.
-pub fn curve_chart(heading: &Heading, x: Measured, y: Measured, lines: &[Line], theme: Theme) -> String {
+pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &[Line], theme: Theme) -> String {
     let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);
     if all().next().is_none() {
@@ -59,7 +59,7 @@ pub fn curve_chart(heading: &Heading, x: Measured, y: Measured, lines: &[Line], 
 fn mark_few(canvas: &mut Canvas, plot: &Plot, line: &Line, n: usize) {
     if line.points.len() <= 12 {
         for (at, value) in line.points.iter().filter(|p| p.1.is_finite()) {
-            canvas.mark(plot.at(*at, *value), Mark::Disc, 3.4, style(n).paint, "");
+            canvas.mark(plot.point(*at, *value), Mark::Disc, 3.4, style(n).paint, "");
         }
     }
 }

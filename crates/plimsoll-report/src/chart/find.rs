@@ -1,13 +1,13 @@
 //! The picture of the product: what a server does as more is asked of it, where its load line lies,
 //! and how busy the client was meanwhile. One search, or two beside each other.
 
-use super::place::{Taken, Words};
+use super::place::{OccupiedArea, TextLabel};
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key_rows, draw_x,
     draw_x_grid, draw_y, empty, key_rows, margin, open_on, told_apart,
 };
 use super::scale::{Scale, extent};
-use super::svg::{Anchor, Canvas, Font, Mark, Nearest, Stroke, text_width};
+use super::svg::{Anchor, Canvas, Font, Mark, PointerMode, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::format::{duration, rate};
 use crate::remedy::spelled;
@@ -17,7 +17,7 @@ use plimsoll_model::Purpose;
 
 /// One search to be drawn.
 #[derive(Debug, Clone, Copy)]
-pub struct Searched<'a> {
+pub struct NamedSearch<'a> {
     /// Name of the server or build; drawn only where there are two.
     pub name: &'a str,
     /// What was found.
@@ -111,7 +111,7 @@ struct SearchPaints {
 }
 
 impl SearchPaints {
-    fn of(number: usize, of: usize) -> SearchPaints {
+    fn new(number: usize, of: usize) -> SearchPaints {
         let one = |paint| SearchPaints { held: paint, not_held: paint, water: paint };
         match (of, number) {
             (0 | 1, _) => SearchPaints { held: Paint::Blue, not_held: Paint::Vermilion, water: Paint::Water },
@@ -131,7 +131,7 @@ const BEYOND_BOUND: f64 = 20.0;
 
 /// The offered rates to be shown: to a little beyond the line and all that held. The rest is told
 /// at the edge.
-fn rates(searched: &[Searched]) -> Scale {
+fn rates(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
     let held = all().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|t| t.0);
@@ -151,7 +151,7 @@ fn rates(searched: &[Searched]) -> Scale {
 }
 
 /// The times to be shown: of the trials on the axis, and the bounds.
-fn times(searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
+fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
     let held = shown().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|(_, trial)| trial.p99_ns as f64);
@@ -163,7 +163,7 @@ fn times(searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) ->
 
 /// Draws the picture of one search, or of two with `change` (a few words, such as `+12.3 %`)
 /// between their lines. More than two are drawn as two.
-pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>, theme: Theme) -> String {
+pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
     if all.iter().all(Vec::is_empty) {
@@ -187,11 +187,11 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
     let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
     let mut taken = drawn(&plot, searched, &all);
 
-    canvas.read_nearest(Nearest::Point);
+    canvas.read_nearest(PointerMode::Point);
     // Shades lie under the grid's lines, everything else above.
     canvas.open('z', (area.y, area.bottom()), None);
     for (number, one) in searched.iter().enumerate() {
-        bracket(&mut canvas, &area, &x.scale, one.findings, SearchPaints::of(number, searched.len()).water);
+        bracket(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
     }
     canvas.close();
     draw_x_grid(&mut canvas, &area, &x);
@@ -205,7 +205,7 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
         peak(&mut canvas, &area, &x.scale, one.findings, &mut taken);
     }
     for (number, (one, trials)) in searched.iter().zip(&all).enumerate() {
-        let paints = SearchPaints::of(number, searched.len());
+        let paints = SearchPaints::new(number, searched.len());
         let line = Stroke::new(paints.held, 1.8).opacity(0.75);
         let line = if number == 1 { line.dashed(7.0, 4.0) } else { line };
         canvas.close();
@@ -235,9 +235,9 @@ pub fn find_chart(heading: &Heading, searched: &[Searched], change: Option<&str>
 const CUT: &str = "broke the SLO (arrow: p99 is higher)";
 
 /// What words must keep away from.
-fn drawn(plot: &Plot, searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>]) -> Taken {
+fn drawn(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
     let Plot { area, x, y } = *plot;
-    let mut taken = Taken::default();
+    let mut taken = OccupiedArea::default();
     for (one, trials) in searched.iter().zip(all) {
         taken.curve(&curve(plot, trials));
         let line = one.findings.load_line_rps;
@@ -262,7 +262,7 @@ fn drawn(plot: &Plot, searched: &[Searched], all: &[Vec<(f64, &TrialOutcome)>]) 
 
 /// Where a trial stands. Without any answer there is no p99: such a trial stands at the top.
 fn point(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
-    plot.at(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
+    plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
 
 /// Whether the p99 of a trial lies above where it stands: it was cut short, or the axis is.
@@ -271,7 +271,7 @@ fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
 }
 
 /// What lies beyond the axis: an arrow at the edge for each such trial, and their rates.
-fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], taken: &mut Taken) {
+fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], taken: &mut OccupiedArea) {
     let (area, end) = (plot.area, plot.x.range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
     let far: Vec<(usize, f64, &TrialOutcome)> = numbered.filter(|(_, rate, _)| *rate > end).collect();
@@ -280,7 +280,7 @@ fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], t
     for (number, rate, trial) in &far {
         let (_, at) = point(plot, *rate, trial);
         let paint =
-            if trial.verdict == Verdict::Void { Paint::Muted } else { SearchPaints::of(*number, all.len()).not_held };
+            if trial.verdict == Verdict::Void { Paint::Muted } else { SearchPaints::new(*number, all.len()).not_held };
         let right = area.right() + 3.0;
         canvas.polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
         let hint = hint(*rate, trial);
@@ -292,8 +292,8 @@ fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], t
         false => format!("beyond: {} to {}/s", rate(least), rate(most)),
     };
     let void = far.iter().all(|f| f.2.verdict == Verdict::Void);
-    let paint = if void { Paint::Muted } else { SearchPaints::of(0, all.len()).not_held };
-    let words = Words { text: &text, size: SMALL, bold: false };
+    let paint = if void { Paint::Muted } else { SearchPaints::new(0, all.len()).not_held };
+    let words = TextLabel { text: &text, size: SMALL, bold: false };
     let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
     let places = heights.map(|height| ((area.right() - 3.0, height), Anchor::End));
     if let Some((at, anchor)) = taken.place(&words, area, places) {
@@ -339,7 +339,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
 }
 
 /// The latency bounds of the promise as lines across.
-fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched], taken: &mut Taken) {
+fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], taken: &mut OccupiedArea) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {
         let statistic =
@@ -353,7 +353,7 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched], taken
     for (bound_ns, text) in drawn {
         let at = area.at_y(y, bound_ns as f64);
         canvas.line((area.x, at), (area.right(), at), Stroke::new(Paint::Ink, 1.4).dashed(6.0, 4.0));
-        let words = Words { text: &text, size: SMALL, bold: true };
+        let words = TextLabel { text: &text, size: SMALL, bold: true };
         let heights = [at - 6.0, at + 15.0, at - 22.0, at + 31.0];
         let across = [0.0, 0.25, 0.5, 0.75].map(|share| (area.x + 8.0 + share * area.width, Anchor::Start));
         let across = || across.into_iter().chain([(area.right() - 8.0, Anchor::End)]);
@@ -365,11 +365,11 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Searched], taken
 }
 
 /// The peak of the closed climb, where it is on the axis.
-fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut Taken) {
+fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
     let (Some(at), Some(peak)) = (peak_at(area, x, findings), &findings.peak) else { return };
     canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
     let text = format!("peak {}/s", rate(peak.rps));
-    let words = Words { text: &text, size: SMALL, bold: false };
+    let words = TextLabel { text: &text, size: SMALL, bold: false };
     // At the foot, else higher up, on the side away from the line.
     let sides = [(at + 6.0, Anchor::Start), (at - 6.0, Anchor::End)];
     let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
@@ -413,7 +413,14 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
 }
 
 /// The mark of Plimsoll, a ring through which the line goes, and what the lines say.
-fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], names: &[String], change: Option<&str>) {
+fn lines(
+    canvas: &mut Canvas,
+    area: &Area,
+    x: &Scale,
+    searched: &[NamedSearch],
+    names: &[String],
+    change: Option<&str>,
+) {
     let places: Vec<Option<f64>> = searched
         .iter()
         .map(|s| s.findings.load_line_rps.rps)
@@ -422,11 +429,11 @@ fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], nam
     let top = area.y - 11.0;
     for (number, place) in places.iter().enumerate() {
         let Some(at) = *place else { continue };
-        let paint = SearchPaints::of(number, searched.len()).water;
+        let paint = SearchPaints::new(number, searched.len()).water;
         canvas.ring((at, top), 5.5, Stroke::new(paint, 2.0));
         canvas.line((at, top - 10.0), (at, area.y), Stroke::new(paint, 2.0));
     }
-    let name = |s: &Searched| {
+    let name = |s: &NamedSearch| {
         let at_least = if s.findings.load_line_rps.upper.is_none() { "at least " } else { "" };
         format!("{at_least}{}/s", rate(s.findings.load_line_rps.rps))
     };
@@ -441,7 +448,7 @@ fn lines(canvas: &mut Canvas, area: &Area, x: &Scale, searched: &[Searched], nam
                 let side = if (number == 0) == first_left { LabelSide::Left } else { LabelSide::Right };
                 if let Some(at) = at {
                     let text = format!("{} {}", names[number], name(one));
-                    label(canvas, area, (*at, top + 4.5), 11.0, &text, SearchPaints::of(number, 2).water, side);
+                    label(canvas, area, (*at, top + 4.5), 11.0, &text, SearchPaints::new(number, 2).water, side);
                 }
             }
             if let (Some(from), Some(to), Some(change)) = (at_a, at_b, change) {
@@ -499,7 +506,7 @@ fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOu
     let mut busiest: f64 = 0.0;
     canvas.open('z', (strip.y, strip.bottom()), None);
     for (number, trials) in all.iter().enumerate() {
-        let own = SearchPaints::of(number, all.len()).held;
+        let own = SearchPaints::new(number, all.len()).held;
         for (rate, trial) in trials.iter().filter(|t| t.0 <= x.scale.range().1) {
             let share = trial.evidence.work_share;
             let paint = if trial.verdict == Verdict::Void { Paint::Muted } else { own };

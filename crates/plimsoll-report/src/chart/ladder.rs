@@ -3,7 +3,7 @@
 
 use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty};
 use super::scale::{Scale, extent};
-use super::svg::{Canvas, Font, Mark, Nearest, Stroke, fitted, text_width, wrapped};
+use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, fitted, text_width, wrapped};
 use super::theme::{Paint, SERIES, Theme};
 use crate::format::rate;
 use crate::prove::{cost_text, share_text};
@@ -56,7 +56,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         height: row_height * rungs.len() as f64 + 6.0,
     };
     let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + 54.0);
-    canvas.read_nearest(Nearest::Point);
+    canvas.read_nearest(PointerMode::Point);
     heading.draw(&mut canvas);
     draw_x_grid(&mut canvas, &area, &x);
     for (number, rung) in ladder.rungs.iter().enumerate() {

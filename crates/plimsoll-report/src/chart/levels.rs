@@ -56,7 +56,7 @@ fn time_axis(values: &[f64], n: usize) -> Axis {
 /// A line with its points.
 fn series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
     let places: Vec<Option<(f64, f64)>> =
-        points.iter().map(|(load, value)| value.is_finite().then(|| plot.at(*load, *value))).collect();
+        points.iter().map(|(load, value)| value.is_finite().then(|| plot.point(*load, *value))).collect();
     canvas.polyline(places.iter().copied(), stroke);
     for (place, (load, value)) in places.iter().zip(points) {
         if let Some(place) = place {
@@ -215,7 +215,7 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
     series(&mut canvas, &plot, &points, mark, stroke, AxisUnit::Share);
     if points.len() <= FIGURES_MAX {
-        let places: Vec<(f64, f64)> = points.iter().map(|p| plot.at(p.0, p.1)).collect();
+        let places: Vec<(f64, f64)> = points.iter().map(|p| plot.point(p.0, p.1)).collect();
         let texts: Vec<String> = points.iter().map(|p| success_figure(p.1)).collect();
         figures(&mut canvas, &places, &texts, Paint::Ink, false);
     }
@@ -225,7 +225,7 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
 
 /// One of two recordings.
 #[derive(Debug, Clone, Copy)]
-pub struct Recorded<'a> {
+pub struct NamedLevels<'a> {
     /// Its name.
     pub name: &'a str,
     /// What was measured.
@@ -265,7 +265,7 @@ const STYLES: [(Mark, Stroke); 2] =
 fn panels(
     heading: &Heading,
     over: LoadUnit,
-    recorded: [Recorded; 2],
+    recorded: [NamedLevels; 2],
     panels: &[LevelPanel],
     axis: &dyn Fn(&LevelPanel, &[f64]) -> Axis,
     theme: Theme,
@@ -339,7 +339,7 @@ fn panels(
 
 /// Throughput and mean time to last byte of two recordings, with the change of the second against
 /// the first.
-pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Recorded; 2], theme: Theme) -> String {
+pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [NamedLevels; 2], theme: Theme) -> String {
     let list = [
         LevelPanel {
             title: "successful requests/s",
@@ -362,7 +362,7 @@ pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Recor
 }
 
 /// The success rates of two recordings, with the change in percentage points.
-pub fn success_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Recorded; 2], theme: Theme) -> String {
+pub fn success_diff_chart(heading: &Heading, over: LoadUnit, recorded: [NamedLevels; 2], theme: Theme) -> String {
     let list = [LevelPanel {
         title: "success rate",
         unit: AxisUnit::Share,

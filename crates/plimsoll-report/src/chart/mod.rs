@@ -25,12 +25,12 @@ mod png;
 #[path = "png_off.rs"]
 mod png;
 
-pub use curve::{Measured, curve_chart};
+pub use curve::{AxisQuantity, curve_chart};
 pub use evidence::{EvidenceBars, evidence_chart};
-pub use find::{Searched, find_chart};
+pub use find::{NamedSearch, find_chart};
 pub use history::history_chart;
 pub use ladder::{LadderBlocks, ladder_chart};
-pub use levels::{Recorded, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
+pub use levels::{NamedLevels, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};
 pub use plot::{AxisUnit, Heading};
 pub use png::{PICTURE_SUFFIX, picture};
 pub use prove::{ComparedBlocks, prove_chart};

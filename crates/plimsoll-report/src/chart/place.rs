@@ -6,20 +6,20 @@ use super::svg::{Anchor, text_width};
 
 /// What is drawn already, as far as words must keep away from it.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct OccupiedArea {
     /// Left, top, right, bottom.
     boxes: Vec<[f64; 4]>,
     lines: Vec<((f64, f64), (f64, f64))>,
 }
 
 /// Words to be placed.
-pub struct Words<'a> {
+pub struct TextLabel<'a> {
     pub text: &'a str,
     pub size: f64,
     pub bold: bool,
 }
 
-impl Words<'_> {
+impl TextLabel<'_> {
     /// The room that they take with their baseline at `at`.
     fn room(&self, (x, y): (f64, f64), anchor: Anchor) -> [f64; 4] {
         let width = text_width(self.text, self.size, self.bold);
@@ -32,7 +32,7 @@ impl Words<'_> {
     }
 }
 
-impl Taken {
+impl OccupiedArea {
     /// A point with its reach.
     pub fn point(&mut self, (x, y): (f64, f64), reach: f64) {
         self.boxes.push([x - reach, y - reach, x + reach, y + reach]);
@@ -58,7 +58,7 @@ impl Taken {
     /// then. `None` where no place is inside.
     pub fn place(
         &mut self,
-        words: &Words,
+        words: &TextLabel,
         area: &Area,
         places: impl IntoIterator<Item = ((f64, f64), Anchor)>,
     ) -> Option<((f64, f64), Anchor)> {
@@ -99,15 +99,15 @@ mod tests {
     #[test]
     fn words_stand_where_nothing_is() {
         let area = Area { x: 0.0, y: 0.0, width: 200.0, height: 100.0 };
-        let words = Words { text: "some words", size: 10.0, bold: false };
+        let words = TextLabel { text: "some words", size: 10.0, bold: false };
         let places = [((5.0, 50.0), Anchor::Start), ((195.0, 50.0), Anchor::End), ((100.0, 90.0), Anchor::Middle)];
-        let mut taken = Taken::default();
+        let mut taken = OccupiedArea::default();
         taken.point((20.0, 45.0), 4.0);
         assert_eq!(taken.place(&words, &area, places), Some(places[1]));
         // The place is taken now; a line crosses the first, too.
         taken.line((0.0, 0.0), (60.0, 90.0));
         assert_eq!(taken.place(&words, &area, places), Some(places[2]));
-        let wide = Words { text: "words that have no room at all, in no place of these", ..words };
+        let wide = TextLabel { text: "words that have no room at all, in no place of these", ..words };
         assert_eq!(taken.place(&wide, &area, places), None);
         for (from, to, expect) in [
             ((0.0, 0.0), (10.0, 10.0), true),

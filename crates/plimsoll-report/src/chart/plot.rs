@@ -166,7 +166,7 @@ pub struct Plot<'a> {
 
 impl Plot<'_> {
     /// The place of a pair of values.
-    pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
+    pub fn point(&self, x: f64, y: f64) -> (f64, f64) {
         (self.area.at_x(self.x, x), self.area.at_y(self.y, y))
     }
 }

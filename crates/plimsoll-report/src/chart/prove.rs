@@ -14,7 +14,9 @@ use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
 use crate::remedy::spelled;
-use plimsoll_analysis::prove::{Block, Compared, ConfidenceInterval, Criterion, Proof, ProveVerdict, Standing};
+use plimsoll_analysis::prove::{
+    Block, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Proof, ProveVerdict,
+};
 
 /// One comparison to be drawn.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +26,7 @@ pub struct ComparedBlocks<'a> {
     /// All its blocks, in time.
     pub blocks: &'a [Block],
     /// The primary measure after so many blocks.
-    pub narrowing: &'a [Standing],
+    pub narrowing: &'a [InterimEstimate],
 }
 
 const BLOCKS_HEIGHT: f64 = 230.0;
@@ -87,7 +89,7 @@ struct Pointer {
 }
 
 impl Pointer {
-    fn of(verdict: ProveVerdict, primary: &Compared) -> Pointer {
+    fn for_verdict(verdict: ProveVerdict, primary: &MeasureComparison) -> Pointer {
         let found = matches!(verdict, ProveVerdict::Better | ProveVerdict::Worse | ProveVerdict::Small);
         let paint = match verdict {
             ProveVerdict::Better => Paint::Green,
@@ -130,7 +132,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
 
     let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], value_text(measure, primary.levels[arm])));
-    let pointer = Pointer::of(proof.verdict, primary);
+    let pointer = Pointer::for_verdict(proof.verdict, primary);
     let widest =
         labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
@@ -170,8 +172,9 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     // What was known after so many blocks that count stands at the last of them.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
-    let told: Vec<Standing> = narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
-    let narrowing = Narrowing { standings: &told, numbers: &numbers, margin: primary.margin };
+    let told: Vec<InterimEstimate> =
+        narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
+    let narrowing = NarrowingPlot { standings: &told, numbers: &numbers, margin: primary.margin };
     narrowed(&mut canvas, &below, &x, &change, &narrowing);
     if let (ProveVerdict::Same, Some(interval), Some(last)) =
         (proof.verdict, primary.equivalence_interval, numbers.last())
@@ -238,7 +241,7 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
 /// One side's curve with its points; what lies beyond the axis stands at its edge, hollow.
 fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side(arm);
-    let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.at(number as f64 + 1.0, value));
+    let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point(number as f64 + 1.0, value));
     let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
     canvas.polyline(places.iter().copied(), line);
     if values.len() > MARKS_MAX {
@@ -308,16 +311,16 @@ fn decisive(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, last: f64, int
 }
 
 /// How an interval narrowed.
-struct Narrowing<'a> {
-    standings: &'a [Standing],
+struct NarrowingPlot<'a> {
+    standings: &'a [InterimEstimate],
     /// Where on the axis of blocks each block stands that counts.
     numbers: &'a [f64],
     margin: f64,
 }
 
 /// How the interval narrowed: its ends as a band, its middle as a line; the margin as a shade.
-fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Narrowing) {
-    let Narrowing { standings, numbers, margin } = *narrowing;
+fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
+    let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
         (EDGE, area.y - 12.0),
         "B against A after each number of blocks, with the interval",
@@ -347,10 +350,10 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
     }
     canvas.close();
     open_on(canvas, 'z', area, y, AxisSide::Left);
-    let place = |point: &Standing, value: f64| {
+    let place = |point: &InterimEstimate, value: f64| {
         (area.at_x(&x.scale, numbers[point.blocks - 1]), area.at_y(&y.scale, value - 1.0))
     };
-    let ends: Vec<(&Standing, ConfidenceInterval)> =
+    let ends: Vec<(&InterimEstimate, ConfidenceInterval)> =
         standings.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
     let upper: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.upper)).collect();
     let lower: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.lower)).collect();
@@ -376,7 +379,7 @@ mod tests {
         let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });
         let (margin, p) = (0.02, 0.5);
         let equivalence_interval = Some(ConfidenceInterval { lower: ratio - 0.01, upper: ratio + 0.01 });
-        let one = Compared {
+        let one = MeasureComparison {
             measure,
             primary: true,
             ratio,
@@ -420,7 +423,7 @@ mod tests {
             (Inconclusive, Criterion::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
         ] {
             let proof = compared(verdict, measure, ratio);
-            let pointer = Pointer::of(verdict, &proof.measures[0]);
+            let pointer = Pointer::for_verdict(verdict, &proof.measures[0]);
             assert_eq!(pointer, Pointer { text: text.into(), up, paint });
             let [a, b] = proof.measures[0].levels;
             assert!(up.is_none_or(|up| up == (b > a)), "{verdict}: the levels lie as the arrow points");

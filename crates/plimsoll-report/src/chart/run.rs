@@ -8,7 +8,7 @@ use super::plot::{
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
 use super::theme::{Paint, SERIES, Theme};
-use plimsoll_analysis::series::{Heat, Moment};
+use plimsoll_analysis::series::{Heat, IntervalFigures};
 
 /// A named line: (x, y) in order; what is not finite is a gap.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub(super) fn style(n: usize) -> Stroke {
 }
 
 pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: Stroke) {
-    let place = |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.at(at, value));
+    let place = |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.point(at, value));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
     // A point without neighbours would leave no trace in a line.
     for (at, place) in places.iter().enumerate() {
@@ -153,15 +153,15 @@ pub struct Panel {
 
 /// The panels of one load: rate, latency, errors where there were any, lag of the generator where
 /// there is any, and how busy it was.
-pub fn moments_panels(moments: &[Moment]) -> Vec<Panel> {
-    let of = |name: &str, value: &dyn Fn(&Moment) -> f64| Line {
+pub fn moments_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
+    let of = |name: &str, value: &dyn Fn(&IntervalFigures) -> f64| Line {
         name: name.to_owned(),
         points: moments.iter().map(|m| (m.start_s + m.length_s / 2.0, value(m))).collect(),
     };
-    let during = |m: &Moment, value: f64| if m.after { f64::NAN } else { value };
+    let during = |m: &IntervalFigures, value: f64| if m.after { f64::NAN } else { value };
     let time = |value: Option<f64>| value.unwrap_or(f64::NAN);
     let mut rates = vec![of("succeeded", &|m| during(m, m.succeeded_rps))];
-    let differs = |m: &Moment| (m.scheduled_rps - m.succeeded_rps).abs() > m.scheduled_rps * 0.02;
+    let differs = |m: &IntervalFigures| (m.scheduled_rps - m.succeeded_rps).abs() > m.scheduled_rps * 0.02;
     if moments.iter().any(differs) {
         rates.push(of("scheduled", &|m| during(m, m.scheduled_rps)));
     }

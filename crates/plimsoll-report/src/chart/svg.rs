@@ -142,7 +142,7 @@ pub enum Mark {
 
 /// How a page's pointer finds what it reads out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nearest {
+pub enum PointerMode {
     /// The place nearest along the bottom axis.
     Across,
     /// The nearest point.
@@ -158,7 +158,7 @@ pub struct Canvas {
     /// What a page's script needs for the read-out and for zooming; empty in files that stand
     /// alone.
     places: Vec<(f64, f64, String)>,
-    nearest: Nearest,
+    nearest: PointerMode,
     axis: String,
 }
 
@@ -193,7 +193,7 @@ impl Canvas {
     /// An empty canvas of this size.
     pub fn new(theme: Theme, width: f64, height: f64) -> Canvas {
         let (body, places, axis) = (String::new(), Vec::new(), String::new());
-        Canvas { theme, width, height, body, places, nearest: Nearest::Across, axis }
+        Canvas { theme, width, height, body, places, nearest: PointerMode::Across, axis }
     }
 
     /// Its width in user units.
@@ -219,7 +219,7 @@ impl Canvas {
     }
 
     /// How the read-out finds its place.
-    pub fn read_nearest(&mut self, nearest: Nearest) {
+    pub fn read_nearest(&mut self, nearest: PointerMode) {
         self.nearest = nearest;
     }
 
@@ -267,8 +267,8 @@ impl Canvas {
         let places: Vec<serde_json::Value> =
             self.places.iter().map(|(x, y, text)| serde_json::json!([x.round(), y.round(), text])).collect();
         let nearest = match self.nearest {
-            Nearest::Across => "x",
-            Nearest::Point => "xy",
+            PointerMode::Across => "x",
+            PointerMode::Point => "xy",
         };
         let json = serde_json::Value::from(places).to_string();
         format!(r#"{} data-nearest="{nearest}" data-places="{}""#, self.axis, escaped(&json))

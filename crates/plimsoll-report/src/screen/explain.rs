@@ -10,10 +10,10 @@ use crate::format::rate;
 use crate::profile::{amount, name_text};
 use crate::remedy::spelled;
 use crate::run::RunContext;
-use plimsoll_analysis::explain::{Explanation, FunctionsSeen, ShownSignal, VariedSetting};
+use plimsoll_analysis::explain::{Explanation, FunctionObservation, SignalRow, VariedSetting};
 use plimsoll_analysis::finding::ExplainFinding;
 use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
-use plimsoll_analysis::taken_profiles::TakenProfiles;
+use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{DoubtKind, Doubts};
 
 /// Signals and functions that a screen names.
@@ -46,11 +46,11 @@ fn how_sure(explanation: &Explanation) -> Option<String> {
 
 /// The strongest signals that changed.
 fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
-    let row = |shown: &ShownSignal| {
+    let row = |shown: &SignalRow| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
         vec![words, low, line, past]
     };
-    let of_cause = |shown: &&ShownSignal| explanation.abstained || shown.supports == explanation.cause;
+    let of_cause = |shown: &&SignalRow| explanation.abstained || shown.supports == explanation.cause;
     let rows = explanation.evidence.iter().filter(of_cause).map(row);
     let changed = |row: &Vec<String>| row[1] != row[3] || row[1] != row[2];
     rows.filter(changed).take(SHOWN).collect()
@@ -80,8 +80,8 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
         Ok(_) => server.around().unseen,
     };
     let refused = match &found.explanation.functions {
-        Some(FunctionsSeen::Refused(why)) => Some(format!("functions: {why}")),
-        Some(FunctionsSeen::Costs(_)) | None => None,
+        Some(FunctionObservation::Refused(why)) => Some(format!("functions: {why}")),
+        Some(FunctionObservation::Costs(_)) | None => None,
     };
     texts.extend(unseen.into_iter().chain(refused));
     texts.dedup();
@@ -100,13 +100,13 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
 
 /// What profiles show that were taken beside loads: the costliest functions, or those that differ
 /// most between two sides.
-pub(crate) fn profiled_text(profiles: &TakenProfiles) -> Option<String> {
+pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
-        TakenProfiles::OfLoads(profiles) => {
+        ProfileFindings::OfLoads(profiles) => {
             let profiles = profiles.open().1;
             functions_text(profiles.comparison.as_ref()?, &profiles.level_name)
         }
-        TakenProfiles::OfSides(profiles) => {
+        ProfileFindings::OfSides(profiles) => {
             let comparison = profiles.open().1.comparison.as_ref()?;
             let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
             rows.sort_by(|a, b| b.flat.delta().abs().total_cmp(&a.flat.delta().abs()));
@@ -143,7 +143,7 @@ pub(crate) fn explain_screen(
     context: &RunContext,
     found: &ExplainFinding,
     doubts: &Doubts,
-    profiles: Option<&TakenProfiles>,
+    profiles: Option<&ProfileFindings>,
 ) -> Screen<'static> {
     let ExplainFinding { searched, explanation } = found;
     let findings = &searched.findings;
@@ -168,13 +168,13 @@ pub(crate) fn explain_screen(
     if let Some(varied) = &explanation.varied {
         screen.fact(1, "setting", varied_text(varied));
     }
-    let own = profiles.and_then(TakenProfiles::of_loads).and_then(|profiles| {
+    let own = profiles.and_then(ProfileFindings::of_loads).and_then(|profiles| {
         let profiles = profiles.open().1;
         Some((profiles.comparison.as_ref()?, profiles.level_name.as_str()))
     });
     let sampled = match &explanation.functions {
-        Some(FunctionsSeen::Costs(costs)) => Some((&costs.comparison, costs.level_names[1])),
-        Some(FunctionsSeen::Refused(_)) | None => None,
+        Some(FunctionObservation::Costs(costs)) => Some((&costs.comparison, costs.level_names[1])),
+        Some(FunctionObservation::Refused(_)) | None => None,
     };
     if let Some(text) = own.or(sampled).and_then(|(comparison, level)| functions_text(comparison, level)) {
         screen.fact(2, "functions", text);

@@ -12,9 +12,9 @@ use crate::format::{count, duration, rate};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
 use crate::server::used_text;
-use plimsoll_analysis::find::{LoadLine, StoppedBy};
-use plimsoll_analysis::finding::{HeldBy, SearchFinding};
-use plimsoll_analysis::{Doubts, FailedKind, Findings, Offered, ServerView, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::find::{LoadLine, StopReason};
+use plimsoll_analysis::finding::{Bottleneck, SearchFinding};
+use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, ServerView, Slo, TrialOutcome, Verdict};
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, Purpose};
 
@@ -104,7 +104,7 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     let at_line = trial_at_line(findings)
         .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
     let at_peak = findings.peak.as_ref().map(|peak| {
-        let is_peak = |trial: &&TrialOutcome| trial.load == Offered::Users(peak.concurrency);
+        let is_peak = |trial: &&TrialOutcome| trial.load == OfferedLoad::Users(peak.concurrency);
         let trial = findings.trials.iter().rfind(is_peak);
         load_row("at the peak", peak.rps, trial.map(|trial| trial.p99_ns), count(peak.concurrency))
     });
@@ -141,7 +141,7 @@ pub(crate) fn find_screen(
     context: &RunContext,
     found: &SearchFinding,
     doubts: &Doubts,
-    held_by: Option<&HeldBy>,
+    held_by: Option<&Bottleneck>,
 ) -> Screen<'static> {
     let findings = &found.findings;
     let mut screen = Screen::new(line_sentence(findings));
@@ -197,7 +197,7 @@ pub(crate) fn find_screen(
 fn next_text(context: &RunContext, findings: &Findings) -> String {
     let target = target_words(context, &findings.slo);
     match findings.stopped_by {
-        StoppedBy::NothingSucceeds | StoppedBy::NothingAnswered => {
+        StopReason::NothingSucceeds | StopReason::NothingAnswered => {
             format!("plimsoll run {target} -n 1 --verbose (shows the server's response)")
         }
         _ if findings.load_line_rps.rps <= 0.0 && findings.load_line_rps.upper.is_none() => {

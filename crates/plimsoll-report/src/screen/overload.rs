@@ -7,7 +7,7 @@ use super::find::server_text;
 use crate::overload::{STEP_HEADINGS, line_text, overload_answer, step_row};
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::finding::OverloadFinding;
-use plimsoll_analysis::overload::Overloaded;
+use plimsoll_analysis::overload::OverloadResult;
 use plimsoll_model::PlanRecord;
 
 /// Steps that a screen lists.
@@ -28,7 +28,7 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
     if let Some(text) = server_text(&found.server) {
         screen.fact(3, "server", text);
     }
-    let rows = |plan: &PlanRecord, found: &Overloaded| {
+    let rows = |plan: &PlanRecord, found: &OverloadResult| {
         let is_grpc = plan.traffic.origin.is_grpc();
         found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
     };

@@ -11,9 +11,9 @@ use crate::prove::{
 };
 use crate::run::load_text;
 use plimsoll_analysis::FailedKind;
-use plimsoll_analysis::prove::{Compared, Ladder, Proof, ProveVerdict, RouteCompared, arm_name};
+use plimsoll_analysis::prove::{Ladder, MeasureComparison, Proof, ProveVerdict, RouteComparison, arm_name};
 use plimsoll_model::shell;
-use plimsoll_model::{Asked, Criterion, LoadShape};
+use plimsoll_model::{Criterion, ExperimentSpec, LoadShape};
 
 /// Servers of A that a sentence counts with.
 const SERVERS_MAX: u32 = 5;
@@ -29,12 +29,12 @@ fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
     better.min_by(|x, y| (f64::from(x.1) / f64::from(x.0)).total_cmp(&(f64::from(y.1) / f64::from(y.0))))
 }
 
-fn is_different<M>(one: &Compared<M>) -> bool {
+fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
 /// What the CPU time of a request means in servers, where its whole interval says so.
-fn cpu_meaning(cpu: &Compared) -> Option<String> {
+fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (more, less, ratio) = match cpu.verdict {
         ProveVerdict::Better => ("A", "B", interval.upper),
@@ -71,9 +71,9 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
 }
 
 /// Routes that became better or worse.
-fn routes_text(routes: &[RouteCompared]) -> String {
+fn routes_text(routes: &[RouteComparison]) -> String {
     let names = |verdict: ProveVerdict| {
-        let is_so = |route: &&RouteCompared| route.measures.iter().any(|one| one.verdict == verdict);
+        let is_so = |route: &&RouteComparison| route.measures.iter().any(|one| one.verdict == verdict);
         let names: Vec<&str> = routes.iter().filter(is_so).map(|route| route.name.as_str()).collect();
         let more = names.len().saturating_sub(ROUTES_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -106,7 +106,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     if !proof.fresh {
         screen.fact(1, "scope", "these two running processes; --a CMD --b CMD compares builds, each started afresh");
     }
-    if let Asked::Prove(asked) = &context.experiment.asked {
+    if let ExperimentSpec::Prove(asked) = &context.experiment.asked {
         let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
         screen.fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
     }

@@ -19,7 +19,7 @@ use crate::reach::Reach;
 use crate::summary::ScriptSummary;
 use figures_handle::FiguresHandle;
 use mlua::{Function, LuaString, Value};
-use plimsoll_wire::{Author, Batch, Halt, HeardAnswer};
+use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
 use state::ScriptState;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -275,7 +275,7 @@ impl Author for ScriptAuthor {
         self.go_on(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
     }
 
-    fn hear(&mut self, answer: &HeardAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
         let heard = self.state.within(HookName::Response, || {
             // Its fields are told apart in Lua: a push from here costs more there than reading.
             self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))

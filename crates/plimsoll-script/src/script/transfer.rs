@@ -10,16 +10,16 @@ const DEPTH_MAX: usize = 200;
 /// `value` for `into`. Functions, userdata and coroutines belong to their state: they are refused,
 /// in wrk's words.
 pub(crate) fn transfer(value: &Value, into: &Lua) -> Result<Value> {
-    Copying { into, copied: HashMap::new() }.value(value, 0)
+    TableCopier { into, copied: HashMap::new() }.value(value, 0)
 }
 
-struct Copying<'a> {
+struct TableCopier<'a> {
     into: &'a Lua,
     /// Where each table is, and what it has become.
     copied: HashMap<usize, Table>,
 }
 
-impl Copying<'_> {
+impl TableCopier<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<Value> {
         Ok(match value {
             Value::Nil => Value::Nil,

@@ -67,7 +67,7 @@ fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
                 None
             }
             RequestStep::End if !is_items => Some(NOT_FOUND),
-            RequestStep::End => Some(if pool.asked().is_ok() { OK } else { BAD_GATEWAY }),
+            RequestStep::End => Some(if pool.query_upstream().is_ok() { OK } else { BAD_GATEWAY }),
         };
         let waits = matches!(step, RequestStep::More);
         held.drain(..used);
@@ -106,7 +106,7 @@ impl LinkPool {
     }
 
     /// Asks the server behind once, when a connection is free.
-    fn asked(&self) -> io::Result<()> {
+    fn query_upstream(&self) -> io::Result<()> {
         let mut free = self.free();
         let taken = loop {
             match free.pop() {
@@ -170,7 +170,7 @@ mod tests {
     use crate::baseline::{Options, start as start_plain};
     use std::time::Instant;
 
-    fn asked(address: SocketAddr, target: &str) -> String {
+    fn fetch(address: SocketAddr, target: &str) -> String {
         let mut stream = TcpStream::connect(address).expect("connects");
         write!(stream, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").expect("is sent");
         let mut held = [0; 512];
@@ -184,9 +184,9 @@ mod tests {
         let store = start_plain(Options { listen: any, threads: 1, tls: None }).expect("starts");
         let url = Url::read(&format!("http://{}/delay/50", store.address())).expect("a URL");
         let address = start(any, &url, 2).expect("starts");
-        assert!(asked(address, "/other").starts_with("HTTP/1.1 404"));
+        assert!(fetch(address, "/other").starts_with("HTTP/1.1 404"));
         let began = Instant::now();
-        let askers: Vec<_> = (0..6).map(|_| std::thread::spawn(move || asked(address, "/items"))).collect();
+        let askers: Vec<_> = (0..6).map(|_| std::thread::spawn(move || fetch(address, "/items"))).collect();
         for asker in askers {
             assert!(asker.join().expect("no panic").starts_with("HTTP/1.1 200"));
         }
@@ -194,7 +194,7 @@ mod tests {
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
         // Nobody behind is said, and does not last.
         drop(store);
-        assert!(asked(address, "/items").starts_with("HTTP/1.1 502"));
+        assert!(fetch(address, "/items").starts_with("HTTP/1.1 502"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineRoo
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use unpack::Unpacked;
+use unpack::LogBytes;
 
 /// Bytes that are read in one go.
 const READ: usize = 1 << 20;
@@ -34,7 +34,7 @@ pub struct LogReading<'a> {
 
 /// What was read of one log.
 #[derive(Debug, Clone)]
-pub struct LogRead {
+pub struct LogSource {
     /// Its path.
     pub name: String,
     /// Its format, in words.
@@ -62,9 +62,9 @@ impl Counts {
 }
 
 /// The bytes of a log, a stretch at a time.
-struct Stretch {
+struct LogBuffer {
     name: String,
-    bytes: Unpacked,
+    bytes: LogBytes,
     buffer: Vec<u8>,
     /// What of the buffer is still to be understood.
     from: usize,
@@ -76,7 +76,7 @@ struct Stretch {
 
 /// A log that is being read.
 struct Log {
-    text: Stretch,
+    text: LogBuffer,
     format: Format,
     /// Number of the last line read.
     line: u64,
@@ -86,7 +86,7 @@ struct Log {
 }
 
 /// Where a log stands.
-enum LogStand {
+enum LogPosition {
     /// At a line with this stamp.
     At(u64),
     Ended,
@@ -109,7 +109,7 @@ impl Logs {
         }
         let said = match (reading.log_format, reading.field) {
             (Some(format), _) => {
-                Some(Format::said(format, reading.session).map_err(|e| with_flag(&e, "--log-format"))?)
+                Some(Format::from_text(format, reading.session).map_err(|e| with_flag(&e, "--log-format"))?)
             }
             (_, Some(mapping)) => Some(Format::fields(mapping, reading.session).map_err(|e| with_flag(&e, "--field"))?),
             (None, None) => None,
@@ -121,8 +121,8 @@ impl Logs {
     }
 
     /// What each log is.
-    pub fn read(&self) -> Vec<LogRead> {
-        let read = |log: &Log| LogRead {
+    pub fn read(&self) -> Vec<LogSource> {
+        let read = |log: &Log| LogSource {
             name: log.text.name.clone(),
             format: log.format.name().to_owned(),
             stamp: log.format.stamp(),
@@ -137,14 +137,14 @@ impl Logs {
         mut take: impl FnMut(&Entry, Stamp),
         mut passing: impl FnMut(u64, Option<u64>),
     ) -> Result<Counts, Failure> {
-        let mut stands: Vec<LogStand> = Vec::with_capacity(self.logs.len());
+        let mut stands: Vec<LogPosition> = Vec::with_capacity(self.logs.len());
         for log in &mut self.logs {
             stands.push(log.read_to(0, &mut take, &mut || {})?);
         }
         loop {
             let mut at: Vec<(u64, usize)> = Vec::new();
             for (number, stand) in stands.iter().enumerate() {
-                if let LogStand::At(stamp) = stand {
+                if let LogPosition::At(stamp) = stand {
                     at.push((*stamp, number));
                 }
             }
@@ -172,7 +172,7 @@ fn with_flag(error: &FormatError, flag: &str) -> Failure {
     Failure::usage(format!("{flag} {error}"))
 }
 
-impl Stretch {
+impl LogBuffer {
     /// The first lines, as bytes; the others stay where they are.
     fn sample(&mut self) -> Result<Vec<&[u8]>, Failure> {
         while self.to < SAMPLE_BYTES && !self.ended && lines_in(&self.buffer[..self.to]) <= SAMPLE_LINES {
@@ -222,8 +222,15 @@ impl Log {
         let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
         let failed = |why: String| Failure::start(format!("'{name}' {why}"));
         let bytes = unpack::open(path).map_err(failed)?;
-        let mut text =
-            Stretch { name: name.clone(), bytes, buffer: vec![0; READ], from: 0, to: 0, ended: false, line_end: b'\n' };
+        let mut text = LogBuffer {
+            name: name.clone(),
+            bytes,
+            buffer: vec![0; READ],
+            from: 0,
+            to: 0,
+            ended: false,
+            line_end: b'\n',
+        };
         let lines = text.sample()?;
         let Some(first) = lines.first() else { return Err(failed("holds no line".into())) };
         let format = match said {
@@ -249,14 +256,14 @@ impl Log {
         limit_ns: u64,
         take: &mut impl FnMut(&Entry, Stamp),
         passing: &mut impl FnMut(),
-    ) -> Result<LogStand, Failure> {
+    ) -> Result<LogPosition, Failure> {
         let mut escapes = LineRoom::default();
         let stamp = self.format.stamp();
         loop {
             let rest = &self.text.buffer[self.text.from..self.text.to];
             let length = match memchr::memchr(self.text.line_end, rest) {
                 Some(length) => length,
-                None if self.text.ended && rest.is_empty() => return Ok(LogStand::Ended),
+                None if self.text.ended && rest.is_empty() => return Ok(LogPosition::Ended),
                 None if self.text.ended => rest.len(),
                 None => {
                     if rest.len() > LINE_BYTES_MAX {
@@ -275,7 +282,7 @@ impl Log {
                 self.counts.not_understood(name, number, b"a line of more than 1 MiB");
             } else if !line.is_empty() && !is_head {
                 match self.format.parse(line, &mut escapes) {
-                    Some(entry) if entry.stamp_ns > limit_ns => return Ok(LogStand::At(entry.stamp_ns)),
+                    Some(entry) if entry.stamp_ns > limit_ns => return Ok(LogPosition::At(entry.stamp_ns)),
                     Some(entry) => take(&entry, stamp),
                     None => self.counts.not_understood(name, number, line),
                 }

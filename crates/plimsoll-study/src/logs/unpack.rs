@@ -21,7 +21,7 @@ const CHUNK: usize = 256 << 10;
 const AHEAD: usize = 8;
 
 /// The unpacked bytes of a log.
-pub struct Unpacked {
+pub struct LogBytes {
     source: ByteSource,
     /// Bytes that were read of what lies on the disk.
     pub read: Arc<AtomicU64>,
@@ -48,7 +48,7 @@ impl<R: Read> Read for CountedReader<R> {
     }
 }
 
-impl Read for Unpacked {
+impl Read for LogBytes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.source {
             ByteSource::Plain(inner) => inner.read(buffer),
@@ -69,7 +69,7 @@ impl Read for Unpacked {
 }
 
 /// Opens a log; `-` is standard input. An error completes "'PATH' ...".
-pub fn open(path: &Path) -> Result<Unpacked, String> {
+pub fn open(path: &Path) -> Result<LogBytes, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let read = Arc::new(AtomicU64::new(0));
     let (inner, length): (Box<dyn Read + Send>, Option<u64>) = if path == Path::new("-") {
@@ -107,7 +107,7 @@ pub fn open(path: &Path) -> Result<Unpacked, String> {
             ByteSource::Thread { chunks, current: Vec::new(), at: 0 }
         }
     };
-    Ok(Unpacked { source, read, length })
+    Ok(LogBytes { source, read, length })
 }
 
 fn other(kind: &str, way_out: &str) -> String {
@@ -122,8 +122,8 @@ fn cut(error: &io::Error, unpacker: &str) -> io::Error {
 
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
 /// Unpacks what is read to its end.
-type Unpack = fn(Packed, &Chunks) -> io::Result<()>;
-type Packed = BufReader<CountedReader<Box<dyn Read + Send>>>;
+type Unpack = fn(PackedReader, &Chunks) -> io::Result<()>;
+type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
 /// Hands on what `from` has; ends when nobody takes it any more.
 fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
@@ -147,12 +147,12 @@ fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     }
 }
 
-fn gzip(packed: Packed, to: &Chunks) -> io::Result<()> {
+fn gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
     hand_on(MultiGzDecoder::new(packed), to).map(|_| ())
 }
 
 /// A file may have several frames, and some that hold nothing to unpack.
-fn zstandard(mut packed: Packed, to: &Chunks) -> io::Result<()> {
+fn zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
     let cannot = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     while !packed.fill_buf()?.is_empty() {
         match StreamingDecoder::new(&mut packed) {

@@ -5,18 +5,18 @@
 //! (`plimsoll-analysis`).
 
 use super::load_probes::LoadProbes;
-use super::machine::{Fitting, on_clock};
-use super::{Driven, Glance, OnTick, RemoteLoad, Runner, START_AHEAD_NS, Unready, aids};
+use super::machine::{LoadFitter, on_clock};
+use super::{LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, TickHandler, TickProbes, Unready, aids};
 use crate::base::Base;
-use crate::setup_teardown::AroundLoad;
-use crate::subject::{Running, Subject, prepare};
+use crate::setup_teardown::TeardownGuard;
+use crate::subject::{RunningBuild, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Prepared, Tick, prepare_aided};
+use plimsoll_engine::{PreparedLoad, Tick, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ArmIndex, Ending, HttpChoice, Injector, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
-use plimsoll_probe::{Finder, MachineSeen, ReadingSource};
+use plimsoll_model::{ArmIndex, HttpChoice, Injector, LoadEnd, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_probe::{Finder, MachineRecorder, ReadingSource};
 use plimsoll_sys::group::CpuClocks;
-use plimsoll_wire::Authoring;
+use plimsoll_wire::AuthorFactory;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -32,13 +32,13 @@ pub struct BuildTarget {
     /// How its processes are found, where it runs already.
     pub finder: Option<Finder>,
     /// Who says what is asked, where it is not in the plan.
-    pub authoring: Option<Arc<dyn Authoring>>,
+    pub authoring: Option<Arc<dyn AuthorFactory>>,
 }
 
 /// Targets in turn.
 pub struct Builds<'a> {
     targets: &'a [BuildTarget],
-    fitting: Fitting,
+    fitting: LoadFitter,
     /// The load that was prepared last.
     plan: Plan,
     /// Who makes it.
@@ -51,7 +51,7 @@ pub struct Builds<'a> {
     beside: PathBuf,
     began: Instant,
     /// What the loads are on now, and the build there, if it was started.
-    on: Option<(Tag, Option<Running>)>,
+    on: Option<(Tag, Option<RunningBuild>)>,
     /// Whether any build was started already.
     any_started: bool,
     /// Which HTTP the first build has answered in, where builds have a say in it: all speak that.
@@ -64,10 +64,10 @@ pub struct Builds<'a> {
     readings: Vec<Box<dyn ReadingSource>>,
     /// What was made ready at the target for the load, and what went wrong when that was taken
     /// away.
-    around: Option<AroundLoad>,
+    around: Option<TeardownGuard>,
     warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
-    ready: Option<Prepared>,
+    ready: Option<PreparedLoad>,
     seen: Option<TargetReadings>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Builds<'a> {
     /// The experiment begins.
     pub fn new(
         targets: &'a [BuildTarget],
-        fitting: Fitting,
+        fitting: LoadFitter,
         start_patience: Duration,
         before_block: Option<&'a str>,
         beside: PathBuf,
@@ -213,23 +213,23 @@ impl Runner for Builds<'_> {
         self.fleet.as_ref().map_or_else(|| vec![self.injector.clone()], |fleet| fleet.injectors())
     }
 
-    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
-        self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
+    fn connect(&mut self, on_tick: &mut TickHandler) -> Result<(), Failure> {
+        self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
         self.seen = Some(match self.source() {
             Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
             None => {
                 let port = self.plan.carriage.addresses.first().map(SocketAddr::port);
-                TargetReadings::Here(Box::new(CpuSeen::begin(self.clocks(), self.fitting.base.local, port)))
+                TargetReadings::Here(Box::new(BuildCpuRecorder::begin(self.clocks(), self.fitting.base.local, port)))
             }
         });
         if let Some(fleet) = &mut self.fleet {
-            return fleet.connect(&self.plan, false, &mut |tick| on_tick(tick, Glance::default()));
+            return fleet.connect(&self.plan, false, &mut |tick| on_tick(tick, TickProbes::default()));
         }
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
         let aids = aids(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         self.ready = Some(prepare_aided(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
-            on_tick(tick, Glance::default())?;
+            on_tick(tick, TickProbes::default())?;
             alive(&mut running)
         })?);
         Ok(())
@@ -240,7 +240,7 @@ impl Runner for Builds<'_> {
     }
 
     /// The build under the load must live to its end.
-    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+    fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
         let mut seen = self.seen.take().expect("it is looked at since then");
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
         let arm = self.on.as_ref().map_or(0, |(tag, _)| tag.arm.map_or(0, ArmIndex::index));
@@ -248,7 +248,7 @@ impl Runner for Builds<'_> {
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         let mut on_tick = |tick: &Tick| {
             on_tick(tick, seen.look(tick, source))?;
-            authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)?;
+            authoring.map_or(ControlFlow::Continue(()), AuthorFactory::goes_on)?;
             alive(&mut running)
         };
         let origin_ns = on_clock(self.began, start_ns);
@@ -261,14 +261,14 @@ impl Runner for Builds<'_> {
             let why = agent.lost.as_deref().unwrap_or_default();
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
         }
-        authoring.into_iter().for_each(Authoring::unload);
+        authoring.into_iter().for_each(AuthorFactory::unload);
         let (probes, seen_last) = seen.end(source);
-        self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
-        let untouched = run.ending == Some(Ending::Finished);
-        if let Some(why) = running.and_then(Running::died).filter(|_| untouched) {
-            run.ending = Some(Ending::Stopped(Stop::Died(why)));
+        self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
+        let untouched = run.ending == Some(LoadEnd::Finished);
+        if let Some(why) = running.and_then(RunningBuild::died).filter(|_| untouched) {
+            run.ending = Some(LoadEnd::Stopped(Stop::Died(why)));
         }
-        Ok(Driven { run: Run { probes, ..run }, seen_last })
+        Ok(LoadOutcome { run: Run { probes, ..run }, seen_last })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -293,7 +293,7 @@ impl Runner for Builds<'_> {
 }
 
 /// A load ends when the build under it does.
-fn alive(running: &mut Option<&mut Running>) -> ControlFlow<Stop> {
+fn alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
     match running.as_mut().and_then(|running| running.died()) {
         Some(why) => ControlFlow::Break(Stop::Died(why)),
         None => ControlFlow::Continue(()),
@@ -303,22 +303,22 @@ fn alive(running: &mut Option<&mut Running>) -> ControlFlow<Stop> {
 /// What is seen of the target of one load.
 enum TargetReadings {
     /// From here.
-    Here(Box<CpuSeen>),
+    Here(Box<BuildCpuRecorder>),
     /// By whoever watches it where it runs.
     Elsewhere(LoadProbes),
 }
 
 impl TargetReadings {
     /// A tick has passed; gives what is seen besides the load.
-    fn look(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Glance {
+    fn look(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> TickProbes {
         match self {
             TargetReadings::Here(seen) => {
                 seen.look(tick.origin_ns, false);
-                Glance::default()
+                TickProbes::default()
             }
             TargetReadings::Elsewhere(seen) => {
                 let server_cores = source.and_then(|source| source.live().cores());
-                Glance { part: seen.tick(tick, source), server_cores }
+                TickProbes { part: seen.tick(tick, source), server_cores }
             }
         }
     }
@@ -340,16 +340,16 @@ impl TargetReadings {
 
 /// The CPU time of a build, of the machine and of plimsoll over one load: as the series that every
 /// probe keeps.
-struct CpuSeen {
+struct BuildCpuRecorder {
     clocks: Option<CpuClocks>,
     /// Schedule time 0 on the monotonic clock.
     origin_ns: u64,
-    machine: MachineSeen,
+    machine: MachineRecorder,
 }
 
-impl CpuSeen {
-    fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> CpuSeen {
-        let mut seen = CpuSeen { clocks, origin_ns: 0, machine: MachineSeen::new(local, port) };
+impl BuildCpuRecorder {
+    fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> BuildCpuRecorder {
+        let mut seen = BuildCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
         // Before the load: its first tick comes later than the measured part begins.
         seen.look(0, true);
         seen

@@ -3,22 +3,22 @@
 //! Not here: which load is next (`plimsoll-analysis`), and what is recorded of it (`recording`).
 
 use super::load_probes::LoadProbes;
+use super::part_processes::{self, PartProcesses};
+use super::process_pauser::{PausableProcess, ProcessPauser};
 use super::sources::LoadSources;
-use super::stopped::{MayStop, Stopping};
-use super::together::{self, OtherParts};
-use super::{Driven, Glance, OnTick, RemoteLoad, Runner, START_AHEAD_NS, Setting, Unready, aids};
+use super::{LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, Setting, TickHandler, TickProbes, Unready, aids};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::preflight;
-use crate::setup_teardown::AroundLoad;
+use crate::setup_teardown::TeardownGuard;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Prepared, Tick, prepare_aided};
+use plimsoll_engine::{PreparedLoad, Tick, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ArmIndex, Ending, Injector, Intervention, Plan, Purpose, Run, Stop, Stripe, Tag};
+use plimsoll_model::{ArmIndex, Injector, Intervention, LoadEnd, Plan, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_probe::{LiveServer, ReadingSource};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::signal;
-use plimsoll_wire::Authoring;
+use plimsoll_wire::AuthorFactory;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -33,9 +33,9 @@ pub struct ThisMachine {
     /// What all loads share, and the load that is ready.
     plan: Plan,
     injector: Injector,
-    fitting: Option<Fitting>,
+    fitting: Option<LoadFitter>,
     /// Who says what is asked, where it is not in the plan.
-    authoring: Option<Arc<dyn Authoring>>,
+    authoring: Option<Arc<dyn AuthorFactory>>,
     /// The same plan with one thing changed, by what that is; and, where there are any, as it is.
     variants: BTreeMap<Option<PlanChange>, Variant>,
     /// Which of them is ready.
@@ -44,23 +44,23 @@ pub struct ThisMachine {
     setting: Option<Setting>,
     /// What may be stopped while a load runs that asks for it, and what stops it for the load that
     /// is ready.
-    may_stop: Vec<MayStop>,
-    stopping: Option<Stopping>,
+    may_stop: Vec<PausableProcess>,
+    stopping: Option<ProcessPauser>,
     /// Who makes half of the load that is ready, where it asks for that; or why nobody does.
-    others: Option<Result<OtherParts, String>>,
+    others: Option<Result<PartProcesses, String>>,
     /// Other machines that make all loads in place of this one, and whether the load that is ready
     /// goes on without one that is lost.
     fleet: Option<Box<dyn RemoteLoad>>,
     goes_on: bool,
     /// What was made ready at the target for the load, and what went wrong when that was taken
     /// away.
-    around: Option<AroundLoad>,
+    around: Option<TeardownGuard>,
     /// Where loads come from, if they may move; whether the load that is ready has moved.
     sources: LoadSources,
     moved: bool,
     warnings: Vec<String>,
     /// The load whose connections are ready, and what is seen while it runs.
-    ready: Option<Prepared>,
+    ready: Option<PreparedLoad>,
     seen: LoadProbes,
 }
 
@@ -77,11 +77,11 @@ pub enum PlanChange {
 
 impl PlanChange {
     /// What a load with this tag may ask for.
-    fn of(tag: &Tag) -> Option<PlanChange> {
+    fn from_tag(tag: &Tag) -> Option<PlanChange> {
         match tag.purpose {
             Purpose::Overload if tag.arm == Some(ArmIndex::AGAINST) => Some(PlanChange::Against),
             Purpose::Overload => Some(PlanChange::Retried),
-            _ => Intervention::of(tag).map(PlanChange::Intervention),
+            _ => Intervention::from_tag(tag).map(PlanChange::Intervention),
         }
     }
 }
@@ -96,14 +96,14 @@ pub struct Variant {
 }
 
 /// How loads are fitted to the machine.
-pub struct Fitting {
+pub struct LoadFitter {
     /// Where they go, and what of it is the user's own word.
     pub base: Base,
     /// What the machine can hold.
     pub limits: Limits,
 }
 
-impl Fitting {
+impl LoadFitter {
     /// Fits a plan, and says who makes its load; the error says why the machine cannot hold it.
     pub fn fit(&self, plan: &mut Plan, injector: &mut Injector) -> Result<Vec<String>, String> {
         *injector = self.base.injector_for(&plan.load);
@@ -118,7 +118,7 @@ impl ThisMachine {
         source: Option<Box<dyn ReadingSource>>,
         plan: Plan,
         injector: Injector,
-        fitting: Option<Fitting>,
+        fitting: Option<LoadFitter>,
     ) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
@@ -151,7 +151,7 @@ impl ThisMachine {
     }
 
     /// The same with somebody who says what is asked, if there is anybody.
-    pub fn authored(mut self, authoring: Option<Arc<dyn Authoring>>) -> ThisMachine {
+    pub fn authored(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> ThisMachine {
         self.authoring = authoring;
         self
     }
@@ -181,7 +181,7 @@ impl ThisMachine {
     }
 
     /// While loads run whose tag asks for it these are stopped for moments.
-    pub fn with_stopped(self, may_stop: Vec<MayStop>) -> ThisMachine {
+    pub fn with_stopped(self, may_stop: Vec<PausableProcess>) -> ThisMachine {
         ThisMachine { may_stop, ..self }
     }
 
@@ -227,20 +227,20 @@ impl Runner for ThisMachine {
         if std::mem::take(&mut self.moved) {
             self.injector.sources.clear();
         }
-        self.take_variant(PlanChange::of(&trial.tag));
+        self.take_variant(PlanChange::from_tag(&trial.tag));
         if let Some(setting) = &self.setting {
             setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
         }
         (self.stopping, self.others) = (None, None);
-        match Intervention::of(&trial.tag) {
+        match Intervention::from_tag(&trial.tag) {
             Some(Intervention::Stopped) => {
-                self.stopping = Some(Stopping::prepare(&self.may_stop).map_err(Unready::Unheld)?);
+                self.stopping = Some(ProcessPauser::prepare(&self.may_stop).map_err(Unready::Unheld)?);
             }
             Some(Intervention::SecondGenerator) if self.fleet.is_some() => {
                 return Err(Unready::Unheld("several machines already generate the load".to_owned()));
             }
             Some(Intervention::SecondGenerator) => {
-                let others = OtherParts::start(1).map_err(Unready::Unheld)?;
+                let others = PartProcesses::start(1).map_err(Unready::Unheld)?;
                 if let Some(source) = &self.source {
                     others.pids().for_each(|pid| source.watch_as_ours(pid));
                 }
@@ -270,17 +270,17 @@ impl Runner for ThisMachine {
             return fleet.injectors();
         }
         // The other processes do as this one.
-        let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, OtherParts::count));
+        let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, PartProcesses::count));
         vec![self.injector.clone(); 1 + others]
     }
 
-    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure> {
-        self.around = AroundLoad::begin(&mut self.plan, &self.injector)?;
+    fn connect(&mut self, on_tick: &mut TickHandler) -> Result<(), Failure> {
+        self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
         self.seen = LoadProbes::begin(self.source.as_deref());
         let live = self.source.as_ref().map_or_else(LiveServer::unseen, |source| source.live());
         if let Some(fleet) = &mut self.fleet {
             return fleet.connect(&self.plan, self.goes_on, &mut |tick| {
-                on_tick(tick, Glance { part: None, server_cores: live.cores() })
+                on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
             });
         }
         let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
@@ -290,7 +290,7 @@ impl Runner for ThisMachine {
             others.assign(&self.plan, &self.injector);
         }
         self.ready = Some(prepare_aided(&self.plan, &self.injector, stripe, aids, &mut |tick| {
-            on_tick(tick, Glance { part: None, server_cores: live.cores() })
+            on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
         })?);
         if let Some(Ok(others)) = &mut self.others
             && let Err(why) = others.ready()
@@ -304,39 +304,39 @@ impl Runner for ThisMachine {
         self.fleet.as_ref().map_or(START_AHEAD_NS, |fleet| fleet.start_ahead_ns())
     }
 
-    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure> {
+    fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
         let source = self.source.as_deref();
         let live = source.map_or_else(LiveServer::unseen, |source| source.live());
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
         let mut on_tick = |tick: &Tick| {
             let part = seen.tick(tick, source);
-            on_tick(tick, Glance { part, server_cores: live.cores() })?;
-            authoring.map_or(ControlFlow::Continue(()), Authoring::goes_on)
+            on_tick(tick, TickProbes { part, server_cores: live.cores() })?;
+            authoring.map_or(ControlFlow::Continue(()), AuthorFactory::goes_on)
         };
         let origin_ns = on_clock(self.began, start_ns);
-        self.stopping.iter_mut().for_each(Stopping::begin);
+        self.stopping.iter_mut().for_each(ProcessPauser::begin);
         let mut ready = || self.ready.take().expect("connections were made ready");
         let run = match (&mut self.fleet, &mut self.others) {
             (Some(fleet), _) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
             (None, None) => ready().run(origin_ns, &mut on_tick),
             (None, Some(Ok(others))) => {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
-                together::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
+                part_processes::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
             // A part of a load is another load.
             (None, Some(Err(why))) => {
                 drop(ready());
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
-                Run { ending: Some(Ending::Stopped(stop)), ..Run::new(self.plan.record()) }
+                Run { ending: Some(LoadEnd::Stopped(stop)), ..Run::new(self.plan.record()) }
             }
         };
         self.stopping = None;
-        authoring.into_iter().for_each(Authoring::unload);
+        authoring.into_iter().for_each(AuthorFactory::unload);
         let seen_last = seen.end(source);
         self.others = None;
-        self.warnings.extend(self.around.take().into_iter().flat_map(AroundLoad::end));
+        self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
         self.sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
-        Ok(Driven { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
+        Ok(LoadOutcome { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {

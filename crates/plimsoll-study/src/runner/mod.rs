@@ -8,10 +8,10 @@
 pub mod builds;
 mod load_probes;
 pub mod machine;
+mod part_processes;
+pub mod process_pauser;
 mod setting;
 mod sources;
-pub mod stopped;
-mod together;
 
 pub use builds::Builds;
 pub use machine::{PlanChange, ThisMachine, Variant};
@@ -19,19 +19,19 @@ pub use setting::{PLACE, Setting};
 
 use crate::grpc;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{Aids, Tick, TickListener};
+use plimsoll_engine::{LoadHelpers, Tick, TickListener};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
-use plimsoll_wire::Authoring;
+use plimsoll_wire::AuthorFactory;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Is told every tick, with what was seen of the target; may end the load.
-pub type OnTick<'a> = dyn FnMut(&Tick, Glance) -> ControlFlow<Stop> + 'a;
+pub type TickHandler<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<Stop> + 'a;
 
 /// What is seen of the target at a tick.
 #[derive(Default)]
-pub struct Glance {
+pub struct TickProbes {
     /// All since the last such part, where it is time for one.
     pub part: Option<Probes>,
     /// Cores that the server used in the last second; `None` where it is not seen.
@@ -39,7 +39,7 @@ pub struct Glance {
 }
 
 /// A load that was carried out.
-pub struct Driven {
+pub struct LoadOutcome {
     /// What it did, and all that was seen of the target meanwhile.
     pub run: Run,
     /// What was seen of the target after the last part that a tick was told.
@@ -56,9 +56,9 @@ pub enum Unready {
 
 /// Who helps the workers of a load: those who write what is asked, where it is not in the plan, and
 /// those who know its messages.
-pub fn aids(authoring: Option<&dyn Authoring>, plan: &Plan, workers: u32) -> Result<Aids, Failure> {
+pub fn aids(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
     let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
-    Ok(Aids { authors, texts: grpc::texts(plan)? })
+    Ok(LoadHelpers { authors, texts: grpc::texts(plan)? })
 }
 
 /// A load begins so long after its connections stand, ns: every worker is at its loop by then.
@@ -104,7 +104,7 @@ pub trait Runner {
     fn injectors(&self) -> Vec<Injector>;
 
     /// Makes the connections of the load ready that was prepared.
-    fn connect(&mut self, on_tick: &mut OnTick) -> Result<(), Failure>;
+    fn connect(&mut self, on_tick: &mut TickHandler) -> Result<(), Failure>;
 
     /// How long after its connections are ready the load may begin at the earliest, ns.
     fn start_ahead_ns(&self) -> u64 {
@@ -113,7 +113,7 @@ pub trait Runner {
 
     /// Runs the load whose connections are ready, from `start_ns` since the experiment began on, to
     /// its end or to where `on_tick` ends it.
-    fn run(&mut self, start_ns: u64, on_tick: &mut OnTick) -> Result<Driven, Failure>;
+    fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure>;
 
     /// Ends what was started to be measured.
     fn finish(&mut self) -> Result<(), Failure>;

@@ -28,7 +28,7 @@ pub struct Setting {
 
 impl Setting {
     /// The setting that the terms speak of; `run_file`: its output goes beside that.
-    pub fn of(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<Setting> {
+    pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<Setting> {
         let command = terms.changes.vary.clone()?;
         Some(Setting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
     }

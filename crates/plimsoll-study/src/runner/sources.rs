@@ -6,7 +6,7 @@
 //! Not here: what one load needs of addresses (`capacity`), whether the target answers from there
 //! (`preflight`).
 
-use plimsoll_model::{AddressRange, Carriage, Injector, Plan};
+use plimsoll_model::{AddressRange, ConnectionPlan, Injector, Plan};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// So many connections from one address leave enough of its ports for a load after them.
@@ -80,7 +80,7 @@ impl LoadSources {
 
 /// Whether connections may come from other addresses, and leave ports behind at all. Those that
 /// carry one request each are given many addresses for every load.
-fn can_move(carriage: &Carriage) -> bool {
+fn can_move(carriage: &ConnectionPlan) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &carriage.addresses;
     let on_loopback = !addresses.is_empty() && addresses.iter().all(|address| is_loopback(address.ip()));
@@ -156,7 +156,7 @@ mod tests {
             sources: AddressRange::new(Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()).into_iter().collect(),
             ..Injector::default()
         };
-        let changed = |change: fn(&mut Carriage)| {
+        let changed = |change: fn(&mut ConnectionPlan)| {
             let mut plan = plan("127.0.0.1:80");
             change(&mut plan.carriage);
             plan

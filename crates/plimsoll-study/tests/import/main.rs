@@ -8,7 +8,7 @@ use plimsoll_model::rng::Rng;
 use plimsoll_study::file_traffic::plan_of;
 use plimsoll_study::traffic_file;
 use plimsoll_traffic::file::TrafficFileError;
-use plimsoll_traffic::import::{self, Imported};
+use plimsoll_traffic::import::{self, ImportResult};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -21,7 +21,7 @@ enum ImportKind {
     Jmx,
 }
 
-fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<Imported, TrafficFileError> {
+fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => import::har(text, host),
         ImportKind::Openapi => import::openapi(text),

@@ -187,7 +187,7 @@ impl NetworkSockets {
 
 /// What is behind a server on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Behind {
+pub struct DependencyProcesses {
     /// The processes.
     pub pids: BTreeSet<u32>,
     /// Those that take the server's own connections, by what these lead to: an address, or the name
@@ -209,7 +209,7 @@ fn downstream(
     asked: &BTreeSet<SocketAddr>,
     port: u16,
     without: u32,
-) -> io::Result<Behind> {
+) -> io::Result<DependencyProcesses> {
     let mut networks = Vec::new();
     for (number, asker) in askers.iter_mut().enumerate() {
         // The load's own connections, which may be many, are not carried over.
@@ -238,7 +238,7 @@ fn downstream(
         pairs.extend(asked.iter().filter_map(listens));
     }
     if pairs.is_empty() || server.is_empty() {
-        return Ok(Behind::default());
+        return Ok(DependencyProcesses::default());
     }
     let wanted: BTreeSet<u32> = pairs.iter().flat_map(|(from, to, _)| to.iter().chain(from)).copied().collect();
     let held = all_holders(&wanted)?;
@@ -276,12 +276,17 @@ fn downstream(
             takers.insert(leads_to.clone(), pid);
         }
     }
-    Ok(Behind { pids, takers })
+    Ok(DependencyProcesses { pids, takers })
 }
 
 /// The same over all network namespaces of this machine that this user may look into.
-pub fn behind(server: &BTreeSet<u32>, asked: &BTreeSet<SocketAddr>, port: u16, without: u32) -> io::Result<Behind> {
-    let Some(first) = server.first() else { return Ok(Behind::default()) };
+pub fn behind(
+    server: &BTreeSet<u32>,
+    asked: &BTreeSet<SocketAddr>,
+    port: u16,
+    without: u32,
+) -> io::Result<DependencyProcesses> {
+    let Some(first) = server.first() else { return Ok(DependencyProcesses::default()) };
     let mut askers = vec![Asker::open_beside(*first)?];
     askers.extend(other_networks(*first).into_iter().filter_map(|pid| Asker::open_in(pid).ok()));
     downstream(&mut askers, server, asked, port, without)

@@ -270,7 +270,7 @@ pub struct CpuClock {
 
 impl CpuClock {
     /// The clock of process `pid`.
-    pub fn of(pid: u32) -> io::Result<CpuClock> {
+    pub fn for_process(pid: u32) -> io::Result<CpuClock> {
         let mut clock: libc::clockid_t = 0;
         let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
         // SAFETY: `clock` is a valid place for a clock's number.
@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn this_process_is_seen() {
         let me = std::process::id();
-        let clock = CpuClock::of(me).expect("a clock");
+        let clock = CpuClock::for_process(me).expect("a clock");
         let before = clock.read_ns().expect("reads");
         std::hint::black_box((0..5_000_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
         let spent_ns = clock.read_ns().expect("reads") - before;
@@ -459,7 +459,7 @@ mod tests {
         }
         drop(end);
         own.join().expect("ends");
-        assert!(CpuClock::of(u32::MAX).is_err());
+        assert!(CpuClock::for_process(u32::MAX).is_err());
         assert!(look_at(u32::MAX, &mut Vec::new()).is_err());
     }
 }

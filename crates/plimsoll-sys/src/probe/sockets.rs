@@ -499,7 +499,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
-    fn seen(asker: &mut Asker, states: u32, filter: Filter) -> Vec<SocketRow> {
+    fn list_sockets(asker: &mut Asker, states: u32, filter: Filter) -> Vec<SocketRow> {
         let mut sockets = Vec::new();
         asker
             .each(Version::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| sockets.push(*socket))
@@ -517,14 +517,14 @@ mod tests {
         let (mut accepted, _) = listener.accept().expect("accepted");
         let mut asker = Asker::open().expect("netlink");
 
-        let listening = seen(&mut asker, states::LISTEN, Filter::LocalPort(address.port()));
+        let listening = list_sockets(&mut asker, states::LISTEN, Filter::LocalPort(address.port()));
         assert_eq!(listening.len(), 1, "{listening:?}");
         assert_eq!((listening[0].local, listening[0].receive_queue), (address, 2), "two wait to be accepted");
         assert!(listening[0].send_queue >= 2 && listening[0].inode > 0, "{listening:?}");
 
         clients[0].write_all(b"hello").expect("written");
         std::thread::sleep(std::time::Duration::from_millis(5));
-        let connections = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(address.port()));
+        let connections = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(address.port()));
         assert_eq!(connections.len(), 3);
         let first = connections.iter().find(|c| c.remote == clients[0].local_addr().expect("an address"));
         let first = first.expect("the accepted one");
@@ -533,10 +533,10 @@ mod tests {
         let mut five = [0; 5];
         accepted.read_exact(&mut five).expect("read");
 
-        let others = seen(&mut asker, states::ESTABLISHED, Filter::NeitherPort(address.port()));
+        let others = list_sockets(&mut asker, states::ESTABLISHED, Filter::NeitherPort(address.port()));
         assert!(others.iter().all(|c| c.local.port() != address.port() && c.remote.port() != address.port()));
         assert!(others.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{others:?}");
-        let all = seen(&mut asker, states::ESTABLISHED, Filter::Any);
+        let all = list_sockets(&mut asker, states::ESTABLISHED, Filter::Any);
         assert!(all.len() >= others.len().max(6));
     }
 
@@ -550,7 +550,7 @@ mod tests {
         // Longer than a tick of the kernel's.
         let pass = || std::thread::sleep(std::time::Duration::from_millis(40));
         let mut awaits = || {
-            let rows = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
+            let rows = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
             let row = rows.iter().find(|row| row.local == own).expect("the client's");
             (row.awaits_answer, row.segments_sent)
         };
@@ -599,7 +599,7 @@ mod tests {
         let port = listener.local_addr().expect("an address").port();
         let client = TcpStream::connect(("127.0.0.1", port)).expect("connected");
         let mut asker = Asker::open().expect("netlink");
-        let connections = seen(&mut asker, states::ESTABLISHED, Filter::LocalPort(port));
+        let connections = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(port));
         assert!(connections.iter().any(|c| c.remote == client.local_addr().expect("an address")), "{connections:?}");
     }
 
@@ -612,7 +612,7 @@ mod tests {
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).expect("connected")).collect();
             let found = asker.listener_at(address).expect("asked").expect("found");
-            let listed = seen(&mut asker, states::LISTEN, Filter::LocalPort(port));
+            let listed = list_sockets(&mut asker, states::LISTEN, Filter::LocalPort(port));
             assert_eq!(listed, [found], "as the list has it");
             assert_eq!(found.receive_queue, 3, "{bound}: all wait to be accepted");
             let wanted = if bound.starts_with('[') { Version::V6 } else { Version::V4 };

@@ -53,7 +53,7 @@ pub(super) fn request_body(states: u32) -> Vec<u8> {
 }
 
 /// A name as it is told: abstract ones begin with a zero.
-fn shown(name: &[u8]) -> Vec<u8> {
+fn display_name(name: &[u8]) -> Vec<u8> {
     match name.strip_prefix(b"\0") {
         Some(rest) => [b"@", rest].concat(),
         None => name.split(|byte| *byte == 0).next().unwrap_or_default().to_vec(),
@@ -71,7 +71,7 @@ pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
         let kind = u16::from_ne_bytes([rest[2], rest[3]]);
         let value = rest.get(4..length)?;
         match kind {
-            UNIX_DIAG_NAME => socket.name = shown(value),
+            UNIX_DIAG_NAME => socket.name = display_name(value),
             UNIX_DIAG_VFS => socket.file = number(value),
             UNIX_DIAG_PEER => socket.peer = number(value).filter(|peer| *peer != 0),
             UNIX_DIAG_RQLEN => socket.receive_queue = number(value),

@@ -83,7 +83,7 @@ impl<P: PartedBytes> Functions<P> {
         let field = |at: usize, size: usize| number_at(&head, at, size);
         let (segments_at, sections_at) = (field(32, 8).filter(|_| is_elf)?, field(40, 8)?);
         let (segments, frames_at) = segments(&file, segments_at, field(56, 2)?.min(SEGMENTS_MAX));
-        let frames = frames_at.and_then(|at| FrameTable::read(&Loaded { file: &file, segments: &segments }, at));
+        let frames = frames_at.and_then(|at| FrameTable::read(&SegmentBytes { file: &file, segments: &segments }, at));
         let sections = sections(&file, sections_at, field(60, 2)?.min(SECTIONS_MAX), field(62, 2)? as usize);
         let go = go_table(&file, &sections);
         let table =
@@ -102,7 +102,7 @@ impl<P: PartedBytes> Functions<P> {
     pub fn frame_at(&self, offset: u64) -> Option<FrameRule> {
         let segment = self.segment(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
-        self.frames?.rule(&Loaded { file: &self.file, segments: &self.segments }, address)
+        self.frames?.rule(&SegmentBytes { file: &self.file, segments: &self.segments }, address)
     }
 
     fn segment(&self, offset: u64) -> Option<&LoadedPart> {
@@ -110,7 +110,7 @@ impl<P: PartedBytes> Functions<P> {
     }
 
     /// The function at a place in the file.
-    pub fn at(&self, offset: u64) -> Option<FoundFunction> {
+    pub fn function_at(&self, offset: u64) -> Option<FoundFunction> {
         let segment = self.segment(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
         let in_file = |at: u64| at.checked_sub(segment.address).and_then(|within| within.checked_add(segment.offset));
@@ -118,7 +118,7 @@ impl<P: PartedBytes> Functions<P> {
             let start_offset = in_file(start).unwrap_or(0);
             FoundFunction { name, start_offset }
         };
-        if let Some((name, start)) = self.go.as_ref().and_then(|go| go.at(&self.file, address)) {
+        if let Some((name, start)) = self.go.as_ref().and_then(|go| go.function_at(&self.file, address)) {
             return Some(found(name, start));
         }
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
@@ -134,12 +134,12 @@ impl<P: PartedBytes> Functions<P> {
 }
 
 /// A file's bytes by address.
-struct Loaded<'a, P> {
+struct SegmentBytes<'a, P> {
     file: &'a P,
     segments: &'a [LoadedPart],
 }
 
-impl<P: PartedBytes> LoadedBytes for Loaded<'_, P> {
+impl<P: PartedBytes> LoadedBytes for SegmentBytes<'_, P> {
     fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]> {
         let segment = self.segments.iter().find(|it| address >= it.address && address - it.address < it.size);
         let Some(segment) = segment else { return Cow::Borrowed(&[]) };

@@ -33,7 +33,7 @@ const RETURN_ADDRESS: u64 = 16;
 
 /// Where something of the caller's is while a function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WhereKept {
+enum RegisterRule {
     /// Where it was.
     Same,
     /// On the stack, so far from the frame's end.
@@ -50,7 +50,7 @@ pub struct FrameRule {
     /// What is added to that.
     offset: i64,
     /// Where the caller's frame pointer is.
-    frame: WhereKept,
+    frame: RegisterRule,
     /// Where the place is to which the function returns, from the end.
     back: i64,
 }
@@ -104,7 +104,7 @@ impl FrameTable {
             let more = about.uleb()?;
             about.skip(more)?;
         }
-        let bare = FrameState { end: None, frame: WhereKept::Same, back: WhereKept::Unknown };
+        let bare = FrameState { end: None, frame: RegisterRule::Same, back: RegisterRule::Unknown };
         let initial = first.run(&shared, bare, bare, None)?;
         about.run(&shared, initial, initial, Some((start, address)))?.rule()
     }
@@ -169,12 +169,12 @@ impl SharedFrames {
 struct FrameState {
     /// The register that the frame's end is counted from, and what is added; `None`: another way.
     end: Option<(u64, i64)>,
-    frame: WhereKept,
-    back: WhereKept,
+    frame: RegisterRule,
+    back: RegisterRule,
 }
 
 impl FrameState {
-    fn set(&mut self, register: u64, kept: WhereKept) {
+    fn set(&mut self, register: u64, kept: RegisterRule) {
         match register {
             FRAME_POINTER => self.frame = kept,
             RETURN_ADDRESS => self.back = kept,
@@ -186,7 +186,7 @@ impl FrameState {
         let (register, offset) = self.end?;
         let by_frame = register == FRAME_POINTER;
         match self.back {
-            WhereKept::At(back) if by_frame || register == STACK_POINTER => {
+            RegisterRule::At(back) if by_frame || register == STACK_POINTER => {
                 Some(FrameRule { by_frame, offset, frame: self.frame, back })
             }
             // Such as at the start of a thread: nobody called it.
@@ -286,21 +286,21 @@ impl TableReader<'_> {
             }
             match (kind, low) {
                 (0x40, _) | (0, 0x00 | 0x02..=0x04) => {}
-                (0x80, register) => state.set(register, WhereKept::At(scaled(self.uleb()?))),
+                (0x80, register) => state.set(register, RegisterRule::At(scaled(self.uleb()?))),
                 (0xc0, register) => state.set(register, of_initial(register)),
                 (0, 0x05) => {
                     let register = self.uleb()?;
-                    state.set(register, WhereKept::At(scaled(self.uleb()?)));
+                    state.set(register, RegisterRule::At(scaled(self.uleb()?)));
                 }
                 (0, 0x06) => {
                     let register = self.uleb()?;
                     state.set(register, of_initial(register));
                 }
-                (0, 0x07) => state.set(self.uleb()?, WhereKept::Unknown),
-                (0, 0x08) => state.set(self.uleb()?, WhereKept::Same),
+                (0, 0x07) => state.set(self.uleb()?, RegisterRule::Unknown),
+                (0, 0x08) => state.set(self.uleb()?, RegisterRule::Same),
                 // In another register, or a value and not its place.
                 (0, 0x09 | 0x14 | 0x15) => {
-                    state.set(self.uleb()?, WhereKept::Unknown);
+                    state.set(self.uleb()?, RegisterRule::Unknown);
                     self.uleb()?;
                 }
                 (0, 0x0a) if remembered.len() < REMEMBERED_MAX => remembered.push(state),
@@ -314,13 +314,13 @@ impl TableReader<'_> {
                     state.end = None;
                 }
                 (0, 0x10 | 0x16) => {
-                    state.set(self.uleb()?, WhereKept::Unknown);
+                    state.set(self.uleb()?, RegisterRule::Unknown);
                     let length = self.uleb()?;
                     self.skip(length)?;
                 }
                 (0, 0x11) => {
                     let register = self.uleb()?;
-                    state.set(register, WhereKept::At(self.sleb()?.wrapping_mul(shared.data_unit)));
+                    state.set(register, RegisterRule::At(self.sleb()?.wrapping_mul(shared.data_unit)));
                 }
                 (0, 0x12) => {
                     let register = self.uleb()?;
@@ -348,9 +348,9 @@ pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>
             let end = if rule.by_frame { frame? } else { stack }.checked_add_signed(rule.offset)?;
             let back = word(end.checked_add_signed(rule.back)?).filter(|back| *back != 0)?;
             let frame = match rule.frame {
-                WhereKept::Same => frame,
-                WhereKept::At(offset) => end.checked_add_signed(offset).and_then(word),
-                WhereKept::Unknown => None,
+                RegisterRule::Same => frame,
+                RegisterRule::At(offset) => end.checked_add_signed(offset).and_then(word),
+                RegisterRule::Unknown => None,
             };
             // Who called has more on the stack than who was called.
             (end > stack).then_some((back, end, frame))

@@ -79,7 +79,7 @@ impl GoFunctions {
     }
 
     /// The name of the function at an address, and where that begins.
-    pub(super) fn at<P: PartedBytes + ?Sized>(&self, file: &P, address: u64) -> Option<(Vec<u8>, u64)> {
+    pub(super) fn function_at<P: PartedBytes + ?Sized>(&self, file: &P, address: u64) -> Option<(Vec<u8>, u64)> {
         let within = address.checked_sub(self.text)?;
         if within >= self.entry(self.count) {
             return None;

@@ -62,7 +62,7 @@ impl JitNames {
     }
 
     /// The function at an address.
-    pub fn at(&self, address: u64) -> Option<&[u8]> {
+    pub fn function_at(&self, address: u64) -> Option<&[u8]> {
         let after = self.ranges.partition_point(|range| range.0 <= address);
         let (_, end, name) = self.ranges.get(after.checked_sub(1)?)?;
         (address < *end).then(|| self.bytes.get(name.clone())).flatten()

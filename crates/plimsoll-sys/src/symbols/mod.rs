@@ -94,7 +94,7 @@ impl Symbols {
         let Some(mapping) = process.mapping(pid, at).cloned() else {
             // Of code that is being written the memory may not be run at the moment at which it was
             // looked at.
-            return process.jit.at(at).map(|name| Arc::from(without_folders(&clean(name))));
+            return process.jit.function_at(at).map(|name| Arc::from(without_folders(&clean(name))));
         };
         if !mapping.is_file() {
             // Compiled just in time: what lies there changes.
@@ -160,10 +160,10 @@ impl Symbols {
         let unnamed = || Some(Arc::from(format!("[{}]", clean(file_name.as_bytes()))));
         let Some(functions) = self.functions(pid, mapping) else { return unnamed() };
         // Nothing returns to the very start of a function: what looked like a caller was a number.
-        if is_caller && functions.at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
+        if is_caller && functions.function_at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
             return None;
         }
-        match functions.at(offset) {
+        match functions.function_at(offset) {
             Some(found) => Some(Arc::from(readable(&found.name))),
             None => unnamed(),
         }
@@ -230,14 +230,14 @@ impl ProcessMap {
 
     /// Code that is in no file.
     fn jit_name(&mut self, pid: u32, at: u64) -> Arc<str> {
-        if let Some(name) = self.jit.at(at) {
+        if let Some(name) = self.jit.function_at(at) {
             return Arc::from(without_folders(&clean(name)));
         }
         if self.jit_read.is_none_or(|read| read.elapsed() >= JIT_AGAIN) {
             self.jit.refresh(pid);
             self.jit_read = Some(Instant::now());
         }
-        match self.jit.at(at) {
+        match self.jit.function_at(at) {
             Some(name) => Arc::from(without_folders(&clean(name))),
             None => Arc::from(format!("JIT code of {}", self.name)),
         }
@@ -291,15 +291,15 @@ fn without_folders(name: &str) -> String {
 
 /// Text up to a length: what a short symbol stands for may be as long as memory, since it may refer
 /// to parts of itself.
-struct Bounded(String);
+struct BoundedString(String);
 
-impl Bounded {
+impl BoundedString {
     fn is_full(&self) -> bool {
         self.0.len() >= NAME_BYTES_MAX
     }
 }
 
-impl std::fmt::Write for Bounded {
+impl std::fmt::Write for BoundedString {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.push_str(text);
         if self.is_full() { Err(std::fmt::Error) } else { Ok(()) }
@@ -315,7 +315,7 @@ fn readable(symbol: &[u8]) -> String {
     }
     if symbol.starts_with("_Z") {
         let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
-        let mut text = Bounded(String::new());
+        let mut text = BoundedString(String::new());
         let parsed = cpp_demangle::Symbol::new(symbol.as_bytes()).ok();
         let whole = parsed.map(|parsed| parsed.structured_demangle(&mut text, &options));
         if whole.is_some_and(|written| written.is_ok() || text.is_full()) {

@@ -71,7 +71,7 @@ pub(super) fn go_program() -> Vec<u8> {
 }
 
 fn name(functions: &Functions<Vec<u8>>, offset: u64) -> Option<String> {
-    functions.at(offset).map(|found| readable(&found.name))
+    functions.function_at(offset).map(|found| readable(&found.name))
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn code_compiled_just_in_time_has_the_names_that_were_written_down() {
     for (address, expect) in
         [(0x100, Some("py::other")), (0x108, None), (0x205, Some("LazyCompile:~handler /srv/a.js:1")), (0x210, None)]
     {
-        assert_eq!(names.at(address).map(String::from_utf8_lossy).as_deref(), expect, "{address:#x}");
+        assert_eq!(names.function_at(address).map(String::from_utf8_lossy).as_deref(), expect, "{address:#x}");
     }
     for (name, expect) in [
         ("LazyCompile:~handler /srv/my app/a.js:1", "LazyCompile:~handler my app/a.js:1"),
@@ -175,7 +175,7 @@ fn code_compiled_just_in_time_has_the_names_that_were_written_down() {
     }
     let mut none = JitNames::default();
     none.refresh(u32::MAX);
-    assert!(none.at(1).is_none());
+    assert!(none.function_at(1).is_none());
 }
 
 #[test]

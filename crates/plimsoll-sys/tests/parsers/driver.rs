@@ -22,7 +22,7 @@ fn names_a_function(bytes: &[u8]) -> bool {
     let places = (0..bytes.len()).step_by(step).map(|at| at as u64).chain([u64::MAX, u64::MAX / 2]);
     let told = |at: &u64| {
         _ = functions.frame_at(*at);
-        functions.at(*at).is_some()
+        functions.function_at(*at).is_some()
     };
     places.filter(told).count() > 0
 }
@@ -61,7 +61,7 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         sockets_told > 0,
         records_told > 0,
         !parse_maps(bytes).is_empty(),
-        JitNames::parse(bytes.to_vec()).at(0x1000).is_some(),
+        JitNames::parse(bytes.to_vec()).function_at(0x1000).is_some(),
         names_a_function(bytes),
     ]
     .iter()

@@ -2,8 +2,8 @@
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
-use super::world::Surroundings;
-use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpected, TextExpected};
+use super::world::FileContext;
+use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::template::is_name;
 use plimsoll_model::traffic::StatusSet;
@@ -12,7 +12,7 @@ use plimsoll_model::units::parse_duration_ns;
 /// What is expected of an answer: its status, if that is said, and the rest.
 pub fn expectations(
     node: &TreeNode,
-    world: &mut dyn Surroundings,
+    world: &mut dyn FileContext,
     raw: bool,
 ) -> Result<(Option<StatusSet>, Expectations), TrafficFileError> {
     let table = node.table("'expect'", &keys::EXPECT)?;
@@ -62,33 +62,33 @@ fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, Traff
 fn text_expected(
     node: &TreeNode,
     what: &str,
-    world: &mut dyn Surroundings,
+    world: &mut dyn FileContext,
     raw: bool,
-) -> Result<TextExpected, TrafficFileError> {
-    let expected = TextExpected::parse(plain(node, what, raw)?);
+) -> Result<TextExpectation, TrafficFileError> {
+    let expected = TextExpectation::parse(plain(node, what, raw)?);
     if let Some(pattern) = expected.pattern() {
         check_pattern(node, pattern, world)?;
     }
     Ok(expected)
 }
 
-fn check_pattern(node: &TreeNode, pattern: &str, world: &mut dyn Surroundings) -> Result<(), TrafficFileError> {
+fn check_pattern(node: &TreeNode, pattern: &str, world: &mut dyn FileContext) -> Result<(), TrafficFileError> {
     world.pattern(pattern).map_err(|why| TrafficFileError::new(node.at, why))
 }
 
-fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpected, TrafficFileError> {
+fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficFileError> {
     match &node.value {
-        TreeValue::Null => Ok(JsonExpected::Null),
-        TreeValue::Flag(flag) => Ok(JsonExpected::Flag(*flag)),
+        TreeValue::Null => Ok(JsonExpectation::Null),
+        TreeValue::Flag(flag) => Ok(JsonExpectation::Flag(*flag)),
         TreeValue::Number(number) => {
             let number = number.replace('_', "");
             let number = number.strip_prefix('+').unwrap_or(&number);
             match number.parse::<f64>() {
-                Ok(value) if value.is_finite() => Ok(JsonExpected::Number(number.to_owned())),
+                Ok(value) if value.is_finite() => Ok(JsonExpectation::Number(number.to_owned())),
                 _ => node.error(format!("JSON has no number '{number}'")),
             }
         }
-        TreeValue::Text(_) => Ok(JsonExpected::Text(plain(node, "a value", raw)?.to_owned())),
+        TreeValue::Text(_) => Ok(JsonExpectation::Text(plain(node, "a value", raw)?.to_owned())),
         TreeValue::List(_) | TreeValue::Table(_) => node.error(
             "a path has one expected value: give each of these values paths of their own, such as $.items[0].id",
         ),
@@ -96,7 +96,7 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpected, TrafficFile
 }
 
 /// What is to be taken from an answer, by name.
-pub fn captures(node: &TreeNode, world: &mut dyn Surroundings) -> Result<Vec<AnswerCapture>, TrafficFileError> {
+pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<AnswerCapture>, TrafficFileError> {
     let mut captures = Vec::new();
     for (key, value) in node.open_table("'capture'")?.entries {
         if !is_name(&key.name) {

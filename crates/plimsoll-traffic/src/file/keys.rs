@@ -85,7 +85,7 @@ mod tests {
     use crate::file::tree::TreeNode;
 
     /// What lies at the end of a path of keys.
-    fn at<'a>(node: &'a TreeNode, path: &[&str]) -> &'a TreeNode {
+    fn node_at<'a>(node: &'a TreeNode, path: &[&str]) -> &'a TreeNode {
         path.iter().fold(node, |node, key| node.open_table("a schema").expect("a table").get(key).expect(key))
     }
 
@@ -104,7 +104,7 @@ mod tests {
             (&["$defs", "once", "properties"], &ONCE),
             (&["$defs", "load", "properties"], &LOAD),
         ] {
-            let table = at(&schema, path).open_table("properties").expect("a table");
+            let table = node_at(&schema, path).open_table("properties").expect("a table");
             let named: Vec<&str> = table.entries.iter().map(|(key, _)| key.name.as_str()).collect();
             assert_eq!(named, keys, "{path:?}");
         }

@@ -3,13 +3,13 @@
 use super::keys;
 use super::labels::Labels;
 use super::load::FileLoad;
-use super::once::{FileOnce, once};
+use super::once::{FileOneOff, once};
 use super::request::{FileRequest, REQUESTS_MAX, request};
 use super::rows::{self, ROWS_BYTES_MAX};
 use super::scenario::scenarios;
-use super::texts::Known;
+use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode};
-use super::world::Surroundings;
+use super::world::FileContext;
 use plimsoll_model::Budget;
 use plimsoll_model::data::Data;
 use plimsoll_model::session::Scenario;
@@ -24,8 +24,8 @@ pub struct Mix {
     /// What sessions do with them, if users have sessions.
     pub scenarios: Vec<Scenario>,
     /// What is asked once, before a load and after it.
-    pub setup: Vec<FileOnce>,
-    pub cleanup: Vec<FileOnce>,
+    pub setup: Vec<FileOneOff>,
+    pub cleanup: Vec<FileOneOff>,
     /// The load that is carried along.
     pub load: FileLoad,
     /// What they are filled in with.
@@ -34,9 +34,9 @@ pub struct Mix {
 }
 
 /// Reads the tree of a file.
-pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, TrafficFileError> {
+pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
-    let mut known = Known::new(world);
+    let mut known = TextScope::new(world);
     let mut rows_left = Budget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
         for (key, node) in data.open_table("'data'")?.entries {
@@ -65,12 +65,16 @@ pub fn read(tree: &TreeNode, world: &mut dyn Surroundings) -> Result<Mix, Traffi
     let cleanup = file.get("cleanup").map_or(Ok(Vec::new()), |list| once(list, "cleanup", &mut known))?;
     let load = file.get("load").map_or(Ok(FileLoad::default()), FileLoad::read)?;
     let base = base.map(str::to_owned);
-    let Known { data, variables, .. } = known;
+    let TextScope { data, variables, .. } = known;
     Ok(Mix { base, requests, scenarios: sessions, setup, cleanup, load, data: data.tables, variables })
 }
 
 /// Reads the list of requests of a mix.
-fn read_requests(list: &TreeNode, known: &mut Known, requests: &mut Vec<FileRequest>) -> Result<(), TrafficFileError> {
+fn read_requests(
+    list: &TreeNode,
+    known: &mut TextScope,
+    requests: &mut Vec<FileRequest>,
+) -> Result<(), TrafficFileError> {
     let nodes = list.list("'request'")?;
     match nodes.len() {
         0 => return list.error("the file has no requests: the list of requests is empty"),

@@ -22,16 +22,16 @@ mod world;
 pub(crate) mod yaml;
 
 use mix::Mix;
-use once::FileOnce;
+use once::FileOneOff;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::template::{Template, Value};
 use plimsoll_model::traffic::{Choice, Origin, Route};
-use plimsoll_model::{AskedAround, RouteNumber, Traffic};
+use plimsoll_model::{RouteNumber, SetupTeardown, Traffic};
 
 pub use load::FileLoad;
 pub(crate) use texts::{CAPTURED_MAX, quoted};
 pub use tree::{TextPlace, TrafficFileError};
-pub use world::{RequestDefaults, Surroundings};
+pub use world::{FileContext, RequestDefaults};
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl TrafficFile {
     pub fn read(
         text: &str,
         format: TrafficFormat,
-        world: &mut dyn Surroundings,
+        world: &mut dyn FileContext,
     ) -> Result<TrafficFile, TrafficFileError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let tree = match format {
@@ -101,8 +101,9 @@ impl TrafficFile {
         let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
         let scenarios = self.mix.scenarios.clone();
         let choice = if scenarios.is_empty() { Choice::Weighted } else { Choice::Scenarios };
-        let once = |list: &[FileOnce]| list.iter().map(|asked| asked.once(prefix, defaults)).collect();
-        let around = AskedAround { setup: once(&self.mix.setup), cleanup: once(&self.mix.cleanup), given: Vec::new() };
+        let once = |list: &[FileOneOff]| list.iter().map(|asked| asked.once(prefix, defaults)).collect();
+        let around =
+            SetupTeardown { setup: once(&self.mix.setup), cleanup: once(&self.mix.cleanup), given: Vec::new() };
         Traffic { origin, routes, choice, scenarios, first, data, variables, around, listed: None, redact }
     }
 }

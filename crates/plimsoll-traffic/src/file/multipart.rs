@@ -2,7 +2,7 @@
 //! upload sends them.
 
 use super::keys;
-use super::texts::Known;
+use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::rng::mix;
 
@@ -34,7 +34,7 @@ struct FormPart {
 
 /// The body of a table of parts, each a text, `@FILE` or a table of these and their type, or a list
 /// of such.
-pub fn multipart(node: &TreeNode, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
+pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {
         match &value.value {
@@ -70,7 +70,7 @@ pub fn multipart(node: &TreeNode, known: &mut Known, raw: bool) -> Result<FileBo
 }
 
 /// What a part says of itself.
-struct PartSaid<'a> {
+struct PartTable<'a> {
     node: &'a TreeNode,
     text: &'a str,
     is_file: bool,
@@ -78,15 +78,15 @@ struct PartSaid<'a> {
     file_name: Option<&'a str>,
 }
 
-impl<'a> PartSaid<'a> {
+impl<'a> PartTable<'a> {
     /// A text, `@FILE`, or a table of [`keys::PART`].
-    fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<PartSaid<'a>, TrafficFileError> {
+    fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<PartTable<'a>, TrafficFileError> {
         let what = format!("the part '{name}'");
         let TreeValue::Table(_) = &node.value else {
             let text = node.text(&what)?;
             let path = text.strip_prefix('@').filter(|_| !raw);
             let (text, is_file) = (path.unwrap_or(text), path.is_some());
-            return Ok(PartSaid { node, text, is_file, kind: None, file_name: None });
+            return Ok(PartTable { node, text, is_file, kind: None, file_name: None });
         };
         let table = node.table("a part of a form", &keys::PART)?;
         let said = |key: &str| match table.get(key) {
@@ -101,8 +101,8 @@ impl<'a> PartSaid<'a> {
         let second = |found: Option<(&TreeNode, &'a str)>| found.map(|(_, text)| text);
         let (kind, file_name) = (second(said("type")?), second(said("filename")?));
         match (said("text")?, said("file")?) {
-            (Some((node, text)), None) => Ok(PartSaid { node, text, is_file: false, kind, file_name }),
-            (None, Some((node, text))) => Ok(PartSaid { node, text, is_file: true, kind, file_name }),
+            (Some((node, text)), None) => Ok(PartTable { node, text, is_file: false, kind, file_name }),
+            (None, Some((node, text))) => Ok(PartTable { node, text, is_file: true, kind, file_name }),
             _ => node.error(format!(
                 "{what} is either a text or a file: such as {{ file = \"a.csv\", type = \"text/csv\" }}"
             )),
@@ -110,8 +110,8 @@ impl<'a> PartSaid<'a> {
     }
 }
 
-fn part(name: &str, node: &TreeNode, known: &mut Known, raw: bool) -> Result<FormPart, TrafficFileError> {
-    let said = PartSaid::read(name, node, raw)?;
+fn part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FormPart, TrafficFileError> {
+    let said = PartTable::read(name, node, raw)?;
     let (path, node) = (said.text, said.node);
     let (content, is_filled) = match said.is_file {
         true => (known.file(node, path)?, false),

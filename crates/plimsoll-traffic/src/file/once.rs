@@ -3,30 +3,30 @@
 use super::keys;
 use super::request::{FileRequest, REQUESTS_MAX, request};
 use super::scenario::goes_on;
-use super::texts::Known;
+use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::RequestDefaults;
-use plimsoll_model::OnceAsked;
+use plimsoll_model::OneOffRoute;
 use plimsoll_model::session::TIMES_MAX;
 
 /// A request that is asked once a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileOnce {
+pub struct FileOneOff {
     asked: FileRequest,
     times: u32,
     goes_on: bool,
 }
 
-impl FileOnce {
+impl FileOneOff {
     /// As it is of a plan; `prefix` comes before its path.
-    pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OnceAsked {
-        OnceAsked { route: self.asked.route(prefix, defaults), times: self.times, goes_on: self.goes_on }
+    pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
+        OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, goes_on: self.goes_on }
     }
 }
 
 /// Reads a list of them. What one captures can be used by those after it, and is known from here
 /// on.
-pub fn once(list: &TreeNode, key: &str, known: &mut Known) -> Result<Vec<FileOnce>, TrafficFileError> {
+pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<FileOneOff>, TrafficFileError> {
     let nodes = list.list(&format!("'{key}'"))?;
     if nodes.len() > REQUESTS_MAX {
         return list.error(format!("{} requests exceed the maximum of {REQUESTS_MAX}", nodes.len()));
@@ -42,7 +42,7 @@ pub fn once(list: &TreeNode, key: &str, known: &mut Known) -> Result<Vec<FileOnc
                 known.captured.insert(name.name.clone());
             }
         }
-        all.push(FileOnce { asked, times, goes_on: goes_on(&table)? });
+        all.push(FileOneOff { asked, times, goes_on: goes_on(&table)? });
     }
     Ok(all)
 }

@@ -4,13 +4,13 @@
 use super::expect::{captures, expectations};
 use super::keys;
 use super::multipart::{FileBody, multipart};
-use super::texts::{Known, PlanText, literal, quoted};
+use super::texts::{PlanText, TextScope, literal, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::RequestDefaults;
 use plimsoll_model::expect::{AnswerCapture, Expectations};
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::template::{Template, target_shown};
-use plimsoll_model::traffic::{Filled, Request, Route, StatusSet};
+use plimsoll_model::traffic::{Request, Route, StatusSet, TemplateFlags};
 use plimsoll_model::units::parse_duration_ns;
 
 /// Requests of a file, at most: figures are kept for each.
@@ -31,7 +31,7 @@ pub struct FileRequest {
     body: Vec<u8>,
     ok_status: Option<StatusSet>,
     timeout_ns: Option<u64>,
-    filled: Filled,
+    filled: TemplateFlags,
     expect: Expectations,
     captures: Vec<AnswerCapture>,
     follow: u8,
@@ -68,9 +68,9 @@ impl FileRequest {
 }
 
 /// Reads a request.
-pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, TrafficFileError> {
+pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, TrafficFileError> {
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
-    let (method, path) = asked(table)?;
+    let (method, path) = method_and_path(table)?;
     let (target, target_filled) = target(path, &method, known, raw)?;
     let name = table.get("name").map(name).transpose()?;
     let (mut headers, headers_filled) =
@@ -104,13 +104,13 @@ pub fn request(table: &TreeTable, known: &mut Known) -> Result<FileRequest, Traf
         follow: table.get("follow").map_or(Ok(0), |node| node.whole("'follow'", 0, u64::from(Route::FOLLOW_MAX)))?
             as u8,
         timeout_ns: table.get("timeout").map(timeout).transpose()?,
-        filled: Filled { target: target_filled, headers: headers_filled, body: body_filled },
+        filled: TemplateFlags { target: target_filled, headers: headers_filled, body: body_filled },
     })
 }
 
 /// The method, and the value that says the path.
-fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
-    let verbs = table.given(&keys::VERBS);
+fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
+    let verbs = table.find_keys(&keys::VERBS);
     let (method, url) = (table.get("method"), table.get("url"));
     match (verbs.as_slice(), method, url) {
         ([(verb, path)], None, None) => Ok((verb.name.to_ascii_uppercase(), path)),
@@ -131,7 +131,7 @@ fn asked<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFil
 }
 
 /// A path and query, as they are sent unless they are filled in.
-fn target(node: &TreeNode, method: &str, known: &mut Known, raw: bool) -> Result<PlanText, TrafficFileError> {
+fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
     let (path, is_filled) = known.text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
@@ -188,7 +188,11 @@ fn is_of_name(byte: u8) -> bool {
 }
 
 /// Header fields, and whether any is filled in.
-fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
+fn headers(
+    node: &TreeNode,
+    known: &mut TextScope,
+    raw: bool,
+) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
     // A list is several fields of one name.
@@ -226,8 +230,8 @@ fn headers(node: &TreeNode, known: &mut Known, raw: bool) -> Result<(Vec<(String
 }
 
 /// The body, whether it is filled in, and the type that it is of unless a header says another.
-fn body(table: &TreeTable, known: &mut Known, raw: bool) -> Result<FileBody, TrafficFileError> {
-    let given = table.given(&["body", "json", "multipart"]);
+fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
+    let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
         return node.error(format!("a request has one body: leave '{}' or the other body out", second.name));
     }
@@ -258,7 +262,7 @@ fn body(table: &TreeTable, known: &mut Known, raw: bool) -> Result<FileBody, Tra
 }
 
 /// A value as JSON. Returns whether anything in it is filled in.
-fn write_json(node: &TreeNode, known: &mut Known, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
+fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
     let comma = |out: &mut String, number: usize| {
         if number > 0 {
             out.push(',')

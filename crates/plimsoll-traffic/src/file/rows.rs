@@ -3,7 +3,7 @@
 use super::json;
 use super::keys;
 use super::tree::{KEYS_MAX, TableEntries, TrafficFileError, TreeNode, TreeValue};
-use super::world::Surroundings;
+use super::world::FileContext;
 use plimsoll_model::Budget;
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
@@ -18,7 +18,7 @@ pub const ROWS_BYTES_MAX: usize = 1 << 30;
 pub fn read(
     name: &str,
     node: &TreeNode,
-    world: &mut dyn Surroundings,
+    world: &mut dyn FileContext,
     left: &mut Budget,
 ) -> Result<Data, TrafficFileError> {
     let what = format!("the data '{name}'");

@@ -4,7 +4,7 @@
 use super::keys;
 use super::labels::Labels;
 use super::request::{FileRequest, REQUESTS_MAX, name, request};
-use super::texts::{CAPTURED_MAX, Known};
+use super::texts::{CAPTURED_MAX, TextScope};
 use super::tree::{TrafficFileError, TreeNode, TreeTable};
 use plimsoll_model::RouteNumber;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
@@ -13,7 +13,7 @@ use std::collections::HashSet;
 /// Reads the list of scenarios; their requests come after those that are there.
 pub fn scenarios(
     list: &TreeNode,
-    known: &mut Known,
+    known: &mut TextScope,
     requests: &mut Vec<FileRequest>,
 ) -> Result<Vec<Scenario>, TrafficFileError> {
     let nodes = list.list("'scenario'")?;
@@ -93,7 +93,7 @@ fn captured_names(
 struct ScenarioProgram<'a, 'w> {
     scenario: String,
     ops: Vec<SessionOp>,
-    known: &'a mut Known<'w>,
+    known: &'a mut TextScope<'w>,
     requests: &'a mut Vec<FileRequest>,
     labels: &'a mut Labels,
 }
@@ -213,11 +213,11 @@ pub fn goes_on(table: &TreeTable) -> Result<bool, TrafficFileError> {
 mod tests {
     use super::*;
     use crate::file::toml;
-    use crate::file::world::Surroundings;
+    use crate::file::world::FileContext;
 
-    struct Nowhere;
+    struct NoFiles;
 
-    impl Surroundings for Nowhere {
+    impl FileContext for NoFiles {
         fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
             Err("is not there".into())
         }
@@ -238,8 +238,8 @@ mod tests {
     fn read(text: &str) -> Result<(Vec<Scenario>, Vec<String>), String> {
         let tree = toml::tree(text).expect("TOML");
         let list = tree.open_table("a file").expect("a table").get("scenario").expect("scenarios");
-        let world = &mut Nowhere;
-        let mut known = Known::new(world);
+        let world = &mut NoFiles;
+        let mut known = TextScope::new(world);
         let mut requests = Vec::new();
         let scenarios = scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
         Ok((scenarios, requests.into_iter().map(|request| request.label).collect()))

@@ -1,7 +1,7 @@
 //! Texts of a file that may be filled in: what they name must be there.
 
 use super::tree::{TrafficFileError, TreeNode};
-use super::world::Surroundings;
+use super::world::FileContext;
 use plimsoll_model::Budget;
 use plimsoll_model::data::Data;
 use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub type PlanText = (String, bool);
 
 /// What texts may name.
-pub struct Known<'a> {
-    pub world: &'a mut dyn Surroundings,
-    pub data: KnownData,
+pub struct TextScope<'a> {
+    pub world: &'a mut dyn FileContext,
+    pub data: DataTables,
     /// Variables of the environment that are named, and their values.
     pub variables: Vec<(String, String)>,
     variable_names: HashSet<String>,
@@ -28,12 +28,12 @@ pub struct Known<'a> {
 
 /// Tables of rows, and the names of their columns.
 #[derive(Default)]
-pub struct KnownData {
+pub struct DataTables {
     pub tables: Vec<Arc<Data>>,
     columns: HashMap<String, HashSet<String>>,
 }
 
-impl KnownData {
+impl DataTables {
     pub fn push(&mut self, table: Data) {
         let columns = || table.columns.iter().cloned().collect();
         self.columns.entry(table.name.clone()).or_insert_with(columns);
@@ -49,11 +49,11 @@ const COLUMNS_SHOWN: usize = 20;
 /// Bytes of all files that bodies are in.
 pub const FILES_BYTES_MAX: usize = 512 << 20;
 
-impl<'a> Known<'a> {
-    pub fn new(world: &'a mut dyn Surroundings) -> Known<'a> {
+impl<'a> TextScope<'a> {
+    pub fn new(world: &'a mut dyn FileContext) -> TextScope<'a> {
         let (data, variables, variable_names, captured, captured_in_scenario) = Default::default();
         let files = Budget::new(FILES_BYTES_MAX);
-        Known { world, data, variables, variable_names, captured, captured_in_scenario, files }
+        TextScope { world, data, variables, variable_names, captured, captured_in_scenario, files }
     }
 
     /// The content of a file.

@@ -25,7 +25,7 @@ pub struct TextPlace {
 
 impl TextPlace {
     /// The place of a byte of a text.
-    pub fn of(text: &str, byte: usize) -> TextPlace {
+    pub fn from_byte(text: &str, byte: usize) -> TextPlace {
         let mut end = byte.min(text.len());
         while !text.is_char_boundary(end) {
             end -= 1;
@@ -216,7 +216,7 @@ impl<'a> TreeTable<'a> {
     }
 
     /// Those of these keys that are there.
-    pub fn given(&self, names: &[&str]) -> Vec<(&'a TreeKey, &'a TreeNode)> {
+    pub fn find_keys(&self, names: &[&str]) -> Vec<(&'a TreeKey, &'a TreeNode)> {
         self.entries
             .iter()
             .filter(|(key, _)| names.contains(&key.name.as_str()))
@@ -340,7 +340,7 @@ mod tests {
     fn places_count_characters_from_one() {
         let text = "a = 1\n\u{e9}\u{e9} = 2\n";
         for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (8, 2, 2), (11, 2, 4), (999, 3, 1)] {
-            assert_eq!(TextPlace::of(text, byte), TextPlace { line, column }, "{byte}");
+            assert_eq!(TextPlace::from_byte(text, byte), TextPlace { line, column }, "{byte}");
             assert_eq!(Lines::new(text).place(byte), TextPlace { line, column }, "{byte}");
         }
         let lines = Lines::new(text);

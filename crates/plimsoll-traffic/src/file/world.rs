@@ -4,7 +4,7 @@
 use plimsoll_model::traffic::StatusSet;
 
 /// What a file may ask of the world about it.
-pub trait Surroundings {
+pub trait FileContext {
     /// The content of a file that it names, whose path is relative to it. An error completes "the
     /// file 'PATH' ...".
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;

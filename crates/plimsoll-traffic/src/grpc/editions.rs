@@ -44,7 +44,7 @@ impl Features {
     const USUAL: Features = Features { presence: 1, lists: 1, messages: 1 };
 
     /// What holds where `said` is said within.
-    fn with(self, said: Option<Features>) -> Features {
+    fn override_with(self, said: Option<Features>) -> Features {
         let said = said.unwrap_or_default();
         let or = |said: i32, inherited: i32| if said == 0 { inherited } else { said };
         Features {
@@ -72,63 +72,63 @@ impl Features {
 /// What a file says of features, and where: the parts of its descriptor that the pool's types leave
 /// out.
 #[derive(Clone, PartialEq, prost::Message)]
-struct FileSaid {
+struct FileFeatures {
     #[prost(message, repeated, tag = "4")]
-    messages: Vec<MessageSaid>,
+    messages: Vec<MessageFeatures>,
     #[prost(message, repeated, tag = "7")]
-    extensions: Vec<FieldSaid>,
+    extensions: Vec<FieldFeatures>,
     #[prost(message, optional, tag = "8")]
-    options: Option<FileOptionsSaid>,
+    options: Option<FileFeatureOptions>,
     #[prost(int32, tag = "14")]
     edition: i32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct MessageSaid {
+struct MessageFeatures {
     #[prost(message, repeated, tag = "2")]
-    fields: Vec<FieldSaid>,
+    fields: Vec<FieldFeatures>,
     #[prost(message, repeated, tag = "3")]
-    messages: Vec<MessageSaid>,
+    messages: Vec<MessageFeatures>,
     #[prost(message, repeated, tag = "6")]
-    extensions: Vec<FieldSaid>,
+    extensions: Vec<FieldFeatures>,
     #[prost(message, optional, tag = "7")]
-    options: Option<MessageOptionsSaid>,
+    options: Option<MessageFeatureOptions>,
     #[prost(message, repeated, tag = "8")]
-    oneofs: Vec<OneofSaid>,
+    oneofs: Vec<OneofFeatures>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-struct FieldSaid {
+struct FieldFeatures {
     #[prost(message, optional, tag = "8")]
-    options: Option<FieldOptionsSaid>,
+    options: Option<FieldFeatureOptions>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-struct OneofSaid {
+struct OneofFeatures {
     #[prost(message, optional, tag = "2")]
-    options: Option<OneofOptionsSaid>,
+    options: Option<OneofFeatureOptions>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-struct FileOptionsSaid {
+struct FileFeatureOptions {
     #[prost(message, optional, tag = "50")]
     features: Option<Features>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-struct MessageOptionsSaid {
+struct MessageFeatureOptions {
     #[prost(message, optional, tag = "12")]
     features: Option<Features>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-struct FieldOptionsSaid {
+struct FieldFeatureOptions {
     #[prost(message, optional, tag = "21")]
     features: Option<Features>,
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-struct OneofOptionsSaid {
+struct OneofFeatureOptions {
     #[prost(message, optional, tag = "1")]
     features: Option<Features>,
 }
@@ -138,7 +138,7 @@ struct OneofOptionsSaid {
 pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {
-        let said = FileSaid::decode(bytes).map_err(|error| error.to_string())?;
+        let said = FileFeatures::decode(bytes).map_err(|error| error.to_string())?;
         if !EDITIONS.iter().any(|(number, _)| *number == said.edition) {
             return Err(unknown(file.name(), &format!("no. {}", said.edition)));
         }
@@ -161,8 +161,8 @@ fn unknown(name: &str, edition: &str) -> String {
 
 /// Says it in proto2 where that can be said, else in proto3: only there a number without a value is
 /// not sent.
-fn translate(file: &mut FileDescriptorProto, said: &FileSaid) {
-    let of_file = Features::USUAL.with(said.options.and_then(|options| options.features));
+fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
+    let of_file = Features::USUAL.override_with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
     each_field(file, said, of_file, &mut |field, features| is_proto3 |= hides_presence(field, features));
     file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
@@ -176,7 +176,7 @@ fn translate(file: &mut FileDescriptorProto, said: &FileSaid) {
 /// Calls `act` for every field, with what holds of it.
 fn each_field(
     file: &mut FileDescriptorProto,
-    said: &FileSaid,
+    said: &FileFeatures,
     of_file: Features,
     act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
 ) {
@@ -184,13 +184,13 @@ fn each_field(
         each_field_of(message, said, of_file, act);
     }
     for (field, said) in file.extension.iter_mut().zip(&said.extensions) {
-        act(field, of_file.with(said.options.and_then(|options| options.features)));
+        act(field, of_file.override_with(said.options.and_then(|options| options.features)));
     }
 }
 
 fn each_field_of(
     message: &mut DescriptorProto,
-    said: &MessageSaid,
+    said: &MessageFeatures,
     around: Features,
     act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
 ) {
@@ -199,20 +199,21 @@ fn each_field_of(
     if is_entry(message) {
         return;
     }
-    let here = around.with(said.options.and_then(|options| options.features));
+    let here = around.override_with(said.options.and_then(|options| options.features));
     let entries: HashSet<String> =
         message.nested_type.iter().filter(|nested| is_entry(nested)).map(|entry| entry.name().to_owned()).collect();
     for (field, of_field) in message.field.iter_mut().zip(&said.fields) {
         let oneof = field.oneof_index.and_then(|at| said.oneofs.get(at as usize));
         let oneof = oneof.and_then(|oneof| oneof.options).and_then(|options| options.features);
-        let mut features = here.with(oneof).with(of_field.options.and_then(|options| options.features));
+        let mut features =
+            here.override_with(oneof).override_with(of_field.options.and_then(|options| options.features));
         if entries.contains(last_part(field.type_name())) {
             features.messages = 1;
         }
         act(field, features);
     }
     for (field, said) in message.extension.iter_mut().zip(&said.extensions) {
-        act(field, here.with(said.options.and_then(|options| options.features)));
+        act(field, here.override_with(said.options.and_then(|options| options.features)));
     }
     for (nested, said) in message.nested_type.iter_mut().zip(&said.messages) {
         each_field_of(nested, said, here, act);
@@ -303,7 +304,7 @@ fn forget(options: &mut Vec<UninterpretedOption>) {
 }
 
 /// What a text says of features, which is taken out of its options.
-fn said_in_text(file: &mut FileDescriptorProto) -> FileSaid {
+fn said_in_text(file: &mut FileDescriptorProto) -> FileFeatures {
     file.enum_type.iter_mut().for_each(forget_of_enum);
     for service in &mut file.service {
         service.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
@@ -311,15 +312,16 @@ fn said_in_text(file: &mut FileDescriptorProto) -> FileSaid {
         methods.for_each(|options| forget(&mut options.uninterpreted_option));
     }
     let options = file.options.as_mut();
-    FileSaid {
+    FileFeatures {
         messages: file.message_type.iter_mut().map(said_of_message).collect(),
         extensions: file.extension.iter_mut().map(said_of_field).collect(),
-        options: options.map(|options| FileOptionsSaid { features: take_features(&mut options.uninterpreted_option) }),
+        options: options
+            .map(|options| FileFeatureOptions { features: take_features(&mut options.uninterpreted_option) }),
         edition: 0,
     }
 }
 
-fn said_of_message(message: &mut DescriptorProto) -> MessageSaid {
+fn said_of_message(message: &mut DescriptorProto) -> MessageFeatures {
     message.enum_type.iter_mut().for_each(forget_of_enum);
     for range in &mut message.extension_range {
         range.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
@@ -327,30 +329,30 @@ fn said_of_message(message: &mut DescriptorProto) -> MessageSaid {
     let oneofs = message.oneof_decl.iter_mut().map(|oneof| {
         let options = oneof.options.as_mut();
         let options =
-            options.map(|options| OneofOptionsSaid { features: take_features(&mut options.uninterpreted_option) });
-        OneofSaid { options }
+            options.map(|options| OneofFeatureOptions { features: take_features(&mut options.uninterpreted_option) });
+        OneofFeatures { options }
     });
     let oneofs = oneofs.collect();
     let options = message.options.as_mut();
-    MessageSaid {
+    MessageFeatures {
         fields: message.field.iter_mut().map(said_of_field).collect(),
         messages: message.nested_type.iter_mut().map(said_of_message).collect(),
         extensions: message.extension.iter_mut().map(said_of_field).collect(),
         options: options
-            .map(|options| MessageOptionsSaid { features: take_features(&mut options.uninterpreted_option) }),
+            .map(|options| MessageFeatureOptions { features: take_features(&mut options.uninterpreted_option) }),
         oneofs,
     }
 }
 
-fn said_of_field(field: &mut FieldDescriptorProto) -> FieldSaid {
+fn said_of_field(field: &mut FieldDescriptorProto) -> FieldFeatures {
     let is_bytes = field.r#type == Some(Type::Bytes as i32);
     let usual = field.options.iter().flat_map(|options| &options.uninterpreted_option);
     let mut usual = usual.filter(|option| option.name.last().is_some_and(|part| part.name_part == USUAL_VALUE));
     field.default_value = usual.next().and_then(|option| usual_value(option, is_bytes));
     let options = field.options.as_mut();
     let options =
-        options.map(|options| FieldOptionsSaid { features: take_features(&mut options.uninterpreted_option) });
-    FieldSaid { options }
+        options.map(|options| FieldFeatureOptions { features: take_features(&mut options.uninterpreted_option) });
+    FieldFeatures { options }
 }
 
 /// As descriptors write it.

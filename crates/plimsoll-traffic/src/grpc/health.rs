@@ -32,7 +32,7 @@ pub fn question(service: &str) -> Vec<u8> {
 /// understood says nothing.
 pub fn says_no(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
-    let answer = Messages::of(content).next().and_then(|message| HealthAnswer::decode(message.ok()?).ok());
+    let answer = Messages::new(content).next().and_then(|message| HealthAnswer::decode(message.ok()?).ok());
     answer.is_some_and(|answer| answer.status == NOT_SERVING)
 }
 

@@ -27,12 +27,12 @@ const SERVICES_MAX: usize = 4_096;
 /// A question. The host is nobody's concern.
 #[derive(Clone, PartialEq, prost::Message)]
 struct ReflectionQuestion {
-    #[prost(oneof = "ReflectionAsked", tags = "3, 4, 7")]
-    asked: Option<ReflectionAsked>,
+    #[prost(oneof = "ReflectionRequestKind", tags = "3, 4, 7")]
+    asked: Option<ReflectionRequestKind>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum ReflectionAsked {
+enum ReflectionRequestKind {
     #[prost(string, tag = "3")]
     FileByFilename(String),
     #[prost(string, tag = "4")]
@@ -43,12 +43,12 @@ enum ReflectionAsked {
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct ReflectionAnswer {
-    #[prost(oneof = "ReflectionAnswered", tags = "4, 6, 7")]
-    answered: Option<ReflectionAnswered>,
+    #[prost(oneof = "ReflectionResponseKind", tags = "4, 6, 7")]
+    answered: Option<ReflectionResponseKind>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
-enum ReflectionAnswered {
+enum ReflectionResponseKind {
     #[prost(message, tag = "4")]
     ReflectedFiles(ReflectedFiles),
     #[prost(message, tag = "6")]
@@ -123,7 +123,7 @@ pub struct Learner {
     imports: BTreeSet<String>,
     asked: BTreeSet<String>,
     /// What the last question was after.
-    last: Option<ReflectionAsked>,
+    last: Option<ReflectionRequestKind>,
 }
 
 /// What the descriptors of a server may weigh.
@@ -144,20 +144,20 @@ impl Learner {
 
     /// Of all that the server has.
     pub fn of_all() -> Learner {
-        Learner { last: Some(ReflectionAsked::ListServices(String::new())), ..Learner::default() }
+        Learner { last: Some(ReflectionRequestKind::ListServices(String::new())), ..Learner::default() }
     }
 
     /// The next question as the content of a call; `None`: all is known.
     pub fn question(&mut self) -> Option<Vec<u8>> {
         let asked = match self.last.take() {
             // Only before the first answer.
-            Some(all @ ReflectionAsked::ListServices(_)) => all,
+            Some(all @ ReflectionRequestKind::ListServices(_)) => all,
             _ => match (self.symbols.pop_first(), self.imports.pop_first()) {
                 (Some(symbol), import) => {
                     self.imports.extend(import);
-                    ReflectionAsked::FileContainingSymbol(symbol)
+                    ReflectionRequestKind::FileContainingSymbol(symbol)
                 }
-                (None, Some(import)) => ReflectionAsked::FileByFilename(import),
+                (None, Some(import)) => ReflectionRequestKind::FileByFilename(import),
                 (None, None) => return None,
             },
         };
@@ -170,7 +170,7 @@ impl Learner {
     /// The answer to the last question.
     pub fn answer(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
-        let message = Messages::of(content).next().ok_or(ReflectionError::Other)??;
+        let message = Messages::new(content).next().ok_or(ReflectionError::Other)??;
         let services = entries(message, &[6, 1]);
         if services > SERVICES_MAX {
             return Err(ReflectionError::TooMany(services));
@@ -180,18 +180,18 @@ impl Learner {
         }
         let answer = ReflectionAnswer::decode(message).map_err(|_| ReflectionError::Other)?;
         match (last, answer.answered) {
-            (_, Some(ReflectionAnswered::Error(ReflectedError { code, message }))) => {
+            (_, Some(ReflectionResponseKind::Error(ReflectedError { code, message }))) => {
                 let said = if message.is_empty() { format!("error {code}") } else { message };
                 let is_not_found = code == GrpcStatus::NotFound as i32;
                 Err(if is_not_found { ReflectionError::NotFound(said) } else { ReflectionError::Said(said) })
             }
-            (Some(ReflectionAsked::ListServices(_)), Some(ReflectionAnswered::ReflectedServices(list))) => {
+            (Some(ReflectionRequestKind::ListServices(_)), Some(ReflectionResponseKind::ReflectedServices(list))) => {
                 self.symbols.extend(list.services.into_iter().map(|service| service.name).take(SERVICES_MAX));
                 Ok(())
             }
             (
-                Some(ReflectionAsked::FileByFilename(_) | ReflectionAsked::FileContainingSymbol(_)),
-                Some(ReflectionAnswered::ReflectedFiles(list)),
+                Some(ReflectionRequestKind::FileByFilename(_) | ReflectionRequestKind::FileContainingSymbol(_)),
+                Some(ReflectionResponseKind::ReflectedFiles(list)),
             ) => list.files.into_iter().try_for_each(|file| self.learn(file)),
             _ => Err(ReflectionError::Other),
         }
@@ -230,7 +230,7 @@ impl Learner {
 mod tests {
     use super::*;
 
-    fn content(answered: ReflectionAnswered) -> Vec<u8> {
+    fn content(answered: ReflectionResponseKind) -> Vec<u8> {
         let mut content = Vec::new();
         write_message(&ReflectionAnswer { answered: Some(answered) }.encode_to_vec(), false, &mut content);
         content
@@ -255,19 +255,19 @@ mod tests {
         let mut learner = Learner::of_services(["a.A"].into_iter());
         assert!(learner.question().is_some());
         learner
-            .answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles {
+            .answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
                 files: vec![file("a", &["b", "c"], "a", "A")],
             })))
             .expect("a");
         assert!(learner.question().is_some());
         learner
-            .answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles {
+            .answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
                 files: vec![file("b", &["c"], "b", "B")],
             })))
             .expect("b");
         assert!(learner.question().is_some());
         learner
-            .answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles {
+            .answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
                 files: vec![file("c", &[], "c", "C")],
             })))
             .expect("c");
@@ -281,7 +281,7 @@ mod tests {
         assert!(learner.question().is_some());
         let services = vec![ReflectedService { name: "x.X".into() }];
         learner
-            .answer(&content(ReflectionAnswered::ReflectedServices(ReflectedServices { services })))
+            .answer(&content(ReflectionResponseKind::ReflectedServices(ReflectedServices { services })))
             .expect("a list");
         let mut number = 0;
         let error = loop {
@@ -289,7 +289,9 @@ mod tests {
             let (name, next) = (number.to_string(), (number + 1).to_string());
             let files = vec![file(&name, &[&next], "x", &format!("M{number}"))];
             number += 1;
-            if let Err(error) = learner.answer(&content(ReflectionAnswered::ReflectedFiles(ReflectedFiles { files }))) {
+            if let Err(error) =
+                learner.answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files })))
+            {
                 break error;
             }
         };
@@ -303,18 +305,18 @@ mod tests {
             learner.answer(&content(answered))
         };
         let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
-        let listed = ReflectionAnswered::ReflectedServices(ReflectedServices { services });
+        let listed = ReflectionResponseKind::ReflectedServices(ReflectedServices { services });
         assert_eq!(ask(&mut Learner::of_all(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
         // Two bytes each, and more than a thousand in memory.
         let mut many = file("a", &[], "a", "A");
         many.extend(b"\x22\0".repeat(2 << 20));
-        let described = ReflectionAnswered::ReflectedFiles(ReflectedFiles { files: vec![many] });
+        let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });
         let error = ask(&mut Learner::of_services(["a.A"].into_iter()), described).expect_err("refused");
         assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
         // The library would panic.
         let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
         unknown.syntax = Some("proto4".into());
-        let described = ReflectionAnswered::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });
+        let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });
         let mut learner = Learner::of_services(["a.A"].into_iter());
         assert_eq!(ask(&mut learner, described), Ok(()));
         let error = learner.schema().expect_err("refused").to_string();
@@ -330,10 +332,13 @@ mod tests {
         };
         check(b"", ReflectionError::Other);
         check(&[0, 0, 0, 0, 9], ReflectionError::Message(MessageError::Cut));
-        check(&content(ReflectionAnswered::ReflectedServices(ReflectedServices::default())), ReflectionError::Other);
+        check(
+            &content(ReflectionResponseKind::ReflectedServices(ReflectedServices::default())),
+            ReflectionError::Other,
+        );
         let said = ReflectedError { code: 5, message: "no such symbol".into() };
-        check(&content(ReflectionAnswered::Error(said)), ReflectionError::NotFound("no such symbol".into()));
+        check(&content(ReflectionResponseKind::Error(said)), ReflectionError::NotFound("no such symbol".into()));
         let said = ReflectedError { code: 7, message: String::new() };
-        check(&content(ReflectionAnswered::Error(said)), ReflectionError::Said("error 7".into()));
+        check(&content(ReflectionResponseKind::Error(said)), ReflectionError::Said("error 7".into()));
     }
 }

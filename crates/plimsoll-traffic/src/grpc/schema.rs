@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::foreign::{self, LibraryPanic};
 use plimsoll_model::grpc_message::write_message;
-use plimsoll_model::{Budget, Unfolded};
+use plimsoll_model::{Budget, BudgetError};
 use prost::Message;
 use prost_reflect::{
     Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
@@ -98,7 +98,7 @@ pub enum SchemaError {
     TooLong(usize),
     /// More than any service has.
     #[error("these descriptors are larger than those of any service: {0}")]
-    TooLarge(#[from] Unfolded),
+    TooLarge(#[from] BudgetError),
     /// A library failed on it.
     #[error(transparent)]
     Library(#[from] LibraryPanic),
@@ -158,7 +158,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
                 let translated = editions::as_proto3(name, text).map_err(proto)?;
                 let of_edition = translated.is_some();
                 let file = File::from_source(name, translated.as_deref().unwrap_or(text));
-                let mut file = FileDescriptorProto::from(file.map_err(|error| proto(told(&error)))?);
+                let mut file = FileDescriptorProto::from(file.map_err(|error| proto(error_text(&error)))?);
                 if of_edition {
                     editions::understand(&mut file);
                 }
@@ -332,7 +332,7 @@ impl Schema {
 
 /// What a compiler of `.proto` files complains of, behind file, line and column where it knows
 /// them: they are in its other form alone.
-fn told(error: &protox::Error) -> String {
+fn error_text(error: &protox::Error) -> String {
     let (said, placed) = (error.to_string(), format!("{error:?}"));
     if placed.ends_with(&said) { placed } else { said }
 }

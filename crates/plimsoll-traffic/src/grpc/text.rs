@@ -46,7 +46,7 @@ impl MessageText for CallText {
             json.push(b'[');
         }
         let mut count = 0;
-        let mut messages = Messages::of(content);
+        let mut messages = Messages::new(content);
         while let Some(message) = messages.next_packed() {
             let Ok((packed, bytes)) = message else { return false };
             if count > 0 && is_list {

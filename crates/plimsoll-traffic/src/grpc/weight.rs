@@ -4,7 +4,7 @@
 //!
 //! Not here: whether they are right, which their readers say.
 
-use plimsoll_model::{Budget, Unfolded};
+use plimsoll_model::{Budget, BudgetError};
 
 /// What the descriptors of one schema may weigh, in bytes: all public interfaces of the largest
 /// clouds together weigh half of that.
@@ -65,7 +65,7 @@ impl DescriptorPart {
 /// Takes what the descriptor of a file weighs from a budget, and gives its bytes without those that
 /// nobody asks for. Bytes that are no protobuf are given as they are: their reader says what is
 /// wrong.
-pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Unfolded> {
+pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
     budget.take(DescriptorPart::File.bytes())?;
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -97,7 +97,7 @@ pub(super) fn entries(bytes: &[u8], path: &[u64]) -> usize {
     count
 }
 
-fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut Budget) -> Result<(), Unfolded> {
+fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut Budget) -> Result<(), BudgetError> {
     let Some(content) = content else { return Ok(()) };
     budget.take(part.bytes())?;
     if part == DescriptorPart::Other || depth > DEPTH_MAX {

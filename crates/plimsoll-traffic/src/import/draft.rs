@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 /// What of a file could not be carried over.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LeftOut {
+pub struct ImportOmission {
     /// Where it stands.
     pub at: TextPlace,
     /// What it is, and what became of it.
@@ -21,13 +21,13 @@ pub struct LeftOut {
 
 /// A file that was made of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportResult {
     /// A file of traffic, in TOML.
     pub text: String,
     /// How many requests or steps it has.
     pub requests: usize,
     /// What it lacks, by place.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ImportOmission>,
 }
 
 /// A text with values in it.
@@ -170,7 +170,7 @@ impl DraftText {
 
     /// As it stands in a file.
     #[cfg(test)]
-    pub fn shown(&self) -> String {
+    pub fn display_text(&self) -> String {
         self.written(false)
     }
 
@@ -347,18 +347,18 @@ pub struct DraftStep {
     /// The reverse.
     pub unless: Option<String>,
     pub times: Option<u32>,
-    pub what: DraftWhat,
+    pub what: DraftAction,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DraftWhat {
+pub enum DraftAction {
     Ask(Box<DraftRequest>),
     Steps(Vec<DraftStep>),
 }
 
-impl Default for DraftWhat {
-    fn default() -> DraftWhat {
-        DraftWhat::Steps(Vec::new())
+impl Default for DraftAction {
+    fn default() -> DraftAction {
+        DraftAction::Steps(Vec::new())
     }
 }
 
@@ -407,7 +407,7 @@ pub struct Draft {
     pub setup: Vec<DraftStep>,
     pub cleanup: Vec<DraftStep>,
     pub load: DraftLoad,
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ImportOmission>,
     /// Where in `left_out` something is that is said once, with how often it was met.
     pub counted: HashMap<String, (usize, u64)>,
 }
@@ -419,7 +419,7 @@ const NOTE_CHARS_MAX: usize = 400;
 const SHOWN_CHARS_MAX: usize = 100;
 
 /// A name of the original as a note has it: one line, not too long.
-pub fn shown(name: &str) -> String {
+pub fn short_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
 
@@ -435,7 +435,7 @@ fn bounded(mut text: String) -> String {
 impl Draft {
     /// Something is not carried over.
     pub fn leave_out(&mut self, at: TextPlace, text: impl Into<String>) {
-        self.left_out.push(LeftOut { at, text: bounded(text.into()) });
+        self.left_out.push(ImportOmission { at, text: bounded(text.into()) });
     }
 
     /// Something is not carried over, as before: it is said once, with how often.
@@ -446,7 +446,7 @@ impl Draft {
             return;
         }
         self.counted.insert(text.clone(), (self.left_out.len(), 1));
-        self.left_out.push(LeftOut { at, text });
+        self.left_out.push(ImportOmission { at, text });
     }
 
     /// Gives requests and scenarios names of their own, and takes away what holds nothing.
@@ -538,8 +538,8 @@ impl Draft {
 /// Requests in steps, at any depth.
 fn count(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| match &step.what {
-        DraftWhat::Ask(_) => 1,
-        DraftWhat::Steps(inner) => count(inner),
+        DraftAction::Ask(_) => 1,
+        DraftAction::Steps(inner) => count(inner),
     };
     steps.iter().map(of_one).sum()
 }
@@ -553,11 +553,11 @@ impl DraftNames {
     fn settle(&mut self, steps: &mut Vec<DraftStep>) {
         for step in steps.iter_mut() {
             match &mut step.what {
-                DraftWhat::Ask(_) => step.name = step.name.take().and_then(|name| self.own(&name)),
-                DraftWhat::Steps(inner) => self.settle(inner),
+                DraftAction::Ask(_) => step.name = step.name.take().and_then(|name| self.own(&name)),
+                DraftAction::Steps(inner) => self.settle(inner),
             }
         }
-        steps.retain(|step| !matches!(&step.what, DraftWhat::Steps(inner) if inner.is_empty()));
+        steps.retain(|step| !matches!(&step.what, DraftAction::Steps(inner) if inner.is_empty()));
     }
 
     fn own(&mut self, name: &str) -> Option<String> {
@@ -605,13 +605,13 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
             line("think", &toml_text(think));
         }
         match &step.what {
-            DraftWhat::Ask(request) => {
+            DraftAction::Ask(request) => {
                 if let Some(times) = step.times {
                     line("repeat", &times.to_string());
                 }
                 request_written(request, path, out);
             }
-            DraftWhat::Steps(inner) => {
+            DraftAction::Steps(inner) => {
                 if let Some(times) = step.times {
                     line("times", &times.to_string());
                 }
@@ -822,12 +822,12 @@ fn toml_inline(entries: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::{Surroundings, TrafficFile, TrafficFormat};
+    use crate::file::{FileContext, TrafficFile, TrafficFormat};
     use proptest::prelude::*;
 
-    pub struct Nowhere;
+    pub struct EmptyFileContext;
 
-    impl Surroundings for Nowhere {
+    impl FileContext for EmptyFileContext {
         fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
             Err("is not there".into())
         }
@@ -848,7 +848,7 @@ mod tests {
     #[test]
     fn literal_braces_and_at_signs_are_themselves() {
         let step = |target: DraftText, body: DraftText| DraftStep {
-            what: DraftWhat::Ask(Box::new(DraftRequest {
+            what: DraftAction::Ask(Box::new(DraftRequest {
                 method: "POST".into(),
                 target,
                 body: DraftBody::Text(body),
@@ -864,7 +864,7 @@ mod tests {
         let imported = draft.finish("nothing").expect("a file");
         assert!(imported.text.contains("raw = true"), "{}", imported.text);
         assert!(imported.text.contains("{{ '@' }}a {{ '{{' }}b {{ int(1,1) }}"), "{}", imported.text);
-        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Nowhere).expect("it is read");
+        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut EmptyFileContext).expect("it is read");
     }
 
     #[test]

@@ -7,12 +7,12 @@
 
 mod as_recorded;
 
-use self::as_recorded::AsRecorded;
+use self::as_recorded::CorrelationTrace;
 use super::draft::{
-    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat,
-    Imported,
+    self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText,
+    ImportResult,
 };
-use super::nodes::{at, encoded, entries, field, is_word, items, number, text, url};
+use super::nodes::{encoded, entries, field, is_word, items, node_at, number, text, url};
 use crate::file::json;
 use crate::file::tree::{TrafficFileError, TreeNode};
 use crate::logs::moment_ns;
@@ -49,7 +49,7 @@ const CONDITIONAL_FIELDS: [&str; 5] =
     ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range"];
 
 /// Makes a scenario of a recording: of what was asked of `host`, or of the first host in it.
-pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileError> {
+pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     let Some(log) = field(&tree, "log") else {
         return tree.error("this is not a HAR: it has no 'log'");
@@ -69,7 +69,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<Imported, TrafficFileErro
         draft: Draft { base: Some(origin.clone()), ..Draft::default() },
         origin,
         set_cookies: HashSet::new(),
-        as_recorded: AsRecorded::default(),
+        as_recorded: CorrelationTrace::default(),
         ended_ns: None,
         steps: Vec::new(),
     };
@@ -128,7 +128,7 @@ struct HarReader<'a> {
     origin: String,
     /// Names of cookies that answers of the recording set.
     set_cookies: HashSet<String>,
-    as_recorded: AsRecorded<'a>,
+    as_recorded: CorrelationTrace<'a>,
     /// When the last answer of those so far ended, ns since 1970.
     ended_ns: Option<u64>,
     steps: Vec<DraftStep>,
@@ -151,7 +151,7 @@ impl<'a> HarReader<'a> {
             return self.draft.leave_out_again(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
-        let shown = draft::shown(&format!("{method} {path}"));
+        let shown = draft::short_name(&format!("{method} {path}"));
         let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
         if let Some(cache) = text(node, "_fromCache") {
             return self.draft.leave_out(node.at, format!("{shown}: it came from the browser's cache ({cache})"));
@@ -183,11 +183,11 @@ impl<'a> HarReader<'a> {
         }
         self.body(request, &mut request_made, &shown);
         let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
-        for (at, text) in self.as_recorded.of(request, &shown, is_sent) {
+        for (at, text) in self.as_recorded.find_correlations(request, &shown, is_sent) {
             self.draft.leave_out_again(at, text);
         }
         if let Some(response) = response {
-            self.as_recorded.heard(&shown, response);
+            self.as_recorded.add_answer(&shown, response);
             let cookies = items(response, "cookies").iter().filter_map(|cookie| text(cookie, "name"));
             let fields = items(response, "headers").iter().filter_map(|header| {
                 let is_it = text(header, "name")?.eq_ignore_ascii_case("set-cookie");
@@ -199,7 +199,7 @@ impl<'a> HarReader<'a> {
             at: Some(node.at),
             name: Some(shown),
             think,
-            what: DraftWhat::Ask(Box::new(request_made)),
+            what: DraftAction::Ask(Box::new(request_made)),
             ..DraftStep::default()
         });
     }
@@ -285,7 +285,7 @@ impl<'a> HarReader<'a> {
         let kind = text(data, "mimeType").unwrap_or_default();
         let content = text(data, "text").filter(|content| !content.is_empty());
         let parameters = items(data, "params");
-        let is_binary = at(data, &["encoding"]).is_some() || content.is_some_and(|text| text.contains('\u{fffd}'));
+        let is_binary = node_at(data, &["encoding"]).is_some() || content.is_some_and(|text| text.contains('\u{fffd}'));
         if is_binary {
             self.draft
                 .leave_out(data.at, format!("{shown}: its body is not text: put it into a file, body = \"@FILE\""));

@@ -14,7 +14,7 @@ mod timers;
 mod values;
 mod xml;
 
-use super::draft::{DraftData, DraftScenario, DraftStep, DraftWhat, Imported};
+use super::draft::{DraftAction, DraftData, DraftScenario, DraftStep, ImportResult};
 use super::nodes::plain_name;
 use crate::file::tree::{Lines, TextPlace, TrafficFileError};
 use level::TestLevel;
@@ -22,20 +22,20 @@ use plimsoll_model::{Budget, foreign};
 use reader::{DEPTH_MAX, JmxReader};
 use roxmltree::{Document, ParsingOptions};
 use std::collections::HashSet;
-use values::SeenNames;
-use xml::{Element, elements, property, shown};
+use values::ExtractorNames;
+use xml::{Element, elements, property, short_text};
 
 /// Nodes of a file, at most.
 const NODES_MAX: u32 = 2_000_000;
 
 /// Makes scenarios of a test plan.
-pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
+pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let beginning = TextPlace { line: 1, column: 1 };
     if let Some(byte) = xml::beyond_attributes(source) {
         let text = format!("an element has more than {} attributes here: no test plan has", xml::ATTRIBUTES_MAX);
-        return Err(TrafficFileError::new(TextPlace::of(source, byte), text));
+        return Err(TrafficFileError::new(TextPlace::from_byte(source, byte), text));
     }
     let parsed = foreign::call("XML", || Document::parse_with_options(source, options));
     let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
@@ -43,18 +43,19 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
         // Of a file that is cut it is known only that it ends too early.
         let is_cut = matches!(error, roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream);
         let at = match is_cut {
-            true => TextPlace::of(source, source.trim_end().len()),
+            true => TextPlace::from_byte(source, source.trim_end().len()),
             false => TextPlace { line: error.pos().row as usize, column: error.pos().col as usize },
         };
         let text = error.to_string();
         let text = text.rsplit_once(" at ").map_or(text.as_str(), |(text, _)| text);
         let way_out = if is_cut { ": the file is cut off: save it again" } else { "" };
-        TrafficFileError::new(at, format!("this is not complete XML: {}{way_out}", shown(text)))
+        TrafficFileError::new(at, format!("this is not complete XML: {}{way_out}", short_text(text)))
     })?;
     let root = document.root_element();
     if root.tag_name().name() != "jmeterTestPlan" {
-        let text = format!("this is not a test plan of JMeter: it begins with <{}>", shown(root.tag_name().name()));
-        return Err(TrafficFileError::new(TextPlace::of(source, root.range().start), text));
+        let text =
+            format!("this is not a test plan of JMeter: it begins with <{}>", short_text(root.tag_name().name()));
+        return Err(TrafficFileError::new(TextPlace::from_byte(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
     reader.values.budget = Budget::of_input(source.len()).into();
@@ -63,11 +64,11 @@ pub fn jmx(source: &str) -> Result<Imported, TrafficFileError> {
     captured_in_load(&top, 0, &mut reader.values.captured_in_load);
     let mut seen_by_all = HashSet::new();
     captured_for_all(&top, 0, true, &mut seen_by_all);
-    reader.values.seen = SeenNames::new(&reader.values.captured, seen_by_all);
+    reader.values.seen = ExtractorNames::new(&reader.values.captured, seen_by_all);
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
     reader.plan(&top, &mut levels, 0);
-    if let Err(error) = reader.values.budget.get().held() {
+    if let Err(error) = reader.values.budget.get().check() {
         let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "variables"));
         let text = format!("{what} are repeated too often in this plan, here at the latest: {error}");
         return Err(TrafficFileError::new(xml::counted(at, &Lines::new(source)), text));
@@ -160,7 +161,8 @@ impl JmxReader {
             self.draft.leave_out(at, format!("{file} must be in UTF-8"));
         }
         if !["", "shareMode.all"].contains(&part("shareMode")) {
-            self.draft.leave_out(at, format!("all threads share the rows of {file}: {}", shown(part("shareMode"))));
+            self.draft
+                .leave_out(at, format!("all threads share the rows of {file}: {}", short_text(part("shareMode"))));
         }
         if !["", ",", "\\,"].contains(&part("delimiter")) {
             self.draft.leave_out(at, format!("separate the columns of {file} with commas"));
@@ -201,7 +203,7 @@ impl JmxReader {
     fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let at = element.place();
         self.see(element);
-        let name = shown(if element.name().is_empty() { "threads" } else { element.name() });
+        let name = short_text(if element.name().is_empty() { "threads" } else { element.name() });
         let mut left_out = Vec::new();
         let threads = self.load.begin(element, &name, &self.values, &mut left_out);
         left_out.into_iter().for_each(|text| self.draft.leave_out(at, text));
@@ -229,7 +231,7 @@ impl JmxReader {
         around: &'static str,
     ) {
         let at = element.place();
-        let name = shown(if element.name().is_empty() { around } else { element.name() });
+        let name = short_text(if element.name().is_empty() { around } else { element.name() });
         self.values.around = Some(around);
         self.see(element);
         self.goes_on = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
@@ -263,7 +265,7 @@ impl JmxReader {
         }
     }
 
-    fn finish(mut self, lines: &Lines) -> Result<Imported, TrafficFileError> {
+    fn finish(mut self, lines: &Lines) -> Result<ImportResult, TrafficFileError> {
         let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
         self.draft.base = origin;
         self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());
@@ -290,13 +292,13 @@ impl FlatSteps {
             self.depends |= step.condition.is_some() || step.unless.is_some();
             let times = times.saturating_mul(step.times.unwrap_or(1));
             match step.what {
-                DraftWhat::Ask(_) => self.steps.push(DraftStep {
+                DraftAction::Ask(_) => self.steps.push(DraftStep {
                     name: step.name,
                     times: Some(times),
                     what: step.what,
                     ..DraftStep::default()
                 }),
-                DraftWhat::Steps(inner) => {
+                DraftAction::Steps(inner) => {
                     let before = self.steps.len();
                     self.add(inner, times);
                     self.groups_repeat |= step.times.is_some() && self.steps.len() > before + 1;
@@ -346,8 +348,8 @@ fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) 
 fn requests_of(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| {
         let once = match &step.what {
-            DraftWhat::Ask(_) => 1,
-            DraftWhat::Steps(inner) => requests_of(inner),
+            DraftAction::Ask(_) => 1,
+            DraftAction::Steps(inner) => requests_of(inner),
         };
         once.saturating_mul(step.times.unwrap_or(1) as usize)
     };

@@ -15,7 +15,7 @@ mod openapi;
 mod postman;
 mod sound;
 
-pub use draft::{Imported, LeftOut};
+pub use draft::{ImportOmission, ImportResult};
 pub use har::har;
 pub use host::host_in_ascii;
 pub use jmx::jmx;

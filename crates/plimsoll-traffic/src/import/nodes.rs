@@ -14,7 +14,7 @@ pub fn field<'a>(node: &'a TreeNode, key: &str) -> Option<&'a TreeNode> {
 }
 
 /// What lies at the end of keys.
-pub fn at<'a>(node: &'a TreeNode, keys: &[&str]) -> Option<&'a TreeNode> {
+pub fn node_at<'a>(node: &'a TreeNode, keys: &[&str]) -> Option<&'a TreeNode> {
     keys.iter().try_fold(node, |node, key| field(node, key))
 }
 

@@ -9,7 +9,7 @@ mod operation;
 mod sample;
 mod style;
 
-use super::draft::{Draft, Imported};
+use super::draft::{Draft, ImportResult};
 use super::nodes::{entries, field, text};
 use crate::file::tree::TrafficFileError;
 use crate::file::{json, yaml};
@@ -22,7 +22,7 @@ const METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "head", "op
 const OPERATIONS_MAX: usize = 10_000;
 
 /// Makes a mix of a description in YAML or JSON.
-pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
+pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let tree = match source.trim_start().starts_with('{') {
         true => json::tree(source),
@@ -56,7 +56,7 @@ pub fn openapi(source: &str) -> Result<Imported, TrafficFileError> {
             if let Some(step) = operation.step(&mut draft) {
                 draft.requests.push(step);
             }
-            if let Err(error) = api.budget.get().held() {
+            if let Err(error) = api.budget.get().check() {
                 return node.error(format!(
                     "too many operations repeat the same references, or a reference repeats itself, at the \
                      latest here: {error}"

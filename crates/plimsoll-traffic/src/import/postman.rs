@@ -8,11 +8,11 @@
 mod script;
 
 use super::draft::{
-    self, Draft, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat,
-    Imported,
+    self, Draft, DraftAction, DraftBody, DraftCapture, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText,
+    ImportResult,
 };
 use super::nodes::{
-    self, at, base64, encoded, entries, field, flag, items, number, own_text, plain_name, text, variable_name,
+    self, base64, encoded, entries, field, flag, items, node_at, number, own_text, plain_name, text, variable_name,
 };
 use crate::file::json;
 use crate::file::quoted;
@@ -42,7 +42,7 @@ const BEHAVIOURS: [(&str, &str); 6] = [
 ];
 
 /// Makes a scenario of a collection.
-pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
+pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     // Some export it inside of a table.
     let collection = field(&tree, "collection").filter(|inner| field(inner, "item").is_some()).unwrap_or(&tree);
@@ -52,7 +52,7 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
             false => tree.error("this is not a Postman collection: it has no 'item'"),
         };
     }
-    let name = at(collection, &["info", "name"]).and_then(own_text).unwrap_or("collection").to_owned();
+    let name = node_at(collection, &["info", "name"]).and_then(own_text).unwrap_or("collection").to_owned();
     let mut captured = HashSet::new();
     names_set(collection, &mut captured);
     let budget = Budget::of_input(source.len());
@@ -69,7 +69,7 @@ pub fn postman(source: &str) -> Result<Imported, TrafficFileError> {
     reader.events(collection, "the collection", None);
     let steps = reader.items(&outer);
     let PostmanReader { mut draft, origin, budget, beyond, .. } = reader;
-    if let Err(error) = budget.held() {
+    if let Err(error) = budget.check() {
         let text = format!(
             "variables and authorizations of this collection are repeated too often, here at the latest: {error}"
         );
@@ -89,7 +89,7 @@ fn follow(scope: &Scope) -> Option<u32> {
     /// As many as the tool follows by itself, and as a file of traffic may.
     const HOPS: u32 = 10;
     const HOPS_MAX: f64 = 20.0;
-    let said = |key: &'static str| scope.find(move |node| at(node, &["protocolProfileBehavior", key]));
+    let said = |key: &'static str| scope.find(move |node| node_at(node, &["protocolProfileBehavior", key]));
     let hops = said("maxRedirects").and_then(|node| match &node.value {
         TreeValue::Number(number) => number.parse::<f64>().ok(),
         _ => None,
@@ -184,22 +184,22 @@ impl PostmanReader {
     fn items(&mut self, scope: &Scope) -> Vec<DraftStep> {
         let mut steps = Vec::new();
         for node in items(scope.node, "item") {
-            let name = draft::shown(text(node, "name").unwrap_or_default());
+            let name = draft::short_name(text(node, "name").unwrap_or_default());
             let inner = Scope::new(Some(scope), node);
             if field(node, "item").is_some() {
                 self.events(node, &name, None);
-                let what = DraftWhat::Steps(self.items(&inner));
+                let what = DraftAction::Steps(self.items(&inner));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
                 self.draft.leave_out_again(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
             } else if self.beyond.is_some() {
                 break;
             } else if let Some(request) = self.request(&inner, &name) {
-                if self.budget.held().is_err() {
+                if self.budget.check().is_err() {
                     self.beyond = Some(node.at);
                 }
                 self.requests += 1;
-                let what = DraftWhat::Ask(Box::new(request));
+                let what = DraftAction::Ask(Box::new(request));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             }
         }
@@ -249,7 +249,7 @@ impl PostmanReader {
         self.auth(&mut request, scope, name);
         self.user_of_url(&mut request);
         let keeps_body = scope
-            .find(|node| at(node, &["protocolProfileBehavior", "disableBodyPruning"]))
+            .find(|node| node_at(node, &["protocolProfileBehavior", "disableBodyPruning"]))
             .is_some_and(|node| node.value == TreeValue::Flag(true));
         if let Some(body) = field(node, "body").filter(|body| !flag(body, "disabled")) {
             match BODILESS.contains(&request.method.as_str()) && !keeps_body {
@@ -262,7 +262,7 @@ impl PostmanReader {
             }
         }
         for (key, changes) in BEHAVIOURS {
-            let said = scope.find(|node| at(node, &["protocolProfileBehavior", key]));
+            let said = scope.find(|node| node_at(node, &["protocolProfileBehavior", key]));
             if let Some(node) = said.filter(|node| own_text(node) == Some(changes)) {
                 self.draft.leave_out_again(node.at, format!("{key} = {changes}"));
             }
@@ -495,7 +495,7 @@ impl PostmanReader {
                     return;
                 }
                 request.body = DraftBody::Text(self.filled(content, scope, body.at));
-                match at(body, &["options", "raw", "language"]).and_then(own_text) {
+                match node_at(body, &["options", "raw", "language"]).and_then(own_text) {
                     Some("json") => Some("application/json"),
                     Some("xml") => Some("application/xml"),
                     Some("html") => Some("text/html"),
@@ -558,7 +558,7 @@ impl PostmanReader {
                 request.body = DraftBody::Parts(parts);
                 None
             }
-            Some("file") => match at(body, &["file", "src"]).and_then(own_text) {
+            Some("file") => match node_at(body, &["file", "src"]).and_then(own_text) {
                 Some(file) => {
                     let text = format!("'{name}': the path of {file} is relative to this file");
                     self.draft.leave_out_again(body.at, text);
@@ -571,7 +571,7 @@ impl PostmanReader {
                 }
             },
             Some("graphql") => {
-                let part = |key: &str| at(body, &["graphql", key]).and_then(own_text).unwrap_or_default();
+                let part = |key: &str| node_at(body, &["graphql", key]).and_then(own_text).unwrap_or_default();
                 let mut query = String::new();
                 quoted(part("query"), &mut query);
                 let variables = if part("variables").trim().is_empty() { "{}" } else { part("variables") };
@@ -617,8 +617,8 @@ fn has_content(body: &TreeNode) -> bool {
     match text(body, "mode") {
         Some("raw") => !text(body, "raw").unwrap_or_default().is_empty(),
         Some(mode @ ("urlencoded" | "formdata")) => items(body, mode).iter().any(|part| !flag(part, "disabled")),
-        Some("graphql") => at(body, &["graphql", "query"]).and_then(own_text).is_some_and(|text| !text.is_empty()),
-        Some("file") => at(body, &["file", "src"]).is_some(),
+        Some("graphql") => node_at(body, &["graphql", "query"]).and_then(own_text).is_some_and(|text| !text.is_empty()),
+        Some("file") => node_at(body, &["file", "src"]).is_some(),
         _ => false,
     }
 }

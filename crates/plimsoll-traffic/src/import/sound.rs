@@ -5,11 +5,11 @@
 //! format.
 
 use super::draft::{
-    Draft, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat, Imported, LeftOut,
+    Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
 };
 use super::nodes::{is_word, origin_is_sound, variable_name};
-use crate::file::{CAPTURED_MAX, Surroundings, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
-use plimsoll_model::expect::{CaptureFrom, TextExpected};
+use crate::file::{CAPTURED_MAX, FileContext, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
+use plimsoll_model::expect::{CaptureFrom, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::pattern_budget::PatternBudget;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, TIMES_MAX, Think};
@@ -70,7 +70,7 @@ impl SettleNotes {
 
 impl Draft {
     /// The file, and what it lacks. A file that asks for nothing is refused with `nothing`.
-    pub fn finish(self, nothing: &str) -> Result<Imported, TrafficFileError> {
+    pub fn finish(self, nothing: &str) -> Result<ImportResult, TrafficFileError> {
         self.finish_at(nothing, |at| at)
     }
 
@@ -79,13 +79,13 @@ impl Draft {
         mut self,
         nothing: &str,
         place: impl Fn(TextPlace) -> TextPlace,
-    ) -> Result<Imported, TrafficFileError> {
+    ) -> Result<ImportResult, TrafficFileError> {
         let beginning = TextPlace { line: 1, column: 1 };
         let (unplaced, patterns) = settle(&mut self);
         self.settle_counts();
         self.left_out.sort();
         self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
-        drop(self.left_out.splice(..0, unplaced.into_iter().map(|text| LeftOut { at: beginning, text })));
+        drop(self.left_out.splice(..0, unplaced.into_iter().map(|text| ImportOmission { at: beginning, text })));
         self.settle_names();
         if self.requests.is_empty() && self.scenarios.is_empty() {
             let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
@@ -93,7 +93,7 @@ impl Draft {
         }
         let (text, requests) = (self.written(), self.requests_in_all());
         match is_read(&text, &self, patterns) {
-            Ok(()) => Ok(Imported { text, requests, left_out: self.left_out }),
+            Ok(()) => Ok(ImportResult { text, requests, left_out: self.left_out }),
             Err(why) => Err(TrafficFileError::new(
                 beginning,
                 format!("a file of traffic cannot be made from this: {}", why.text),
@@ -153,15 +153,17 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
         }
         let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
         match &mut step.what {
-            DraftWhat::Steps(inner) => {
+            DraftAction::Steps(inner) => {
                 settle_requests(inner, inner_depth, notes);
                 true
             }
-            DraftWhat::Ask(request) if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") => {
+            DraftAction::Ask(request)
+                if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") =>
+            {
                 notes.say(at, format!("'{named}': its method '{}' is not valid", plain(&request.method)));
                 false
             }
-            DraftWhat::Ask(request) => {
+            DraftAction::Ask(request) => {
                 settle_request(request, at, &named, notes);
                 true
             }
@@ -241,7 +243,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     let braces = !request.may_be_raw();
     let has_braces = |text: &str| braces && text.contains("{{");
     let fits = |text: &str| {
-        let pattern = TextExpected::parse(text);
+        let pattern = TextExpectation::parse(text);
         !has_braces(text) && pattern.pattern().is_none_or(is_pattern)
     };
     let expect = &mut request.expect;
@@ -298,8 +300,8 @@ impl ScenarioLimits {
             }
             self.ops -= around;
             match &mut step.what {
-                DraftWhat::Steps(inner) => self.keep(inner, notes),
-                DraftWhat::Ask(request) => {
+                DraftAction::Steps(inner) => self.keep(inner, notes),
+                DraftAction::Ask(request) => {
                     self.ops -= 1;
                     request.captures.retain(|capture| {
                         let is_kept = self.captured.contains(&capture.name) || self.captured.len() < CAPTURED_MAX;
@@ -325,8 +327,8 @@ impl ScenarioLimits {
 fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     for step in steps {
         match &step.what {
-            DraftWhat::Ask(request) => names.extend(request.captures.iter().map(|capture| capture.name.clone())),
-            DraftWhat::Steps(inner) => captured_names(inner, names),
+            DraftAction::Ask(request) => names.extend(request.captures.iter().map(|capture| capture.name.clone())),
+            DraftAction::Steps(inner) => captured_names(inner, names),
         }
     }
 }
@@ -377,8 +379,8 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
             });
         };
         match &mut step.what {
-            DraftWhat::Steps(inner) => settle_values(inner, data, names, notes),
-            DraftWhat::Ask(request) => {
+            DraftAction::Steps(inner) => settle_values(inner, data, names, notes),
+            DraftAction::Ask(request) => {
                 settle(&mut request.target);
                 request.headers.iter_mut().for_each(|(_, text)| settle(text));
                 match &mut request.body {
@@ -396,12 +398,12 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
 }
 
 /// A world that has every file and variable; of rows those columns that are used.
-struct Everything {
+struct PermissiveFileContext {
     columns: HashMap<String, BTreeSet<String>>,
     patterns: Patterns,
 }
 
-impl Surroundings for Everything {
+impl FileContext for PermissiveFileContext {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
     }
@@ -452,5 +454,5 @@ fn is_read(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficF
             columns.entry((*file).to_owned()).or_default().insert(column);
         }
     }
-    TrafficFile::read(text, TrafficFormat::Toml, &mut Everything { columns, patterns }).map(|_| ())
+    TrafficFile::read(text, TrafficFormat::Toml, &mut PermissiveFileContext { columns, patterns }).map(|_| ())
 }

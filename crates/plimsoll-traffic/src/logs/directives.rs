@@ -3,12 +3,12 @@
 
 use super::entry::{LinePlace, Stamp};
 use super::pattern::FormatPiece;
-use super::stamp::{Token, Writing, tokens};
+use super::stamp::{StampFormat, Token, tokens};
 use plimsoll_model::units::{MS, SECOND};
 
 /// What a format says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SaidFormat {
+pub(super) struct ParsedFormat {
     pub pieces: Vec<FormatPiece>,
     /// What a stamp of it means.
     pub stamp: Stamp,
@@ -18,18 +18,18 @@ pub(super) struct SaidFormat {
 
 /// Reads a format in whichever of the languages it is; `session` is the directive that tells
 /// sessions apart. An error completes "--log-format ...".
-pub(super) fn read(format: &str, session: Option<&str>) -> Result<SaidFormat, String> {
+pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
     let format = bare(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
         let word = name.split(['(', ':']).next().unwrap_or_default();
         word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit())
     });
     let said = if is_envoy {
-        SaidFormat { pieces: envoy(&format, session)?, stamp: Stamp::Start, language: "Envoy" }
+        ParsedFormat { pieces: envoy(&format, session)?, stamp: Stamp::Start, language: "Envoy" }
     } else if format.contains('$') {
-        SaidFormat { pieces: nginx(&format, session)?, stamp: Stamp::End, language: "nginx" }
+        ParsedFormat { pieces: nginx(&format, session)?, stamp: Stamp::End, language: "nginx" }
     } else if format.contains('%') {
-        SaidFormat { pieces: apache(&format, session)?, stamp: Stamp::Start, language: "Apache" }
+        ParsedFormat { pieces: apache(&format, session)?, stamp: Stamp::Start, language: "Apache" }
     } else {
         return Err(
             "has no fields; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's format (%...%)"
@@ -127,13 +127,13 @@ fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
             return Err("has a '$' without a name".into());
         }
         rest = after;
-        let auto = || Writing::Auto;
+        let auto = || StampFormat::Auto;
         match name {
             _ if session.is_some_and(|session| session.trim_start_matches('$') == name) => {
                 place(&mut pieces, LinePlace::Session);
             }
             "time_local" if !ends_with_bracket(&pieces) => {
-                let writing = tokens("%d/%b/%Y:%T %z").map_or_else(auto, Writing::Pattern);
+                let writing = tokens("%d/%b/%Y:%T %z").map_or_else(auto, StampFormat::Pattern);
                 place(&mut pieces, LinePlace::End(writing));
             }
             "time_local" | "time_iso8601" | "msec" => place(&mut pieces, LinePlace::End(auto())),
@@ -224,7 +224,7 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
             ('%', None) => text(&mut pieces, "%"),
             ('t', _) => {
                 text(&mut pieces, "[");
-                place(&mut pieces, LinePlace::Start(Writing::Auto));
+                place(&mut pieces, LinePlace::Start(StampFormat::Auto));
                 text(&mut pieces, "]");
             }
             ('h' | 'a', _) => place(&mut pieces, LinePlace::Client),
@@ -255,7 +255,7 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
 /// Ends a stamp that was written in pieces.
 fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>) {
     if let Some((tokens, meaning)) = stamp.take() {
-        let writing = Writing::Pattern(tokens);
+        let writing = StampFormat::Pattern(tokens);
         place(pieces, if meaning == Stamp::Start { LinePlace::Start(writing) } else { LinePlace::End(writing) });
     }
 }
@@ -306,10 +306,10 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
             _ if session.is_some_and(|session| session.trim_matches('%') == operator) => {
                 place(&mut pieces, LinePlace::Session);
             }
-            ("START_TIME", "") => place(&mut pieces, LinePlace::Start(Writing::Auto)),
+            ("START_TIME", "") => place(&mut pieces, LinePlace::Start(StampFormat::Auto)),
             ("START_TIME", _) => {
                 let cannot = || format!("has '%{operator}%', a time format that plimsoll does not support");
-                place(&mut pieces, LinePlace::Start(Writing::Pattern(tokens(argument).ok_or_else(cannot)?)));
+                place(&mut pieces, LinePlace::Start(StampFormat::Pattern(tokens(argument).ok_or_else(cannot)?)));
             }
             ("REQ", _) if argument.eq_ignore_ascii_case(":method") => place(&mut pieces, LinePlace::Method),
             ("REQ", _) if argument.to_ascii_lowercase().ends_with(":path") => place(&mut pieces, LinePlace::Target),

@@ -1,6 +1,6 @@
 //! What a line says of one request, and how that follows from the texts found in it.
 
-use super::stamp::Writing;
+use super::stamp::StampFormat;
 use std::net::IpAddr;
 
 /// What the stamp of a line is.
@@ -55,11 +55,11 @@ impl Entry<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LinePlace {
     /// The stamp, whose meaning is the format's.
-    Time(Writing),
+    Time(StampFormat),
     /// A stamp of the start.
-    Start(Writing),
+    Start(StampFormat),
     /// A stamp of the end.
-    End(Writing),
+    End(StampFormat),
     /// `GET`.
     Method,
     /// Path and query, or a URL.

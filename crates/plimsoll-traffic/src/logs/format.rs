@@ -3,11 +3,11 @@
 
 use super::directives;
 use super::entry::{Entry, LinePlace, Stamp};
-use super::json::{self, FieldsError, PathNode, Wanted};
+use super::json::{self, FieldsError, PathNode, PathPlace};
 use super::known::{ENDS_IN_SECONDS, JSONS, KnownJson, NAMES, TEXTS};
 use super::pattern::{FormatPiece, Pattern};
 use super::prefix::{LogPrefix, PREFIXES_MAX};
-use super::stamp::Writing;
+use super::stamp::StampFormat;
 use super::w3c::{self, W3cFields};
 use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
@@ -73,7 +73,7 @@ const UNDERSTOOD_ONE_IN: usize = 5;
 impl Format {
     /// As a `log_format` or `LogFormat` string says, or by one of the names that stand for one;
     /// `session` is the directive of it that tells sessions apart.
-    pub fn said(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
+    pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = named(text.trim()) {
             format.telling_sessions(session)?;
             return Ok(format);
@@ -167,7 +167,7 @@ impl Format {
         Format { name: name.to_owned(), stamp, lines: LogLines::Text(pattern), by_client: false, prefixes: Vec::new() }
     }
 
-    fn of_json(name: &str, stamp: Stamp, wanted: &[Wanted]) -> Format {
+    fn of_json(name: &str, stamp: Stamp, wanted: &[PathPlace]) -> Format {
         let lines = LogLines::Json(PathNode::new(wanted));
         Format { name: name.to_owned(), stamp, lines, by_client: false, prefixes: Vec::new() }
     }
@@ -211,9 +211,9 @@ fn pieces(written: &str) -> Vec<FormatPiece> {
             "proxy" => LinePlace::ProxyTimes,
             "method" => LinePlace::Method,
             "target" => LinePlace::Target,
-            "time" => LinePlace::Time(Writing::Auto),
-            "start" => LinePlace::Start(Writing::Auto),
-            "end" => LinePlace::End(Writing::Auto),
+            "time" => LinePlace::Time(StampFormat::Auto),
+            "start" => LinePlace::Start(StampFormat::Auto),
+            "end" => LinePlace::End(StampFormat::Auto),
             "request" => LinePlace::Request,
             "status" => LinePlace::Status,
             "bytes" => LinePlace::Bytes,
@@ -229,7 +229,7 @@ fn pieces(written: &str) -> Vec<FormatPiece> {
     out
 }
 
-fn wanted(paths: &[(&str, LinePlace)]) -> Vec<Wanted> {
+fn wanted(paths: &[(&str, LinePlace)]) -> Vec<PathPlace> {
     paths.iter().filter_map(|(path, place)| Some((json::keys(path)?, place.clone()))).collect()
 }
 
@@ -324,7 +324,7 @@ fn find_bare(lines: &[&[u8]]) -> Option<Format> {
         });
     }
     for KnownJson { name, stamp, telling, paths } in JSONS {
-        let keys: Vec<Wanted> = wanted(paths);
+        let keys: Vec<PathPlace> = wanted(paths);
         let tells = |line: &&[u8]| {
             telling.iter().all(|path| json::keys(path).is_some_and(|keys| has(&keys, &LinePlace::Other, line)))
         };
@@ -354,7 +354,7 @@ fn ends_in_seconds(line: &[u8]) -> bool {
 
 /// JSON whose names say what they hold.
 fn json_of_nobody(lines: &[&[u8]]) -> Option<Format> {
-    let mut found: Vec<Wanted> = Vec::new();
+    let mut found: Vec<PathPlace> = Vec::new();
     let mut said = Vec::new();
     for (place, names) in NAMES {
         let Some(name) = names.iter().find(|name| {

@@ -3,7 +3,7 @@
 //! the caller. Not here: which paths a log has ([`super::format`]).
 
 use super::entry::{LinePlace, Raw, Stamp};
-use super::stamp::Writing;
+use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The names that a mapping of fields knows.
@@ -16,7 +16,7 @@ pub const FIELDS: &str =
 pub struct FieldsError(String);
 
 /// A path and what is to be found there.
-pub(super) type Wanted = (Vec<String>, LinePlace);
+pub(super) type PathPlace = (Vec<String>, LinePlace);
 
 /// Paths as a tree.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,7 @@ pub(super) struct PathNode {
 
 impl PathNode {
     /// The tree of `wanted`.
-    pub fn new(wanted: &[Wanted]) -> PathNode {
+    pub fn new(wanted: &[PathPlace]) -> PathNode {
         let mut root = PathNode::default();
         for (path, place) in wanted {
             root.add(path, place);
@@ -66,7 +66,7 @@ impl PathNode {
 }
 
 /// Reads `path=.url,client=.ip`, as `--field` has it, and the path that tells sessions apart.
-pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<Wanted>, Stamp), FieldsError> {
+pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathPlace>, Stamp), FieldsError> {
     let error = |text: String| Err(FieldsError(text));
     let mut wanted = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -74,9 +74,9 @@ pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<Wanted>,
             return error(format!("'{pair}' is not NAME=PATH, such as path=.url"));
         };
         let place = match name.trim() {
-            "time" => LinePlace::Time(Writing::Auto),
-            "start" => LinePlace::Start(Writing::Auto),
-            "end" => LinePlace::End(Writing::Auto),
+            "time" => LinePlace::Time(StampFormat::Auto),
+            "start" => LinePlace::Start(StampFormat::Auto),
+            "end" => LinePlace::End(StampFormat::Auto),
             "method" => LinePlace::Method,
             "path" => LinePlace::Target,
             "status" => LinePlace::Status,
@@ -129,7 +129,7 @@ pub(super) fn keys(path: &str) -> Option<Vec<String>> {
 
 /// A value as it stands in the line.
 #[derive(Debug, Clone, Copy)]
-struct Found<'n> {
+struct FieldSpan<'n> {
     place: &'n LinePlace,
     from: usize,
     to: usize,
@@ -142,7 +142,7 @@ const FOUND_MAX: usize = 24;
 /// The texts of a line by what they are; `None` if it is no object or cut. `buffer` holds what had
 /// escapes.
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
-    let mut found: [Option<Found>; FOUND_MAX] = [None; FOUND_MAX];
+    let mut found: [Option<FieldSpan>; FOUND_MAX] = [None; FOUND_MAX];
     let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };
     scan.object(root)?;
     scan.blanks();
@@ -173,7 +173,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>)
 struct Scan<'a, 'n, 'f> {
     line: &'a [u8],
     at: usize,
-    found: &'f mut [Option<Found<'n>>; FOUND_MAX],
+    found: &'f mut [Option<FieldSpan<'n>>; FOUND_MAX],
     count: usize,
 }
 
@@ -269,7 +269,7 @@ impl<'n> Scan<'_, 'n, '_> {
             (from, self.at, false)
         };
         if let (Some(place), Some(slot)) = (&node.place, self.found.get_mut(self.count)) {
-            *slot = Some(Found { place, from, to, escaped });
+            *slot = Some(FieldSpan { place, from, to, escaped });
             self.count += 1;
         }
         Some(())

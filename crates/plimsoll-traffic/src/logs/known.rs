@@ -2,7 +2,7 @@
 //! nothing else.
 
 use super::entry::{LinePlace, Stamp};
-use super::stamp::Writing;
+use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The format whose lines end in seconds and thousandths, which only nginx writes so: others end in
@@ -126,7 +126,7 @@ pub(super) const JSONS: [KnownJson; 4] = [
         stamp: Stamp::End,
         telling: &["request.uri", "ts"],
         paths: &[
-            ("ts", LinePlace::Time(Writing::Auto)),
+            ("ts", LinePlace::Time(StampFormat::Auto)),
             ("request.method", LinePlace::Method),
             ("request.uri", LinePlace::Target),
             ("request.remote_addr", LinePlace::ClientPort),
@@ -143,8 +143,8 @@ pub(super) const JSONS: [KnownJson; 4] = [
         stamp: Stamp::End,
         telling: &["RequestPath", "DownstreamStatus"],
         paths: &[
-            ("StartUTC", LinePlace::Start(Writing::Auto)),
-            ("time", LinePlace::Time(Writing::Auto)),
+            ("StartUTC", LinePlace::Start(StampFormat::Auto)),
+            ("time", LinePlace::Time(StampFormat::Auto)),
             ("RequestMethod", LinePlace::Method),
             ("RequestPath", LinePlace::Target),
             ("ClientHost", LinePlace::Client),
@@ -159,7 +159,7 @@ pub(super) const JSONS: [KnownJson; 4] = [
         stamp: Stamp::Start,
         telling: &["start_time", "response_code"],
         paths: &[
-            ("start_time", LinePlace::Time(Writing::Auto)),
+            ("start_time", LinePlace::Time(StampFormat::Auto)),
             ("method", LinePlace::Method),
             ("path", LinePlace::Target),
             ("downstream_remote_address", LinePlace::ClientPort),
@@ -177,7 +177,7 @@ pub(super) const JSONS: [KnownJson; 4] = [
         stamp: Stamp::Start,
         telling: &["httpRequest.requestUrl"],
         paths: &[
-            ("timestamp", LinePlace::Time(Writing::Auto)),
+            ("timestamp", LinePlace::Time(StampFormat::Auto)),
             ("httpRequest.requestMethod", LinePlace::Method),
             ("httpRequest.requestUrl", LinePlace::Target),
             ("httpRequest.remoteIp", LinePlace::Client),
@@ -192,10 +192,10 @@ pub(super) const JSONS: [KnownJson; 4] = [
 /// Names by which values are looked for in JSON of nobody in particular; of each kind the first
 /// that is there. A duration of unit 0 is taken only where it is written with a unit.
 pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
-    (LinePlace::End(Writing::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
-    (LinePlace::Start(Writing::Auto), &["start_time", "started_at", "start"]),
+    (LinePlace::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
+    (LinePlace::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),
     (
-        LinePlace::Time(Writing::Auto),
+        LinePlace::Time(StampFormat::Auto),
         &["@timestamp", "timestamp", "time", "ts", "datetime", "date", "log_time", "request_timestamp", "time_unix"],
     ),
     (

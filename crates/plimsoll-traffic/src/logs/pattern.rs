@@ -3,7 +3,7 @@
 //! which formats are written ([`super::directives`]).
 
 use super::entry::{LinePlace, Raw};
-use super::stamp::{Token, Writing};
+use super::stamp::{StampFormat, Token};
 use memchr::memmem::Finder;
 
 /// What stands at one place, and the text after it.
@@ -149,9 +149,9 @@ fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
 /// Whether a stamp is written with a blank in it.
 fn has_blank(place: &LinePlace) -> bool {
     match place {
-        LinePlace::Time(Writing::Pattern(tokens))
-        | LinePlace::Start(Writing::Pattern(tokens))
-        | LinePlace::End(Writing::Pattern(tokens)) => {
+        LinePlace::Time(StampFormat::Pattern(tokens))
+        | LinePlace::Start(StampFormat::Pattern(tokens))
+        | LinePlace::End(StampFormat::Pattern(tokens)) => {
             tokens.iter().any(|token| matches!(token, Token::Text(text) if text.contains(&b' ')))
         }
         _ => false,

@@ -6,7 +6,7 @@ use plimsoll_model::units::SECOND;
 
 /// How a stamp is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Writing {
+pub enum StampFormat {
     /// As the text itself shows.
     Auto,
     /// As a `strftime` format says.
@@ -51,12 +51,12 @@ pub enum Part {
     Second,
 }
 
-impl Writing {
+impl StampFormat {
     /// The moment that `text` names.
     pub fn read(&self, text: &[u8]) -> Option<u64> {
         match self {
-            Writing::Auto => read(text),
-            Writing::Pattern(tokens) => by_tokens(tokens, text),
+            StampFormat::Auto => read(text),
+            StampFormat::Pattern(tokens) => by_tokens(tokens, text),
         }
     }
 }
@@ -395,7 +395,7 @@ mod tests {
             ("%D %R", "10/10/00 20:55", Some(971_211_300_000_000_000)),
             ("%F", "later", None),
         ] {
-            let writing = Writing::Pattern(tokens(format).expect(format));
+            let writing = StampFormat::Pattern(tokens(format).expect(format));
             assert_eq!(writing.read(text.as_bytes()), expect, "{format} {text}");
         }
         assert_eq!(tokens("%Q"), None);
@@ -407,7 +407,7 @@ mod tests {
         fn no_text_makes_it_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
             let _ = read(&text);
             if let Some(tokens) = tokens(&String::from_utf8_lossy(&text)) {
-                let _ = Writing::Pattern(tokens).read(&text);
+                let _ = StampFormat::Pattern(tokens).read(&text);
             }
         }
 

@@ -2,7 +2,7 @@
 //! and CloudFront write it).
 
 use super::entry::{LinePlace, Raw};
-use super::stamp::{self, Writing};
+use super::stamp::{self, StampFormat};
 use plimsoll_model::units::{MS, SECOND};
 
 /// Most fields of a line.
@@ -54,7 +54,7 @@ impl W3cFields {
             "c-ip" => W3cPlace::Is(LinePlace::Client),
             "x-forwarded-for" if forwarded => W3cPlace::Is(LinePlace::Client),
             "cs(user-agent)" => W3cPlace::Is(LinePlace::UserAgent),
-            "timestamp" => W3cPlace::Is(LinePlace::End(Writing::Auto)),
+            "timestamp" => W3cPlace::Is(LinePlace::End(StampFormat::Auto)),
             _ => W3cPlace::Is(LinePlace::Other),
         };
         let is_enough = has("time") && has("date") && (has("cs-uri-stem") || has("cs-uri"));

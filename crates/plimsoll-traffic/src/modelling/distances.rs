@@ -91,7 +91,7 @@ pub struct ModelDistances {
 
 /// Something that lies farther apart than is alike.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ApartFigure {
+pub struct DivergentFigure {
     /// What it is.
     pub name: String,
     /// By how much, and by how much it may: completes "its NAME ...".
@@ -119,7 +119,7 @@ pub fn cache_sizes(paths: usize) -> [usize; 3] {
 impl StreamFigures {
     /// Of requests in the order of their starts, within `span_ns`; stamps are as fine as
     /// `resolution_ns`.
-    pub fn of(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
+    pub fn compute(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
         let total = requests.len().max(1) as f64;
         let mut routes: Vec<f64> = Vec::new();
         let mut of_visit: HashMap<u64, (u64, u64, u16)> = HashMap::new();
@@ -292,9 +292,9 @@ impl ModelDistances {
     }
 
     /// What lies farther apart than is alike.
-    pub fn apart(&self) -> Vec<ApartFigure> {
+    pub fn apart(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
-        let mut say = |name: String, said: String| apart.push(ApartFigure { name, said });
+        let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
         if self.mix_tv > self.mix_tv_max {
             let said =
                 format!("differs by {} in total, and the bound is {}", percent(self.mix_tv), percent(self.mix_tv_max));
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn draws_of_one_law_are_alike_and_others_are_not() {
         let caches = cache_sizes(paths(&stream(1, 1)));
-        let figures = |requests: &[StreamRequest]| StreamFigures::of(requests, 100 * S, 1, caches);
+        let figures = |requests: &[StreamRequest]| StreamFigures::compute(requests, 100 * S, 1, caches);
         let log = figures(&stream(1, 1));
         let alike = [figures(&stream(2, 1)), figures(&stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
@@ -382,7 +382,7 @@ mod tests {
                 StreamRequest { start_ns: number * S / 5, visit: number, route, path: u64::from(route), wait_ns: None }
             };
             let requests: Vec<StreamRequest> = (0..10_000).map(request).collect();
-            StreamFigures::of(&requests, 2_000 * S, 1, [5, 25, 100])
+            StreamFigures::compute(&requests, 2_000 * S, 1, [5, 25, 100])
         };
         for log in 1..20 {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();

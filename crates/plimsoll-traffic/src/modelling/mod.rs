@@ -13,8 +13,10 @@ mod sequences;
 mod thoughts;
 mod visits;
 
-use crate::import::draft::{Draft, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText, DraftWhat};
-use crate::replay::{Gathered, LoggedRequest};
+use crate::import::draft::{
+    Draft, DraftAction, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText,
+};
+use crate::replay::{LogRequests, LoggedRequest};
 use crate::survey::Fold;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
@@ -22,10 +24,10 @@ use own_paths::OwnPaths;
 use plimsoll_model::RouteNumber;
 use sequences::{SEQUENCES_MAX, Sequence, sequences};
 use std::collections::BTreeMap;
-use thoughts::Thoughts;
+use thoughts::ThinkTimes;
 use visits::Visits;
 
-pub use distances::{ApartFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, paths};
+pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, paths};
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
 
@@ -104,15 +106,15 @@ struct RouteModel {
 
 impl TrafficModel {
     /// The model of a log; `None` where there is nothing in it.
-    pub fn of(gathered: Gathered, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
+    pub fn fit(gathered: LogRequests, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
         let left_out = gathered.left_out().clone();
         let routes: Vec<(String, String)> = gathered.endpoints().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
         let (targets, requests, first_ns, span_ns) = gathered.in_time(seed)?;
-        let visits = Visits::of(requests);
+        let visits = Visits::from_requests(requests);
         let mut by_route: Vec<Vec<u32>> = vec![Vec::new(); routes.len()];
         let mut answers: Vec<(u128, u64)> = vec![(0, 0); routes.len()];
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = ThinkTimes::default();
         let mut own_paths = vec![OwnPaths::default(); routes.len()];
         let mut stream = Vec::with_capacity(visits.requests.len());
         for (number, visit) in visits.visits.iter().enumerate() {
@@ -135,7 +137,7 @@ impl TrafficModel {
             }
         }
         stream.sort_by_key(|request| request.start_ns);
-        let pace = ModelPace::of(&visits.starts(), first_ns, span_ns);
+        let pace = ModelPace::from_starts(&visits.starts(), first_ns, span_ns);
         let (base, about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
         let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
@@ -234,7 +236,7 @@ impl RouteModel {
             name: Some(self.name.clone()),
             think,
             times: (times > 1).then_some(times),
-            what: DraftWhat::Ask(Box::new(DraftRequest {
+            what: DraftAction::Ask(Box::new(DraftRequest {
                 method: self.method.clone(),
                 target: self.target.clone(),
                 body: DraftBody::None,
@@ -246,7 +248,7 @@ impl RouteModel {
 }
 
 /// A sequence as a scenario; what is asked several times in a row after the first is one step.
-fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut Thoughts) -> DraftScenario {
+fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut ThinkTimes) -> DraftScenario {
     let mut steps = Vec::new();
     let mut before: Option<RouteNumber> = None;
     for alike in sequence.routes.chunk_by(|a, b| a == b) {

@@ -28,7 +28,7 @@ pub struct ModelPace {
 
 impl ModelPace {
     /// Of visits that begin at these moments, in order, in `span_ns`; each counts for so many.
-    pub fn of(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
+    pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
         let counts = |width_ns: u64| {
             let mut counts = vec![0.0; (span_ns / width_ns) as usize];
             for (start_ns, weight) in starts {
@@ -100,9 +100,9 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn of(starts_ns: &[u64], span_ns: u64) -> ModelPace {
+    fn pace_of_starts(starts_ns: &[u64], span_ns: u64) -> ModelPace {
         let starts: Vec<(u64, f64)> = starts_ns.iter().map(|start_ns| (*start_ns, 1.0)).collect();
-        ModelPace::of(&starts, 0, span_ns)
+        ModelPace::from_starts(&starts, 0, span_ns)
     }
 
     fn by_chance(rates: &[f64]) -> Vec<u64> {
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn chance_alone_is_one_rate_and_what_is_more_is_kept() {
         let even: Vec<u64> = (0..3000).map(|n| n * S / 50).collect();
-        let pace = of(&even, 60 * S);
+        let pace = pace_of_starts(&even, 60 * S);
         assert_eq!((pace.arrivals, pace.rate.to_string().as_str()), (Arrivals::Constant, "50@60s"));
-        let pace = of(&by_chance(&[50.0; 60]), 60 * S);
+        let pace = pace_of_starts(&by_chance(&[50.0; 60]), 60 * S);
         assert_eq!((pace.arrivals, pace.rate.stages.len()), (Arrivals::Poisson, 1));
         let rates: Vec<f64> = (0..60).map(|second| if second % 20 < 10 { 20.0 } else { 80.0 }).collect();
-        let pace = of(&by_chance(&rates), 60 * S);
+        let pace = pace_of_starts(&by_chance(&rates), 60 * S);
         assert_eq!(pace.rate.stages.len(), 60);
         let mean = pace.rate.stages.iter().map(|stage| stage.from).sum::<f64>() / 60.0;
         assert!((46.0..54.0).contains(&mean), "{mean}");
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn few_visits_are_one_rate() {
-        let pace = of(&[0, 5 * S], 10 * S);
+        let pace = pace_of_starts(&[0, 5 * S], 10 * S);
         assert_eq!(pace.rate.to_string(), "0.2@10s");
         let (rate, arrivals) = (Some("0.2".to_owned()), Some(Arrivals::Poisson));
         let duration = Some("10s".to_owned());

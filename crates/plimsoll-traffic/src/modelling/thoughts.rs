@@ -27,12 +27,12 @@ const MEAN_OFF_MAX: f64 = 1.1;
 
 /// Waits that were seen, s.
 #[derive(Debug, Clone, Default)]
-pub struct Thoughts {
+pub struct ThinkTimes {
     of_pair: HashMap<(RouteNumber, RouteNumber), Vec<f64>>,
     of_next: HashMap<RouteNumber, Vec<f64>>,
 }
 
-impl Thoughts {
+impl ThinkTimes {
     /// From the answer of one request to the next request; 0 where they overlap.
     pub fn add(&mut self, from: RouteNumber, to: RouteNumber, wait_ns: u64) {
         let wait_s = wait_ns as f64 / 1e9;
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn waits_of_two_kinds_are_picked_of_those_seen() {
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = ThinkTimes::default();
         for n in 0..1000u64 {
             // Two of five at once, the others after 20 s and more.
             thoughts.add(0, 1, if n % 5 < 2 { 3_000_000 } else { 20_000_000_000 + n * 1_000_000 });
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn waits_are_those_of_the_pair_or_of_what_comes_next() {
-        let mut thoughts = Thoughts::default();
+        let mut thoughts = ThinkTimes::default();
         for n in 0..100u64 {
             thoughts.add(0, 1, 2_000_000_000);
             thoughts.add(1, 2, 1_000_000_000 + n * 20_000_000);

@@ -24,7 +24,7 @@ pub struct Visits {
 
 impl Visits {
     /// Of requests in any order.
-    pub fn of(mut requests: Vec<LoggedRequest>) -> Visits {
+    pub fn from_requests(mut requests: Vec<LoggedRequest>) -> Visits {
         requests.sort_by_key(|request| (request.visitor, request.start_ns));
         let goes_on = |a: &LoggedRequest, b: &LoggedRequest| {
             a.visitor == b.visitor && b.start_ns.saturating_sub(a.end_ns()) <= GAP_NS
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_gap_from_the_end_of_an_answer_ends_a_visit() {
-        let visits = Visits::of(vec![request(1, 0), request(2, 1), request(1, 1801), request(1, 3603)]);
+        let visits = Visits::from_requests(vec![request(1, 0), request(2, 1), request(1, 1801), request(1, 3603)]);
         let lengths: Vec<usize> = visits.visits.iter().map(Range::len).collect();
         assert_eq!((lengths, visits.together(), visits.long), (vec![2, 1, 1], 2, (0, 0)));
     }
@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn a_visit_of_very_many_requests_is_taken_apart() {
         let many = VISIT_REQUESTS_MAX as u64 + 1;
-        let visits = Visits::of((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
+        let visits =
+            Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
         assert_eq!(visits.together(), 2);
         // 63 requests in 62 visits of the model; what was taken apart counts for its requests.

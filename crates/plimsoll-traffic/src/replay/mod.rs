@@ -1,5 +1,5 @@
-//! An access log, made into a load that asks the same again: a [`Gathering`] takes its requests in,
-//! [`Gathered::timed`] says when each is asked and makes of them what a plan needs.
+//! An access log, made into a load that asks the same again: a [`RequestCollector`] takes its
+//! requests in, [`LogRequests::timed`] says when each is asked and makes of them what a plan needs.
 //!
 //! All requests are held, 24 bytes each beside their distinct paths, and put in order at the end,
 //! so that it does not matter how far a log is out of order; how many they may be is bounded. A log
@@ -14,14 +14,14 @@ mod spread;
 
 use crate::logs::Entry;
 use crate::survey::endpoints::Endpoints;
-use crate::survey::hashing::{ByHash, hash};
+use crate::survey::hashing::{HashKeyMap, hash};
 use crate::survey::{Fold, TrafficEndpoint};
 pub(crate) use logged::LoggedRequest;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    AskedAround, GivenArrivals, Listed, ListedRequest, ListedTargets, Origin, Redact, ReplayFacts, Request, Route,
-    RouteNumber, StatusSet, Traffic, redact,
+    ArrivalTimes, ListedRequest, ListedTargets, Origin, Redact, ReplayFacts, Request, RequestList, Route, RouteNumber,
+    SetupTeardown, StatusSet, Traffic, redact,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ struct ReplayRoute {
 }
 
 /// Requests of a log that are being taken in.
-pub struct Gathering<'f> {
+pub struct RequestCollector<'f> {
     choice: ReplayChoice<'f>,
     endpoints: Endpoints,
     /// The route of each endpoint, by its number, and those of further endpoints by their method.
@@ -70,7 +70,7 @@ pub struct Gathering<'f> {
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
     targets: ListedTargets,
-    numbers: ByHash<u32>,
+    numbers: HashKeyMap<u32>,
     requests: Vec<LoggedRequest>,
     left_out: BTreeMap<String, u64>,
     resolution_ns: u64,
@@ -81,7 +81,7 @@ pub struct Gathering<'f> {
 
 /// Requests of a log, all of them.
 #[derive(Debug, Clone)]
-pub struct Gathered {
+pub struct LogRequests {
     routes: Vec<ReplayRoute>,
     targets: ListedTargets,
     requests: Vec<LoggedRequest>,
@@ -93,9 +93,9 @@ pub struct Gathered {
 #[derive(Debug, Clone)]
 pub struct Replay {
     routes: Vec<ReplayRoute>,
-    listed: Arc<Listed>,
+    listed: Arc<RequestList>,
     /// When each is asked; `None` where sessions are drawn from it.
-    pub arrivals: Option<GivenArrivals>,
+    pub arrivals: Option<ArrivalTimes>,
     /// How long the load lasts, or where it is drawn from the log, ns.
     pub length_ns: u64,
 }
@@ -120,17 +120,17 @@ pub enum ReplayError {
     },
 }
 
-impl<'f> Gathering<'f> {
+impl<'f> RequestCollector<'f> {
     /// Nothing was taken in yet.
-    pub fn new(choice: ReplayChoice<'f>) -> Gathering<'f> {
-        Gathering {
+    pub fn new(choice: ReplayChoice<'f>) -> RequestCollector<'f> {
+        RequestCollector {
             choice,
             endpoints: Endpoints::new(ENDPOINTS_MAX),
             of_endpoint: Vec::new(),
             beyond: BTreeMap::new(),
             routes: Vec::new(),
             targets: ListedTargets::default(),
-            numbers: ByHash::default(),
+            numbers: HashKeyMap::default(),
             requests: Vec::new(),
             left_out: BTreeMap::new(),
             resolution_ns: SECOND,
@@ -234,14 +234,14 @@ impl<'f> Gathering<'f> {
     }
 
     /// All that was taken in.
-    pub fn finish(self) -> Result<Gathered, ReplayError> {
-        let Gathering { routes, targets, mut requests, left_out, resolution_ns, is_full, .. } = self;
+    pub fn finish(self) -> Result<LogRequests, ReplayError> {
+        let RequestCollector { routes, targets, mut requests, left_out, resolution_ns, is_full, .. } = self;
         if is_full {
             return Err(ReplayError::TooMany);
         }
         // The order of lines is that of requests with one stamp.
         requests.sort_by_key(|request| request.start_ns);
-        Ok(Gathered { routes, targets, requests, left_out, resolution_ns })
+        Ok(LogRequests { routes, targets, requests, left_out, resolution_ns })
     }
 }
 
@@ -265,7 +265,7 @@ fn is_of_server(status: u16) -> bool {
     (100..600).contains(&status) && !matches!(status, 499 | 460)
 }
 
-impl Gathered {
+impl LogRequests {
     /// Lines that say no method, and were left out for that.
     pub fn without_method(&self) -> u64 {
         self.left_out.get(NO_METHOD).copied().unwrap_or(0)
@@ -294,7 +294,7 @@ impl Gathered {
     /// Paths, requests in order (within whole seconds spread), the first arrival and the time that
     /// they take. `None`: there are none.
     pub(crate) fn in_time(self, seed: u64) -> Option<(ListedTargets, Vec<LoggedRequest>, u64, u64)> {
-        let Gathered { targets, mut requests, resolution_ns, .. } = self;
+        let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
         if resolution_ns >= SECOND {
             spread::within(&mut requests, resolution_ns, seed);
@@ -304,7 +304,7 @@ impl Gathered {
 
     /// The load that asks them.
     pub fn timed(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
-        let Gathered { routes, targets, mut requests, left_out, resolution_ns } = self;
+        let LogRequests { routes, targets, mut requests, left_out, resolution_ns } = self;
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Err(ReplayError::Nothing) };
         let (first_ns, span_ns) = (first.start_ns, (last.start_ns - first.start_ns).saturating_add(resolution_ns));
         let spread = resolution_ns >= SECOND;
@@ -331,8 +331,8 @@ impl Gathered {
         let targets = Arc::new(targets);
         Ok(Replay {
             routes,
-            listed: Arc::new(Listed { targets, entries, sessions: None, facts }),
-            arrivals: Some(GivenArrivals::new(starts_ns, 0, length_ns).ok_or(ReplayError::Nothing)?),
+            listed: Arc::new(RequestList { targets, entries, sessions: None, facts }),
+            arrivals: Some(ArrivalTimes::new(starts_ns, 0, length_ns).ok_or(ReplayError::Nothing)?),
             length_ns,
         })
     }
@@ -347,7 +347,7 @@ impl Gathered {
         let facts = ReplayFacts { speed_milli: 1000, scale_milli: 1000, lines, left_out, spread, drawn_from };
         let entries = requests.iter().map(entry).collect();
         let targets = Arc::new(targets);
-        let listed = Arc::new(Listed { targets, entries, sessions: Some(sessions), facts });
+        let listed = Arc::new(RequestList { targets, entries, sessions: Some(sessions), facts });
         Ok(Replay { routes, listed, arrivals: None, length_ns: span_ns })
     }
 }
@@ -405,7 +405,7 @@ impl Replay {
             first: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
             data: Vec::new(),
             variables: Vec::new(),
-            around: AskedAround::default(),
+            around: SetupTeardown::default(),
             listed: Some(Arc::clone(&self.listed)),
             redact,
         }

@@ -1,7 +1,7 @@
 //! Endpoints that are told apart: a method and the template of a path, each with a number in the
 //! order in which they were seen. Not here: how a path becomes a template.
 
-use super::hashing::{ByHash, hash};
+use super::hashing::{HashKeyMap, hash};
 use super::template;
 
 /// Paths whose endpoint is remembered.
@@ -25,7 +25,7 @@ pub struct TrafficEndpoint {
 pub(crate) struct Endpoints {
     max: usize,
     pub all: Vec<TrafficEndpoint>,
-    numbers: ByHash<u32>,
+    numbers: HashKeyMap<u32>,
     /// Hashes of paths and their endpoints, by the low bits of the hash.
     remembered: Vec<(u64, u32)>,
     /// Requests of further ones.
@@ -42,7 +42,7 @@ impl Endpoints {
         Endpoints {
             max,
             all: Vec::new(),
-            numbers: ByHash::default(),
+            numbers: HashKeyMap::default(),
             remembered: vec![(0, BEYOND); REMEMBERED],
             beyond: 0,
             text: Vec::new(),

@@ -2,12 +2,12 @@
 //! least are forgotten, and what is seen anew may have been forgotten so often before (lossy
 //! counting; Manku and Motwani 2002). What is frequent keeps its exact count.
 
-use super::hashing::ByHash;
+use super::hashing::HashKeyMap;
 
 /// Counts by hash, with a value each.
 #[derive(Debug, Clone)]
 pub(super) struct Frequent<V> {
-    seen: ByHash<Seen<V>>,
+    seen: HashKeyMap<CountedItem<V>>,
     most: usize,
     /// Most times that anything may have been seen without being known now.
     forgotten_max: u64,
@@ -15,7 +15,7 @@ pub(super) struct Frequent<V> {
 
 /// A thing that was seen.
 #[derive(Debug, Clone)]
-pub(super) struct Seen<V> {
+pub(super) struct CountedItem<V> {
     /// How often since it is known.
     pub count: u64,
     /// How often at most before that.
@@ -27,7 +27,7 @@ pub(super) struct Seen<V> {
 impl<V> Frequent<V> {
     /// Knows at most `most` things at a time.
     pub fn new(most: usize) -> Frequent<V> {
-        Frequent { seen: ByHash::default(), most, forgotten_max: 0 }
+        Frequent { seen: HashKeyMap::default(), most, forgotten_max: 0 }
     }
 
     /// Counts one thing; `value` is made where it is new.
@@ -40,7 +40,7 @@ impl<V> Frequent<V> {
         if self.seen.len() >= self.most {
             self.forget();
         }
-        self.seen.insert(hash, Seen { count: 1, before_max: self.forgotten_max, value: value() });
+        self.seen.insert(hash, CountedItem { count: 1, before_max: self.forgotten_max, value: value() });
     }
 
     /// Forgets the half that was seen least.
@@ -58,7 +58,7 @@ impl<V> Frequent<V> {
     }
 
     /// Everything that is known, in no order.
-    pub fn seen(&self) -> impl Iterator<Item = &Seen<V>> {
+    pub fn items(&self) -> impl Iterator<Item = &CountedItem<V>> {
         self.seen.values()
     }
 }
@@ -77,11 +77,11 @@ mod tests {
             frequent.add(1_000 + turn, || turn);
         }
         assert!(frequent.error_max() > 0);
-        assert!(frequent.seen().count() <= 100);
-        let heavy = |seen: &&Seen<u64>| seen.value < 10 && seen.count == 10_000;
-        assert_eq!(frequent.seen().filter(heavy).count(), 10);
+        assert!(frequent.items().count() <= 100);
+        let heavy = |seen: &&CountedItem<u64>| seen.value < 10 && seen.count == 10_000;
+        assert_eq!(frequent.items().filter(heavy).count(), 10);
         let mut exact = Frequent::new(100);
         (0..100u64).for_each(|n| exact.add(n % 50, || n));
-        assert_eq!((exact.error_max(), exact.seen().count()), (0, 50));
+        assert_eq!((exact.error_max(), exact.items().count()), (0, 50));
     }
 }

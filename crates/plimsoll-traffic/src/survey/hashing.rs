@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by hashes.
-pub(crate) type ByHash<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
+pub(crate) type HashKeyMap<V> = HashMap<u64, V, BuildHasherDefault<IdentityHasher>>;
 
 /// Takes a hash for the hash that it is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct AsItIs(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -144,17 +144,17 @@ impl<'f> Survey<'f> {
             .windows()
             .map(|(width_ns, windows)| (width_ns, windows.dispersion(WINDOWS_MIN).filter(|_| tells(width_ns))));
         let mut ids: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        for seen in self.ids.seen() {
+        for seen in self.ids.items() {
             ids.entry(seen.value).or_default().push(seen.count);
         }
         let popularity = ids.into_iter().max_by_key(|(number, counts)| (counts.len(), u32::MAX - number));
         let of_ids = popularity.map(|(number, counts)| {
             let endpoint = &self.endpoints.all[number as usize];
             let exact = self.ids.error_max() == 0;
-            Popularity::of(endpoint.method.clone(), endpoint.template.clone(), counts, exact)
+            Popularity::from_counts(endpoint.method.clone(), endpoint.template.clone(), counts, exact)
         });
         let of_words = named_items(&self.endpoints.all).map(|(method, parent, counts)| {
-            Popularity::of(method.to_owned(), format!("{parent}*"), counts, self.endpoints.beyond == 0)
+            Popularity::from_counts(method.to_owned(), format!("{parent}*"), counts, self.endpoints.beyond == 0)
         });
         let popularity =
             of_ids.into_iter().chain(of_words).reduce(|one, other| if other.ids > one.ids { other } else { one });
@@ -165,11 +165,11 @@ impl<'f> Survey<'f> {
             max: tells(timeline::BIN_NS).then(|| self.timeline.under_way_max()),
         });
         let (point_s, points) = self.timeline.series();
-        let moments = points.into_iter().map(|(arrivals, under_way)| TrafficMoment { arrivals, under_way }).collect();
+        let moments = points.into_iter().map(|(arrivals, under_way)| TrafficInterval { arrivals, under_way }).collect();
         let mut endpoints = self.endpoints.all;
         endpoints.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.template.cmp(&b.template)));
         let mut clients: Vec<(String, u64)> =
-            self.clients.seen().map(|seen| (String::from_utf8_lossy(&seen.value).into_owned(), seen.count)).collect();
+            self.clients.items().map(|seen| (String::from_utf8_lossy(&seen.value).into_owned(), seen.count)).collect();
         clients.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let text = |method: Vec<u8>| String::from_utf8_lossy(&method).into_owned();
         let mut methods: Vec<(String, u64)> = self.methods.into_iter().map(|(m, count)| (text(m), count)).collect();
@@ -193,7 +193,7 @@ impl<'f> Survey<'f> {
             statuses,
             clients_error_max: self.clients.error_max(),
             clients,
-            sessions: Sessioned { requests: requests_each, think, closed_early },
+            sessions: SessionStats { requests: requests_each, think, closed_early },
             popularity,
             dispersion,
             concurrency,
@@ -224,7 +224,7 @@ fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> 
 
 impl Popularity {
     /// Of things with so many requests each.
-    fn of(method: String, template: String, mut counts: Vec<u64>, exact: bool) -> Popularity {
+    fn from_counts(method: String, template: String, mut counts: Vec<u64>, exact: bool) -> Popularity {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let (zipf_exponent, ids) = (zipf_exponent(&counts), counts.len() as u64);
         counts.truncate(RANKS_MAX);
@@ -243,7 +243,7 @@ pub struct Concurrency {
 
 /// Sessions that were seen.
 #[derive(Debug, Clone)]
-pub struct Sessioned {
+pub struct SessionStats {
     /// Requests of each.
     pub requests: Histogram,
     /// From an answer to the next request, ns.
@@ -271,7 +271,7 @@ pub struct Popularity {
 
 /// A stretch of the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrafficMoment {
+pub struct TrafficInterval {
     /// Requests that came.
     pub arrivals: u64,
     /// Requests under way, on average.
@@ -313,7 +313,7 @@ pub struct Figures {
     /// How much too low the count of a client may be; 0: exact, and all clients are there.
     pub clients_error_max: u64,
     /// Sessions; none where no client is logged.
-    pub sessions: Sessioned,
+    pub sessions: SessionStats,
     /// Popularity; none without an endpoint with ids.
     pub popularity: Option<Popularity>,
     /// Widths of windows in ns, and the index of dispersion over them where stamps and the length
@@ -328,7 +328,7 @@ pub struct Figures {
     /// Length of each of `moments`, seconds.
     pub point_s: f64,
     /// The time from the first arrival on, in stretches.
-    pub moments: Vec<TrafficMoment>,
+    pub moments: Vec<TrafficInterval>,
 }
 
 impl Figures {

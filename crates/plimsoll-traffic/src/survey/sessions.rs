@@ -1,7 +1,7 @@
 //! Sessions: requests of one visitor with no gap of half an hour between them. Only those under way
 //! are kept; they are closed when the log has gone on for longer than the gap.
 
-use super::hashing::ByHash;
+use super::hashing::HashKeyMap;
 use plimsoll_model::Histogram;
 
 /// A visitor who asks nothing for so long has gone, ns.
@@ -20,7 +20,7 @@ struct OpenSession {
 /// See the file's head.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sessions {
-    open: ByHash<OpenSession>,
+    open: HashKeyMap<OpenSession>,
     newest_ns: u64,
     swept_ns: u64,
     closed_early: bool,

@@ -322,7 +322,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const FROM: u64 = 1_700_000_000_000_000_000;
 
-    fn of(requests: &[(u64, Option<u64>)]) -> Timeline {
+    fn build_timeline(requests: &[(u64, Option<u64>)]) -> Timeline {
         let mut timeline = Timeline::new();
         requests.iter().for_each(|(at_ms, ms)| timeline.add(FROM + at_ms * MS, ms.map(|ms| ms * MS)));
         timeline.finish();
@@ -335,7 +335,7 @@ mod tests {
         let mut others = requests.clone();
         others.chunks_mut(700).for_each(<[_]>::reverse);
         others.sort_by_key(|(at, ms)| at + ms.unwrap_or(0));
-        let (a, b) = (of(&requests), of(&others));
+        let (a, b) = (build_timeline(&requests), build_timeline(&others));
         assert_eq!((a.peaks(), a.under_way_max(), a.late()), (b.peaks(), b.under_way_max(), 0));
         assert_eq!(a.series(), b.series());
     }
@@ -347,7 +347,7 @@ mod tests {
         let mut requests: Vec<(u64, Option<u64>)> = (0..30).map(|n| (n, None)).collect();
         requests.extend((0..20).map(|n| (1500 + n, None)));
         requests.push((86_400_000, None));
-        let timeline = of(&requests);
+        let timeline = build_timeline(&requests);
         assert_eq!(timeline.peaks(), (30, 50));
         let (length_s, points) = timeline.series();
         assert_eq!(points.iter().map(|p| p.0).sum::<u64>(), 51);
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn requests_under_way() {
-        let timeline = of(&[
+        let timeline = build_timeline(&[
             (0, Some(100)),
             (50, Some(100)),
             (150, Some(50)),
@@ -372,18 +372,18 @@ mod tests {
 
     #[test]
     fn what_is_too_late_is_counted() {
-        let timeline = of(&[(0, None), (WINDOW_S * 2000, None), (5, None)]);
+        let timeline = build_timeline(&[(0, None), (WINDOW_S * 2000, None), (5, None)]);
         assert_eq!(timeline.late(), 1);
     }
 
     #[test]
     fn dispersion_is_that_of_the_counts() {
         // Evenly spaced arrivals have none; pairs have twice as much as single ones would.
-        let even = of(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());
+        let even = build_timeline(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());
         let windows = even.windows();
         assert_eq!(windows[1].1.dispersion(5), Some(0.0));
         assert_eq!(windows[3].1.dispersion(5), None);
-        let bursts = of(&(0..2000).map(|n| (n / 100 * 1000, None)).collect::<Vec<_>>());
+        let bursts = build_timeline(&(0..2000).map(|n| (n / 100 * 1000, None)).collect::<Vec<_>>());
         // 100 in each tenth of a second that begins a second, else nothing.
         let tenth = bursts.windows()[0].1.dispersion(5).expect("enough");
         assert!((tenth - 90.0).abs() < 6.0, "{tenth}");

@@ -44,12 +44,12 @@ pub struct AttackCourse {
     /// The first result that came was sent then; stretches are counted from it on, also backwards.
     origin_ns: u64,
     stretch_ns: u64,
-    stretches: BTreeMap<i64, CourseStretch>,
+    stretches: BTreeMap<i64, CourseBin>,
 }
 
 /// What was sent in a stretch of time.
 #[derive(Debug, Clone, Default)]
-struct CourseStretch {
+struct CourseBin {
     sent: u64,
     latency: Histogram,
     failed: Histogram,
@@ -57,7 +57,7 @@ struct CourseStretch {
 
 /// A stretch of an attack. Latencies, in ns, are those of what was sent in it; `None`: nothing was.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CourseMoment {
+pub struct CoursePoint {
     /// Its middle, seconds since the first request.
     pub at_s: f64,
     /// Requests sent a second; `None`: it is too short to say.
@@ -179,7 +179,7 @@ impl AttackCourse {
 
     /// The attack as at most `count_max` stretches of the same length, in order, and as few as it
     /// takes for several requests in each.
-    pub fn moments(&self, count_max: usize) -> Vec<CourseMoment> {
+    pub fn moments(&self, count_max: usize) -> Vec<CoursePoint> {
         let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
         else {
             return Vec::new();
@@ -188,7 +188,7 @@ impl AttackCourse {
         let joined = ((last - first) as u64 + 1).div_ceil(count_max);
         // Where nothing was sent there is a rate, too.
         let count = (last - first) as u64 / joined + 1;
-        let mut sums: BTreeMap<u64, CourseStretch> = (0..count).map(|at| (at, CourseStretch::default())).collect();
+        let mut sums: BTreeMap<u64, CourseBin> = (0..count).map(|at| (at, CourseBin::default())).collect();
         for (at, stretch) in &self.stretches {
             let sum = sums.entry((at - first) as u64 / joined).or_default();
             sum.sent += stretch.sent;
@@ -200,14 +200,14 @@ impl AttackCourse {
         // The last request stands for the time until the next one, too.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
-        let moment = |(at, sum): (u64, CourseStretch)| {
+        let moment = |(at, sum): (u64, CourseBin)| {
             let from_ns = begin_ns + at as f64 * length_ns;
             let (from_ns, to_ns) = (from_ns.max(0.0), (from_ns + length_ns).min(end_ns));
             let covered_ns = to_ns - from_ns;
             let is_long = covered_ns >= length_ns / 2.0 || (is_only && covered_ns > 0.0);
             let rate = |count: u64| is_long.then(|| count as f64 * 1e9 / covered_ns);
             let quantile = |times: &Histogram, q| (times.count() > 0).then(|| times.quantile_ns(q) as f64);
-            CourseMoment {
+            CoursePoint {
                 at_s: (from_ns + to_ns.max(from_ns)) / 2e9,
                 sent_rps: rate(sum.sent),
                 failed_rps: rate(sum.failed.count()),

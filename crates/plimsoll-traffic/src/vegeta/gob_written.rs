@@ -67,7 +67,7 @@ impl<'a> GobFields<'a> {
     }
 
     /// The field with this number, from 1; its value is to follow.
-    fn at(&mut self, number: u64) -> &mut Vec<u8> {
+    fn begin_field(&mut self, number: u64) -> &mut Vec<u8> {
         uint(self.out, number - self.last);
         self.last = number;
         self.out
@@ -75,13 +75,13 @@ impl<'a> GobFields<'a> {
 
     fn count(&mut self, number: u64, value: u64) {
         if value > 0 {
-            uint(self.at(number), value);
+            uint(self.begin_field(number), value);
         }
     }
 
     fn text(&mut self, number: u64, value: &[u8]) {
         if !value.is_empty() {
-            bytes(self.at(number), value);
+            bytes(self.begin_field(number), value);
         }
     }
 
@@ -103,10 +103,10 @@ fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOn
     message(out, |out| {
         int(out, -number);
         let mut kinds = GobFields::begin(out);
-        let mut fields = GobFields::begin(kinds.at(kind));
-        let mut common = GobFields::begin(fields.at(1));
+        let mut fields = GobFields::begin(kinds.begin_field(kind));
+        let mut common = GobFields::begin(fields.begin_field(1));
         common.text(1, name.as_bytes());
-        int(common.at(2), number);
+        int(common.begin_field(2), number);
         common.end();
         more(&mut fields);
         fields.end();
@@ -117,22 +117,22 @@ fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOn
 /// How the types of results are laid out: what a stream begins with.
 pub(super) fn write_layouts(out: &mut Vec<u8>) {
     layout(out, RESULT, "Result", 3, |fields| {
-        let list = fields.at(2);
+        let list = fields.begin_field(2);
         uint(list, FIELDS.len() as u64);
         for (name, of) in FIELDS {
             let mut field = GobFields::begin(list);
             field.text(1, name.as_bytes());
-            int(field.at(2), of);
+            int(field.begin_field(2), of);
             field.end();
         }
     });
     // A type that writes itself.
     layout(out, MOMENT, "Time", 5, |_| {});
     layout(out, HEADER, "Header", 4, |fields| {
-        int(fields.at(2), TEXT);
-        int(fields.at(3), TEXTS);
+        int(fields.begin_field(2), TEXT);
+        int(fields.begin_field(3), TEXTS);
     });
-    layout(out, TEXTS, "", 2, |fields| int(fields.at(2), TEXT));
+    layout(out, TEXTS, "", 2, |fields| int(fields.begin_field(2), TEXT));
 }
 
 /// One result.
@@ -145,7 +145,7 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
         fields.count(3, u64::from(result.code));
         fields.text(4, &moment(result.sent_ns));
         if result.latency_ns > 0 {
-            int(fields.at(5), i64::try_from(result.latency_ns).unwrap_or(i64::MAX));
+            int(fields.begin_field(5), i64::try_from(result.latency_ns).unwrap_or(i64::MAX));
         }
         fields.count(6, result.bytes_out);
         fields.count(7, result.bytes_in);
@@ -154,7 +154,7 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
         fields.text(10, result.method.as_bytes());
         fields.text(11, result.url.as_bytes());
         if !result.headers.is_empty() {
-            let out = fields.at(12);
+            let out = fields.begin_field(12);
             uint(out, result.headers.len() as u64);
             for (name, values) in &result.headers {
                 bytes(out, name.as_bytes());

@@ -18,7 +18,7 @@ mod result;
 mod targets;
 mod writer;
 
-pub use course::{AttackCourse, CourseMoment, VegetaCourse};
+pub use course::{AttackCourse, CoursePoint, VegetaCourse};
 pub use figures::VegetaFigures;
 pub use reader::{VegetaEncoding, VegetaError, VegetaReader};
 pub use result::VegetaResult;

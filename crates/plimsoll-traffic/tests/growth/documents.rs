@@ -1,13 +1,13 @@
 //! Shapes of files of traffic, of test plans, collections, recordings and command lines.
 
 use super::{Shape, listed, pieces, product, shape, text};
-use plimsoll_traffic::file::{Surroundings, TrafficFile, TrafficFormat};
+use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::{curl, har, jmx, postman};
 
 /// A world that has everything.
 struct Everything;
 
-impl Surroundings for Everything {
+impl FileContext for Everything {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![0; 100])
     }

@@ -6,11 +6,11 @@ use plimsoll_analysis::levels::parse_dat;
 use plimsoll_analysis::profile;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
-    Asked, Curve, Environment, Experiment, Interval, LoadShape, Noted, Plan, Probes, Purpose, Remark, Run, RunAsked,
-    Series, SeriesKind, SeriesSample, Tag, Trial,
+    Curve, Environment, Experiment, ExperimentSpec, Interval, LoadShape, Plan, Probes, Purpose, Remark, Run, RunSpec,
+    Series, SeriesKind, SeriesSample, StartNotes, Tag, Trial,
 };
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};
-use plimsoll_traffic::replay::{Gathering, ReplayChoice, ReplayTiming};
+use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
 use plimsoll_traffic::survey::Survey;
 use plimsoll_traffic::vegeta::{TargetFormat, TargetReader, VegetaReader};
 
@@ -23,7 +23,8 @@ fn read_log(input: &[u8]) -> Result<(), String> {
     let format = find_format(&lines[..lines.len().min(FIRST_LINES)], None).map_err(|error| error.to_string())?;
     let (mut room, mut survey) = (LineRoom::default(), Survey::new(None));
     let wanted = |_: &str| true;
-    let mut gathering = Gathering::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
+    let mut gathering =
+        RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
     for line in lines {
         if let Some(entry) = format.parse(line, &mut room) {
             survey.add(&entry, format.stamp());
@@ -37,7 +38,7 @@ fn read_log(input: &[u8]) -> Result<(), String> {
 }
 
 fn read_format(input: &[u8]) -> Result<(), String> {
-    Format::said(text(input), None).map(drop).map_err(|error| error.to_string())
+    Format::from_text(text(input), None).map(drop).map_err(|error| error.to_string())
 }
 
 fn read_results(input: &[u8]) -> Result<(), String> {
@@ -219,12 +220,12 @@ fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
     let trial = |number: usize| {
         let mut run = Run::new(plan());
         change(&mut run);
-        let tag = Tag { turn: number as u32, ..Tag::of(Purpose::Run) };
+        let tag = Tag { turn: number as u32, ..Tag::for_purpose(Purpose::Run) };
         Trial { tag, start_ns: number as u64, run }
     };
-    let (environment, noted) = (Environment::default(), Noted { warnings: vec![], fitted: vec![] });
+    let (environment, noted) = (Environment::default(), StartNotes { warnings: vec![], fitted: vec![] });
     codec::encode(&Experiment {
-        asked: Asked::Run(RunAsked { plan: plan().record(), stop_if: None, profiles: None }),
+        asked: ExperimentSpec::Run(RunSpec { plan: plan().record(), stop_if: None, profiles: None }),
         started_unix_ms: 0,
         terms: None,
         command: vec!["plimsoll".into()],

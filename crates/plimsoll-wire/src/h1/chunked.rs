@@ -13,7 +13,7 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 
 /// Where in a chunked body we are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunked {
+pub(super) struct ChunkDecoder {
     /// The size of the chunk as far as it was read, then what is left of it.
     left: u64,
     /// Bytes of the present size line, or of the trailer section.
@@ -49,21 +49,21 @@ enum ChunkPart {
 }
 
 /// What was made of some bytes.
-pub(super) struct Read {
+pub(super) struct ChunkProgress {
     pub(super) consumed: usize,
     /// How many of them were content.
     pub(super) content: u64,
     pub(super) done: bool,
 }
 
-impl Chunked {
+impl ChunkDecoder {
     pub(super) const fn new() -> Self {
-        Chunked { left: 0, bytes: 0, lines: 0, at: ChunkPart::Size }
+        ChunkDecoder { left: 0, bytes: 0, lines: 0, at: ChunkPart::Size }
     }
 
     /// Reads on; with `by_run` no further than to the end of the first run of content, if there is
     /// one.
-    pub(super) fn feed(&mut self, bytes: &[u8], by_run: bool) -> Result<Read, ProtocolError> {
+    pub(super) fn feed(&mut self, bytes: &[u8], by_run: bool) -> Result<ChunkProgress, ProtocolError> {
         let mut content = 0;
         let mut at = 0;
         while at < bytes.len() {
@@ -91,12 +91,12 @@ impl Chunked {
                         self.at = ChunkPart::DataCr;
                     }
                     if by_run {
-                        return Ok(Read { consumed: at + taken, content, done: false });
+                        return Ok(ChunkProgress { consumed: at + taken, content, done: false });
                     }
                 }
                 ChunkPart::DataCr | ChunkPart::DataLf => match (self.at, byte) {
                     (ChunkPart::DataCr, b'\r') => self.at = ChunkPart::DataLf,
-                    (_, b'\n') => *self = Chunked::new(),
+                    (_, b'\n') => *self = ChunkDecoder::new(),
                     _ => return Err(ProtocolError::BadChunk),
                 },
                 ChunkPart::Trailer if byte == b'\r' => {
@@ -105,7 +105,7 @@ impl Chunked {
                 }
                 ChunkPart::Trailer | ChunkPart::LastLf if byte == b'\n' => {
                     self.count_trailer(1)?;
-                    return Ok(Read { consumed: at + 1, content, done: true });
+                    return Ok(ChunkProgress { consumed: at + 1, content, done: true });
                 }
                 ChunkPart::LastLf => return Err(ProtocolError::BadChunk),
                 ChunkPart::Trailer | ChunkPart::TrailerMore => {
@@ -124,7 +124,7 @@ impl Chunked {
             }
             at += taken;
         }
-        Ok(Read { consumed: at, content, done: false })
+        Ok(ChunkProgress { consumed: at, content, done: false })
     }
 
     /// One byte of a size line, up to where an extension starts.

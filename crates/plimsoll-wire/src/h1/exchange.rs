@@ -202,12 +202,12 @@ mod tests {
         HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n";
 
     /// Of each answer its status, its content, and whether it was the last.
-    type Told = Vec<(u16, Vec<u8>, bool)>;
+    type AnswerRow = Vec<(u16, Vec<u8>, bool)>;
 
     /// What a connection tells of `bytes`, cut at these places, of an exchange whose messages are
     /// these: status and content of each answer, whether it is the last, and what is wrong in the
     /// end.
-    fn told(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (Told, Option<usize>) {
+    fn read_answers(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (AnswerRow, Option<usize>) {
         let mut h1 = H1::new();
         h1.start(7, 10, Expect { head_request: heads_only[0], content: true, ..Expect::default() }, true);
         h1.pipeline(heads_only);
@@ -240,11 +240,11 @@ mod tests {
         let expect = [(200, b"ab".to_vec(), false), (204, vec![], false), (404, b"cde".to_vec(), true)];
         for first in 0..=ANSWERS.len() {
             for second in [first, ANSWERS.len().min(first + 1), ANSWERS.len().min(first + 9)] {
-                let (answers, surplus) = told(ANSWERS, &[first, second], &[false, true, false]);
+                let (answers, surplus) = read_answers(ANSWERS, &[first, second], &[false, true, false]);
                 assert_eq!((answers, surplus), (expect.to_vec(), None), "cut at {first} and {second}");
             }
         }
-        let surplus = told(&[ANSWERS, b"more"].concat(), &[], &[false, true, false]).1;
+        let surplus = read_answers(&[ANSWERS, b"more"].concat(), &[], &[false, true, false]).1;
         assert_eq!(surplus, Some(4));
     }
 

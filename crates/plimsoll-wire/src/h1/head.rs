@@ -79,7 +79,7 @@ pub(super) enum HeadLine {
 }
 
 /// What a finished head says.
-pub(super) struct Meaning {
+pub(super) struct HeadFacts {
     pub(super) status: u16,
     /// As far as the head can tell; a body until close ends it all the same.
     pub(super) keep_alive: bool,
@@ -285,7 +285,7 @@ impl Head {
 
     /// What the finished head says; None for an interim reply (1xx), after which another head
     /// follows.
-    pub(super) fn meaning(&self, head_request: bool) -> Option<Meaning> {
+    pub(super) fn meaning(&self, head_request: bool) -> Option<HeadFacts> {
         if self.status < 200 {
             return None;
         }
@@ -303,7 +303,7 @@ impl Head {
                 Coding::Absent | Coding::Other => Body::UntilClose,
             }
         };
-        Some(Meaning {
+        Some(HeadFacts {
             status: self.status,
             keep_alive: !self.close && (self.is_1_1 || self.keep_alive) && !suspicious,
             body,

@@ -25,7 +25,7 @@ mod token;
 pub use chunked::CHUNK_LINE_BYTES_MAX;
 pub use head::{BLANK_LINES_MAX, HEAD_BYTES_MAX, HEAD_LINES_MAX};
 pub use request::{RequestError, RequestParts, encode};
-pub use response::{Called, Expect, Fed, INTERIM_REPLIES_MAX, Reply, ResponseParser};
+pub use response::{CallState, Expect, FeedResult, INTERIM_REPLIES_MAX, Reply, ResponseParser};
 pub use serving::{REQUEST_HEAD_BYTES_MAX, Refusal, RequestHead, RequestParser, RequestStep};
 
 pub(crate) use exchange::H1;

@@ -18,7 +18,7 @@
 //! Not here: what the bytes after a reply are (without pipelining, a protocol error of the server),
 //! retries, time-outs, the content of bodies.
 
-use super::chunked::Chunked;
+use super::chunked::ChunkDecoder;
 use super::head::{Body, Head, HeadLine};
 use crate::error::{EndError, ProtocolError};
 use memchr::memchr;
@@ -34,32 +34,32 @@ const LINE_BYTES_KEPT: usize = 1024;
 pub struct Expect {
     /// The request was a HEAD, whose reply has no body whatever it says.
     pub head_request: bool,
-    /// The content is asked for: see [`Fed::content`].
+    /// The content is asked for: see [`FeedResult::content`].
     pub content: bool,
     /// The request is a call of gRPC's: messages are counted in the content of its answer.
-    pub call: Called,
+    pub call: CallState,
 }
 
 /// Whether a request is a call of gRPC's, and what is known of its messages: a set, in one byte
 /// since there is one of it for each connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Called(u8);
+pub struct CallState(u8);
 
-impl Called {
+impl CallState {
     /// It is none.
-    pub const NO: Called = Called(0);
+    pub const NO: CallState = CallState(0);
     /// It is one.
-    pub const CALL: Called = Called(1);
+    pub const CALL: CallState = CallState(1);
     /// Each message is sent when one more of the answer has come, over HTTP/2; else all in one go.
-    pub const IN_TURN: Called = Called(1 | 1 << 1);
+    pub const IN_TURN: CallState = CallState(1 | 1 << 1);
     /// Its answer has one message, no more and no less.
-    pub const ONE_MESSAGE: Called = Called(1 | 1 << 2);
+    pub const ONE_MESSAGE: CallState = CallState(1 | 1 << 2);
     /// Messages of its answer may be compressed in whatever way.
-    pub const ANY_ENCODING: Called = Called(1 | 1 << 3);
+    pub const ANY_ENCODING: CallState = CallState(1 | 1 << 3);
 
     /// Both.
-    pub const fn and(self, other: Called) -> Called {
-        Called(self.0 | other.0)
+    pub const fn and(self, other: CallState) -> CallState {
+        CallState(self.0 | other.0)
     }
 
     /// Whether it is a call at all.
@@ -70,14 +70,14 @@ impl Called {
 
     /// Whether all of this is in it.
     #[inline]
-    pub const fn has(self, other: Called) -> bool {
+    pub const fn has(self, other: CallState) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
 /// What feeding bytes came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fed {
+pub struct FeedResult {
     /// How many of the bytes belong to the reply: all of them while there is no reply yet. Where
     /// content is asked for, less where it ends before a chunk's framing: what is left is to be fed
     /// again.
@@ -124,7 +124,7 @@ enum ReplyPhase {
     Head(Head),
     /// A body of known length, of which this much is left (never 0).
     Length(u64),
-    Chunked(Chunked),
+    Chunked(ChunkDecoder),
     UntilClose,
     /// The reply was handed out.
     Done,
@@ -146,7 +146,7 @@ impl ResponseParser {
             line: Vec::new(),
             status: 0,
             keep_alive: false,
-            expect: Expect { head_request: false, content: false, call: Called::NO },
+            expect: Expect { head_request: false, content: false, call: CallState::NO },
             started: false,
             interims: 0,
         }
@@ -188,7 +188,7 @@ impl ResponseParser {
     /// [`begin`](Self::begin). Bytes that come after a reply and before `begin` are
     /// [`ProtocolError::Surplus`].
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         self.started |= !bytes.is_empty();
         let result = self.advance(bytes);
         if let Err(error) = result {
@@ -209,7 +209,7 @@ impl ResponseParser {
         }
     }
 
-    fn advance(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
+    fn advance(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         let mut at = 0;
         if matches!(self.phase, ReplyPhase::Head(_)) {
             at = self.feed_head(bytes)?;
@@ -224,7 +224,7 @@ impl ResponseParser {
                 self.body_bytes += content as u64;
                 at += content;
                 if *left == 0 {
-                    return Ok(Fed { consumed: at, content, reply: Some(self.done()) });
+                    return Ok(FeedResult { consumed: at, content, reply: Some(self.done()) });
                 }
             }
             ReplyPhase::Chunked(chunked) => {
@@ -232,7 +232,7 @@ impl ResponseParser {
                 self.body_bytes += read.content;
                 at += read.consumed;
                 if read.done {
-                    return Ok(Fed { consumed: at, content, reply: Some(self.done()) });
+                    return Ok(FeedResult { consumed: at, content, reply: Some(self.done()) });
                 }
                 if self.expect.content {
                     // A run of content ends what was read.
@@ -247,13 +247,13 @@ impl ResponseParser {
             // The head ended this reply only now; or else the bytes come after one that was handed
             // out.
             ReplyPhase::Done if at > 0 => {
-                return Ok(Fed { consumed: at, content, reply: Some(self.reply()) });
+                return Ok(FeedResult { consumed: at, content, reply: Some(self.reply()) });
             }
             ReplyPhase::Done if bytes.is_empty() => {}
             ReplyPhase::Done => return Err(ProtocolError::Surplus),
             ReplyPhase::Failed(error) => return Err(*error),
         }
-        Ok(Fed { consumed: at, content, reply: None })
+        Ok(FeedResult { consumed: at, content, reply: None })
     }
 
     /// Read lines of the head until it ends or the bytes do.
@@ -324,7 +324,7 @@ impl ResponseParser {
         self.phase = match meaning.body {
             Body::Length(0) => ReplyPhase::Done,
             Body::Length(length) => ReplyPhase::Length(length),
-            Body::Chunked => ReplyPhase::Chunked(Chunked::new()),
+            Body::Chunked => ReplyPhase::Chunked(ChunkDecoder::new()),
             Body::UntilClose => {
                 self.keep_alive = false;
                 ReplyPhase::UntilClose

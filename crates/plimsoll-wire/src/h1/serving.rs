@@ -7,7 +7,7 @@
 //! Not here: keeping the bytes of a head that is cut in two (the caller's, who offers them again
 //! with more), what is asked for.
 
-use super::chunked::Chunked;
+use super::chunked::ChunkDecoder;
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
 use super::token::{is_token, list, trim};
 use memchr::memchr;
@@ -66,7 +66,7 @@ enum RequestPart {
     },
     /// Within a body of which so much is left.
     Length(u64),
-    Chunked(Chunked),
+    Chunked(ChunkDecoder),
 }
 
 impl Default for RequestParser {
@@ -195,7 +195,7 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     let body = match (length, chunked) {
         // Both at once is how requests are smuggled past proxies.
         (Some(_), true) => return None,
-        (None, true) => RequestPart::Chunked(Chunked::new()),
+        (None, true) => RequestPart::Chunked(ChunkDecoder::new()),
         (length, false) => RequestPart::Length(length.unwrap_or(0)),
     };
     let keep_alive = !close && (!is_1_0 || keep_alive);

@@ -109,7 +109,7 @@ struct FrameHeader {
 }
 
 impl FrameHeader {
-    fn of(bytes: &[u8]) -> FrameHeader {
+    fn parse(bytes: &[u8]) -> FrameHeader {
         let first = bytes.first_chunk::<HEADER_BYTES>().copied().unwrap_or_default();
         let [a, b, c, kind, flags, w, x, y, z] = first;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
@@ -226,7 +226,7 @@ impl FrameReader {
 
     /// The header that `bytes` begin with, if a frame of it may come now.
     fn header(&self, bytes: &[u8]) -> Result<FrameHeader, ProtocolError> {
-        let header = FrameHeader::of(bytes);
+        let header = FrameHeader::parse(bytes);
         if header.length > PAYLOAD_BYTES_MAX {
             return Err(ProtocolError::FrameSize);
         }
@@ -243,7 +243,7 @@ impl FrameReader {
     fn complete_held<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
             let wanted =
-                if self.held.len() < HEADER_BYTES { HEADER_BYTES } else { FrameHeader::of(&self.held).wanted() };
+                if self.held.len() < HEADER_BYTES { HEADER_BYTES } else { FrameHeader::parse(&self.held).wanted() };
             let (taken, rest) = bytes.split_at(bytes.len().min(wanted - self.held.len()));
             self.held.extend_from_slice(taken);
             *bytes = rest;

@@ -130,7 +130,7 @@ impl HpackDecoder {
             is_first = false;
             if first & 0x80 != 0 {
                 let index = integer(&mut rest, 7).ok_or(HpackError::Malformed)?;
-                let (name, value) = at(&self.entries, index).ok_or(HpackError::Malformed)?;
+                let (name, value) = field_at(&self.entries, index).ok_or(HpackError::Malformed)?;
                 self.stateful |= index > STATIC.len();
                 count(&mut bytes_left, name, value)?;
                 field(name, value);
@@ -143,7 +143,7 @@ impl HpackDecoder {
             if index == 0 {
                 text(&mut rest, &mut self.name, bytes_left)?;
             } else {
-                let (name, _) = at(&self.entries, index).ok_or(HpackError::Malformed)?;
+                let (name, _) = field_at(&self.entries, index).ok_or(HpackError::Malformed)?;
                 self.stateful |= index > STATIC.len();
                 self.name.extend_from_slice(name);
             }
@@ -181,7 +181,7 @@ impl HpackDecoder {
 }
 
 /// The field with this index.
-fn at(entries: &VecDeque<TableEntry>, index: usize) -> Option<(&[u8], &[u8])> {
+fn field_at(entries: &VecDeque<TableEntry>, index: usize) -> Option<(&[u8], &[u8])> {
     match index.checked_sub(1)? {
         index if index < STATIC.len() => Some(STATIC[index]),
         index => entries.get(index - STATIC.len()).map(|entry| (entry.name(), entry.value())),

@@ -116,7 +116,7 @@ impl H2Server {
             owed,
             last_stream: 0,
             window_first: WINDOW_FIRST,
-            window: PeerWindow::of(WINDOW_FIRST),
+            window: PeerWindow::new(WINDOW_FIRST),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             our_window: OurWindow::default(),
             idle_frames: 0,
@@ -268,7 +268,7 @@ impl H2Server {
             frame::write_reset(&mut self.owed, id, error as u32);
             return Ok(None);
         }
-        let (window, our_window) = (PeerWindow::of(self.window_first), OurWindow::default());
+        let (window, our_window) = (PeerWindow::new(self.window_first), OurWindow::default());
         self.streams.push_back(ServedStream { id, asked: ends, left: None, window, our_window });
         Ok(Some(ServerFact::Head { stream: id, ends }))
     }

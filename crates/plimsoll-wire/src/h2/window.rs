@@ -16,7 +16,7 @@ pub(super) struct PeerWindow(i64);
 
 impl PeerWindow {
     /// One of so many bytes.
-    pub(super) fn of(bytes: u32) -> PeerWindow {
+    pub(super) fn new(bytes: u32) -> PeerWindow {
         PeerWindow(i64::from(bytes))
     }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_window_of_the_peer_grows_up_to_its_bound() {
         let check = |first: u32, spent: usize, more: u32, expect: Result<i64, ProtocolError>| {
-            let mut window = PeerWindow::of(first);
+            let mut window = PeerWindow::new(first);
             window.spend(spent);
             assert_eq!(window.grow(more).map(|()| window.left()), expect, "{first} - {spent} + {more}");
         };
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn another_size_changes_what_is_open_by_the_difference() {
-        let (mut first, mut windows) = (100, [PeerWindow::of(100), PeerWindow::of(100)]);
+        let (mut first, mut windows) = (100, [PeerWindow::new(100), PeerWindow::new(100)]);
         windows[1].spend(60);
         assert_eq!(resize(&mut first, 50, windows.iter_mut()), Ok(()));
         assert_eq!((first, windows[0].left(), windows[1].left()), (50, 50, -10), "a window can be below nothing");

@@ -8,13 +8,13 @@
 //!
 //! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files.
 
-mod agreed;
 mod fault;
+mod parameters;
 mod serving;
 mod trust;
 
-pub use agreed::TlsAgreed;
 pub use fault::{ConfigError, failure_of};
+pub use parameters::TlsParameters;
 pub use serving::{ServedSession, ServerTls};
 
 use plimsoll_model::{TlsFailure, TlsSpec};
@@ -56,14 +56,14 @@ pub struct Client {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     resume: bool,
-    asked: Arc<CertificateAsked>,
+    asked: Arc<CertificateRequestFlag>,
 }
 
 /// We have no certificate; whether a server has asked for one.
 #[derive(Debug, Default)]
-struct CertificateAsked(AtomicBool);
+struct CertificateRequestFlag(AtomicBool);
 
-impl ResolvesClientCert for CertificateAsked {
+impl ResolvesClientCert for CertificateRequestFlag {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0.store(true, Ordering::Relaxed);
         None
@@ -87,7 +87,7 @@ impl Client {
             .map_err(other)?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
-        let asked = Arc::new(CertificateAsked::default());
+        let asked = Arc::new(CertificateRequestFlag::default());
         let mut config = match &spec.certificate_pem {
             None => builder.with_client_cert_resolver(Arc::clone(&asked) as Arc<dyn ResolvesClientCert>),
             Some(pem) => {
@@ -128,7 +128,7 @@ fn sessions(resume: bool) -> Resumption {
 
 /// What received bytes have brought, beside plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct News {
+pub struct SessionEvents {
     /// The handshake is over just now.
     pub established: bool,
     /// The peer has ended its stream properly: nothing more follows.
@@ -140,7 +140,7 @@ pub struct Session<C = ClientConnection> {
     connection: Box<C>,
     established: bool,
     /// Of a client without a certificate.
-    asked: Option<Arc<CertificateAsked>>,
+    asked: Option<Arc<CertificateRequestFlag>>,
 }
 
 impl<C, D> Session<C>
@@ -152,8 +152,8 @@ where
     /// `plain`.
     ///
     /// After an error the session is over; what is left to send is the alert that tells the peer.
-    pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<News, TlsFailure> {
-        let mut news = News::default();
+    pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<SessionEvents, TlsFailure> {
+        let mut news = SessionEvents::default();
         while !cipher.is_empty() {
             // Nothing follows the end, and what comes all the same is nobody's.
             let taken = self.connection.read_tls(&mut cipher).map_err(|_| TlsFailure::Other)?;
@@ -239,8 +239,8 @@ where
 
 impl Session {
     /// What was agreed on, once the handshake is over.
-    pub fn agreed(&self) -> Option<TlsAgreed> {
-        TlsAgreed::of(&self.connection)
+    pub fn agreed(&self) -> Option<TlsParameters> {
+        TlsParameters::from_connection(&self.connection)
     }
 }
 

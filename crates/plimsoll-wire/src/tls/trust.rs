@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The verifier that `spec` asks for.
 pub fn verifier(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, ConfigError> {
-    let trusted = if spec.verify { Some(Trusted::new(spec, provider)?) } else { None };
+    let trusted = if spec.verify { Some(TrustVerifier::new(spec, provider)?) } else { None };
     Ok(Arc::new(Verifier { provider: Arc::clone(provider), trusted }))
 }
 
@@ -22,19 +22,19 @@ pub fn verifier(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<Arc<dy
 struct Verifier {
     provider: Arc<CryptoProvider>,
     /// `None`: any certificate will do.
-    trusted: Option<Trusted>,
+    trusted: Option<TrustVerifier>,
 }
 
 /// Issuers, by the rules of the web, and the given certificates themselves: a certificate that is
 /// its own issuer, as `openssl req -x509` makes them, is no issuer's by those rules.
 #[derive(Debug)]
-struct Trusted {
+struct TrustVerifier {
     issuers: Arc<WebPkiServerVerifier>,
     given: Vec<CertificateDer<'static>>,
 }
 
-impl Trusted {
-    fn new(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<Trusted, ConfigError> {
+impl TrustVerifier {
+    fn new(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<TrustVerifier, ConfigError> {
         let given: Vec<CertificateDer<'static>> = spec.roots.iter().map(|der| der.clone().into()).collect();
         if given.is_empty() {
             return Err(ConfigError::NoRoots);
@@ -47,7 +47,7 @@ impl Trusted {
         let issuers = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
             .build()
             .map_err(|error| ConfigError::Other(error.to_string()))?;
-        Ok(Trusted { issuers, given })
+        Ok(TrustVerifier { issuers, given })
     }
 
     /// What the verdict of the issuers' rules means for a certificate.

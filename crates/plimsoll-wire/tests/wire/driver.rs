@@ -7,13 +7,13 @@
 //!
 //! Not here: what the right answer is. That is the tables' and the generators' business.
 
-use plimsoll_wire::h1::{Expect, Fed, Reply, RequestParts, ResponseParser};
+use plimsoll_wire::h1::{Expect, FeedResult, Reply, RequestParts, ResponseParser};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
 /// What the driver drives: [`ResponseParser`], or something broken on purpose.
 pub trait Parser {
     fn begin(&mut self, head_request: bool);
-    fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError>;
+    fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError>;
     fn finish(&mut self) -> Result<Reply, EndError>;
     fn started(&self) -> bool;
 }
@@ -23,7 +23,7 @@ impl Parser for ResponseParser {
         self.begin(Expect { head_request, ..Expect::default() });
     }
 
-    fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
+    fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         self.feed(bytes)
     }
 

@@ -3,7 +3,7 @@
 
 use crate::driver::{Parser, fuzz, fuzz_conn};
 use crate::h2_driver::fuzz_h2;
-use plimsoll_wire::h1::{Expect, Fed, Reply, ResponseParser};
+use plimsoll_wire::h1::{Expect, FeedResult, Reply, ResponseParser};
 use plimsoll_wire::{EndError, ProtocolError};
 
 /// About a second's worth.
@@ -48,10 +48,10 @@ impl Parser for Broken {
         }
     }
 
-    fn feed(&mut self, bytes: &[u8]) -> Result<Fed, ProtocolError> {
+    fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         if let (Mistake::LosesLineFeed, [b'\n', rest @ ..]) = (&self.mistake, bytes) {
             let fed = self.inner.feed(rest)?;
-            return Ok(Fed { consumed: fed.consumed + 1, ..fed });
+            return Ok(FeedResult { consumed: fed.consumed + 1, ..fed });
         }
         let mut fed = self.inner.feed(bytes)?;
         match (&self.mistake, &mut fed.reply) {

@@ -10,8 +10,8 @@ use plimsoll_wire::ProtocolError::{
     BadChunk, BadContentLength, BadHeader, BadStatusLine, HeadTooLarge, Surplus, TooManyInterim, UnexpectedUpgrade,
 };
 use plimsoll_wire::h1::{
-    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, Expect, Fed, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX, Reply,
-    ResponseParser,
+    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, Expect, FeedResult, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX,
+    Reply, ResponseParser,
 };
 
 /// Inputs up to this length are tried in every split into two.
@@ -110,7 +110,7 @@ fn another_protocol_is_refused_before_its_line_ends() {
         [("S", true), ("SSH-2.0", true), ("HTTP/2", true), ("\x15\x03\x01", true), ("HTTP/1.1 1", false), ("H", false)]
     {
         let fed = ResponseParser::new().feed(greeting.as_bytes());
-        let expect = Fed { consumed: greeting.len(), content: 0, reply: None };
+        let expect = FeedResult { consumed: greeting.len(), content: 0, reply: None };
         assert_eq!(fed, if refused { Err(BadStatusLine) } else { Ok(expect) }, "{greeting}");
     }
 }
@@ -421,21 +421,24 @@ fn ends() {
 fn one_parser_for_all_replies_of_a_connection() {
     let mut parser = ResponseParser::default();
     assert!(!parser.started());
-    assert_eq!(parser.feed(b""), Ok(Fed { consumed: 0, content: 0, reply: None }));
+    assert_eq!(parser.feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
     assert!(!parser.started());
     for body in ["", "x", "longer"] {
         parser.begin(Expect::default());
         assert!(!parser.started());
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
         let input = with(&format!("Content-Length: {}\r\n", body.len())) + body;
-        assert_eq!(parser.feed(&input.as_bytes()[..9]), Ok(Fed { consumed: 9, content: 0, reply: None }));
+        assert_eq!(parser.feed(&input.as_bytes()[..9]), Ok(FeedResult { consumed: 9, content: 0, reply: None }));
         assert!(parser.started());
-        let expect =
-            Fed { consumed: input.len() - 9, content: body.len(), reply: Some(reply(200, true, body.len() as u64)) };
+        let expect = FeedResult {
+            consumed: input.len() - 9,
+            content: body.len(),
+            reply: Some(reply(200, true, body.len() as u64)),
+        };
         assert_eq!(parser.feed(&input.as_bytes()[9..]), Ok(expect));
         // Between replies: a close is nothing to do with a reply, and bytes were not asked for.
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
-        assert_eq!(parser.clone().feed(b""), Ok(Fed { consumed: 0, content: 0, reply: None }));
+        assert_eq!(parser.clone().feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
         assert_eq!(parser.clone().feed(b"x"), Err(Surplus));
     }
     // Given up in the midst of a line, of a body, and after an error.
@@ -446,7 +449,7 @@ fn one_parser_for_all_replies_of_a_connection() {
         let input = with("Content-Length: 1\r\n") + "x";
         assert_eq!(
             parser.feed(input.as_bytes()),
-            Ok(Fed { consumed: input.len(), content: 1, reply: Some(reply(200, true, 1)) }),
+            Ok(FeedResult { consumed: input.len(), content: 1, reply: Some(reply(200, true, 1)) }),
             "{left_behind}"
         );
     }
@@ -458,7 +461,7 @@ fn a_big_body_is_counted_and_not_kept() {
     let megabyte = vec![b'x'; 1 << 20];
     let count = 256;
     let head = with(&format!("Content-Length: {}\r\n", count << 20));
-    assert_eq!(parser.feed(head.as_bytes()), Ok(Fed { consumed: head.len(), content: 0, reply: None }));
+    assert_eq!(parser.feed(head.as_bytes()), Ok(FeedResult { consumed: head.len(), content: 0, reply: None }));
     let mut last = None;
     for _ in 0..count {
         let fed = parser.feed(&megabyte).expect("the body is valid");

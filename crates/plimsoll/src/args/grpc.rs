@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 /// What of a server is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum GrpcShown {
+pub enum GrpcView {
     /// The server's services and their methods
     List,
     /// The method of the URL, or all methods of its service, each with an example body
@@ -19,7 +19,7 @@ pub enum GrpcShown {
 pub struct GrpcArgs {
     /// What to show
     #[arg(value_name = "WHAT")]
-    pub shown: GrpcShown,
+    pub shown: GrpcView,
     /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method
     #[arg(value_hint = ValueHint::Url)]
     pub url: String,

@@ -24,7 +24,7 @@ pub mod short_help;
 pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs, WatchArgs};
-pub use grpc::{GrpcArgs, GrpcShown};
+pub use grpc::{GrpcArgs, GrpcView};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use measuring::{

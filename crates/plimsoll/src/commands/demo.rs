@@ -13,8 +13,8 @@ use plimsoll_analysis::Slo;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
 use plimsoll_model::{
-    Arrivals, Asked, Carriage, Curve, FindAsked, Load, LoadShape, Origin, Plan, Planning, Request, Route, Terms,
-    Traffic,
+    Arrivals, ConnectionPlan, Curve, ExperimentSpec, FindSpec, Load, LoadShape, Origin, Plan, Planning, Request, Route,
+    Terms, Traffic,
 };
 use plimsoll_study::output::print;
 use plimsoll_study::subject::Helper;
@@ -34,7 +34,7 @@ const BUDGET: &str = "40s";
 const BUDGET_QUICK: &str = "15s";
 
 /// What the flags ask for; the port is that of the server, once it runs.
-pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let budget = args.budget.as_deref().unwrap_or(if args.quick { BUDGET_QUICK } else { BUDGET });
     let budget_ns = positive_time("--budget", budget)?;
@@ -42,21 +42,21 @@ pub fn asked(args: &DemoArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     load.seed = args.seed.unwrap_or_else(plan_from_args::fresh_seed);
     let traffic = Traffic::one(origin, Route::new(request));
-    let base = Plan { traffic, load, carriage: Carriage::tcp(Vec::new()) };
+    let base = Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) };
     let output = plan_from_args::output(&args.out, None)?;
     let terms = Terms { demo: true, demo_quick: args.quick, output, ..Terms::default() };
     let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
-    Ok((FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
+    Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }
 
 /// Starts the servers, finds, explains and proves; ends well unless somebody stopped it.
-pub fn carry_out(mut asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let store = helper(&["--threads", "1"])?;
-    let behind = format!("{}{BEHIND}", store.said());
+    let behind = format!("{}{BEHIND}", store.first_line());
     let server = helper(&["--behind", &behind, "--pool", POOL])?;
-    asked.base.traffic.origin = Url::read(server.said())?.origin;
-    let url = format!("{}{PATH}", server.said());
+    asked.base.traffic.origin = Url::read(server.first_line())?.origin;
+    let url = format!("{}{PATH}", server.first_line());
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!("a sample server with a known bottleneck runs at {url}; plimsoll gets only this URL\n"));
@@ -144,14 +144,14 @@ fn command(words: &[&str]) -> Result<Command, Failure> {
 
 fn explained(words: &[&str]) -> Result<(), Failure> {
     let Command::Explain(args) = command(words)? else { return Ok(()) };
-    let (asked, terms) = explain::asked(&args)?;
+    let (asked, terms) = explain::spec_from_args(&args)?;
     explain::carry_out(asked, &terms)?;
     Ok(())
 }
 
 fn proved(words: &[&str]) -> Result<(), Failure> {
     let Command::Prove(args) = command(words)? else { return Ok(()) };
-    if let (Asked::Prove(asked), terms) = prove::asked(&args)? {
+    if let (ExperimentSpec::Prove(asked), terms) = prove::spec_from_args(&args)? {
         prove::carry_out(asked, &terms)?;
     }
     Ok(())

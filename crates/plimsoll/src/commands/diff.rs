@@ -14,7 +14,7 @@ use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
 use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_report::chart::{PICTURE_SUFFIX, Recorded, Theme, heading, success_diff_chart, throughput_diff_chart};
+use plimsoll_report::chart::{NamedLevels, PICTURE_SUFFIX, Theme, heading, success_diff_chart, throughput_diff_chart};
 use plimsoll_report::{
     DiffSide, Report, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
 };
@@ -23,7 +23,7 @@ use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
 /// What a file holds that can be compared.
-enum Comparable {
+enum DiffInput {
     /// Loads, each with its figures.
     Levels(RecordedLevels),
     /// A search for the load line.
@@ -35,19 +35,19 @@ struct RecordedLevels {
     levels: Vec<Level>,
 }
 
-impl Comparable {
+impl DiffInput {
     /// What kind it is, in words.
     fn kind(&self) -> &'static str {
         match self {
-            Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, .. }) => "loads of concurrent users",
-            Comparable::Levels(RecordedLevels { over: LoadUnit::Rate, .. }) => "loads of requests a second",
-            Comparable::Levels(RecordedLevels { over: LoadUnit::Sessions, .. }) => "loads of sessions a second",
-            Comparable::Search(_) => "a search for the load line",
+            DiffInput::Levels(RecordedLevels { over: LoadUnit::Concurrency, .. }) => "loads of concurrent users",
+            DiffInput::Levels(RecordedLevels { over: LoadUnit::Rate, .. }) => "loads of requests a second",
+            DiffInput::Levels(RecordedLevels { over: LoadUnit::Sessions, .. }) => "loads of sessions a second",
+            DiffInput::Search(_) => "a search for the load line",
         }
     }
 }
 
-fn read(path: &Path) -> Result<Comparable, Failure> {
+fn read(path: &Path) -> Result<DiffInput, Failure> {
     let shown = path.display();
     let bytes = files::read_as(path, |first| if is_run_file(first) { Use::RunFile } else { Use::Dat })
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
@@ -60,19 +60,19 @@ fn read(path: &Path) -> Result<Comparable, Failure> {
             )));
         }
         if let Some(found) = searched(&experiment)? {
-            return Ok(Comparable::Search(Box::new(found)));
+            return Ok(DiffInput::Search(Box::new(found)));
         }
         let (over, levels) = levels(&experiment).ok_or_else(|| {
             Failure::usage(format!(
                 "'{shown}' contains no constant load; diff compares sweeps and runs of one constant load"
             ))
         })?;
-        return Ok(Comparable::Levels(RecordedLevels { over, levels }));
+        return Ok(DiffInput::Levels(RecordedLevels { over, levels }));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("'{shown}' is neither a run file nor the text of a .dat file")))?;
     let levels = parse_dat(&text).map_err(|e| Failure::usage(format!("'{shown}': {e}")))?;
-    Ok(Comparable::Levels(RecordedLevels { over: LoadUnit::Concurrency, levels }))
+    Ok(DiffInput::Levels(RecordedLevels { over: LoadUnit::Concurrency, levels }))
 }
 
 /// The names of two files in tables and charts: their own where they differ, else with their
@@ -104,8 +104,8 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
     warn_of_unlike(args);
     match (read(&args.a)?, read(&args.b)?) {
-        (Comparable::Search(a), Comparable::Search(b)) => searches(args, [&a, &b]),
-        (Comparable::Levels(a), Comparable::Levels(b)) if a.over == b.over => loads(args, &a, &b),
+        (DiffInput::Search(a), DiffInput::Search(b)) => searches(args, [&a, &b]),
+        (DiffInput::Levels(a), DiffInput::Levels(b)) if a.over == b.over => loads(args, &a, &b),
         (a, b) => Err(Failure::usage(format!(
             "'{}' and '{}' are of different kinds: one contains {}, the other {}; give two of one kind",
             args.a.display(),
@@ -147,7 +147,7 @@ pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
 fn figures_compared(a: &Path, b: &Path) -> Result<Report, Failure> {
     let names = names_apart(a, b);
     match (read(a)?, read(b)?) {
-        (Comparable::Search(first), Comparable::Search(second)) => {
+        (DiffInput::Search(first), DiffInput::Search(second)) => {
             // A page says nothing of where the store is.
             let files = [a, b].map(file_name);
             let sides = sides([&files[0], &files[1]].map(Path::new), &names, [&first, &second]);
@@ -157,7 +157,7 @@ fn figures_compared(a: &Path, b: &Path) -> Result<Report, Failure> {
             report.after_answer(charts);
             Ok(report)
         }
-        (Comparable::Levels(first), Comparable::Levels(second)) if first.over == second.over => {
+        (DiffInput::Levels(first), DiffInput::Levels(second)) if first.over == second.over => {
             let sides = [(a, &names[0], &first), (b, &names[1], &second)];
             let sides =
                 sides.map(|(path, name, recorded)| DiffSide { file: file_name(path), name, levels: &recorded.levels });
@@ -205,7 +205,7 @@ fn searches(args: &DiffArgs, found: [&RecordedSearch; 2]) -> Result<u8, Failure>
 fn loads(args: &DiffArgs, a: &RecordedLevels, b: &RecordedLevels) -> Result<u8, Failure> {
     let (names, both) = names(args);
     let (first, second) = ((names[0].as_str(), a.levels.as_slice()), (names[1].as_str(), b.levels.as_slice()));
-    let recorded = [first, second].map(|(name, levels)| Recorded { name, levels });
+    let recorded = [first, second].map(|(name, levels)| NamedLevels { name, levels });
     let charts = [
         (
             format!("{both}.qps.ttlb.diff"),

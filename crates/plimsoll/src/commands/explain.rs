@@ -10,12 +10,12 @@ use crate::results::{Results, read};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{Asked, ExplainAsked, Intervention, Plan, Terms};
+use plimsoll_model::{ExperimentSpec, ExplainSpec, Intervention, Plan, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
 use plimsoll_study::changes;
-use plimsoll_study::runner::{PlanChange, stopped};
+use plimsoll_study::runner::{PlanChange, process_pauser};
 use std::path::Path;
 
 /// The run file that is to be explained, where one is named in place of a target.
@@ -25,9 +25,9 @@ pub fn file(args: &ExplainArgs) -> Option<&Path> {
 }
 
 /// What the flags ask for.
-pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
-    let (search, mut terms) = search::asked(&args.search, search_part_ns(budget_ns))?;
+    let (search, mut terms) = search::spec_from_args(&args.search, search_part_ns(budget_ns))?;
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
     terms.changes = change_args::terms(&args.changes)?;
@@ -39,21 +39,22 @@ pub fn asked(args: &ExplainArgs) -> Result<(ExplainAsked<Plan>, Terms<String>), 
     }
     let flagged = changes::flagged(&interventions, &terms.changes);
     let varied = change_args::values(&args.changes)?;
-    Ok((ExplainAsked { search, budget_ns, interventions, flagged, varied }, terms))
+    Ok((ExplainSpec { search, budget_ns, interventions, flagged, varied }, terms))
 }
 
 /// Explains, reports, and says with which code to end.
-pub fn carry_out(asked: ExplainAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ExplainAsked { search, budget_ns, interventions, flagged, varied } = asked;
-    let prepared = PreparedSearch::of(search, terms, Effort::Thorough)?;
+pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let ExplainSpec { search, budget_ns, interventions, flagged, varied } = asked;
+    let prepared = PreparedSearch::prepare(search, terms, Effort::Thorough)?;
     let may_stop = match interventions.contains(&Intervention::Stopped) {
-        true => stopped::find(terms, &prepared.base)?,
+        true => process_pauser::find(terms, &prepared.base)?,
         false => Vec::new(),
     };
     let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
-    let interventions = changes::made(&interventions, &variants);
+    let interventions = changes::possible_interventions(&interventions, &variants);
     let flagged = flagged.into_iter().filter(|change| interventions.contains(change)).collect();
-    let asked = Asked::Explain(ExplainAsked { search: prepared.asked(), budget_ns, interventions, flagged, varied });
+    let asked =
+        ExperimentSpec::Explain(ExplainSpec { search: prepared.spec(), budget_ns, interventions, flagged, varied });
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);

@@ -1,6 +1,6 @@
 //! `plimsoll find`: the search for the load line.
 
-use super::replay::LogWords;
+use super::replay::LogOptions;
 use super::search::{self, PreparedSearch};
 use super::traffic::ReadingMeter;
 use crate::args::{FindArgs, all_of, redaction};
@@ -14,7 +14,7 @@ use plimsoll_analysis::{Finding, Settings};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
-use plimsoll_model::{Arrivals, Asked, FindAsked, Plan, Planning, Terms};
+use plimsoll_model::{Arrivals, ExperimentSpec, FindSpec, Plan, Planning, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::{format, spelled};
@@ -24,7 +24,7 @@ use plimsoll_study::log_replay;
 const SOAK_NS_MIN: u64 = 10_000_000_000;
 
 /// What the flags ask for.
-pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let planning = planning(args)?;
     let demands = all_of(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(Demand::is_of_log) {
@@ -32,7 +32,7 @@ pub fn asked(args: &FindArgs) -> Result<(FindAsked<Plan>, Terms<String>), Failur
     }
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (mut asked, mut terms) = match args.logs.is_empty() {
-        true => search::asked(&args.search, budget_ns)?,
+        true => search::spec_from_args(&args.search, budget_ns)?,
         false => search::asked_other(&args.search, budget_ns, &mut |plan, terms| draw_from_logs(args, plan, terms))?,
     };
     if terms.replay.is_some() {
@@ -52,7 +52,7 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
     if plan.traffic.origin.is_grpc() {
         return Err(Failure::usage("--replay: a log does not contain gRPC messages; give an http:// or https:// URL"));
     }
-    let words = LogWords {
+    let words = LogOptions {
         logs: &args.logs,
         target: request.url.as_deref().unwrap_or_default(),
         headers: &request.headers,
@@ -97,11 +97,11 @@ fn planning(args: &FindArgs) -> Result<Planning, Failure> {
 }
 
 /// Searches, reports, and says with which code to end.
-pub fn carry_out(asked: FindAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(demands).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
-    let prepared = PreparedSearch::of(asked, terms, Effort::Little)?;
-    let asked = Asked::Find(prepared.asked());
+    let prepared = PreparedSearch::prepare(asked, terms, Effort::Little)?;
+    let asked = ExperimentSpec::Find(prepared.spec());
     let mut live = Live::new(terms.output.quiet);
     live.line(&question(&prepared.settings, &find::forecast(&prepared.settings)));
     prepared.carry_out(asked, terms, live, |finding, live| {

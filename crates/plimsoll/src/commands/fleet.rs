@@ -6,7 +6,7 @@ use crate::quantity::{flag, positive_time};
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::{BusAccess, FetchedRun, TaskKey};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{FleetTerms, OnLoss};
+use plimsoll_model::{AgentLossPolicy, FleetTerms};
 use plimsoll_report::block::Report;
 use plimsoll_report::{format, text};
 use plimsoll_study::output::print;
@@ -44,7 +44,7 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
 fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let (place, agents) = (place.to_owned(), args.agents.clone());
-    let (copied, on_loss) = (args.fleet_copy, OnLoss::Stop);
+    let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
     let fleet = FleetTerms { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns };
     plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
     let agents = plimsoll_fleet::status(&fleet)?;

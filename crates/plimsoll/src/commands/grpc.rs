@@ -1,6 +1,6 @@
 //! `plimsoll grpc`: what a server offers, and a body to start from. Nothing is loaded.
 
-use crate::args::{GrpcArgs, GrpcShown};
+use crate::args::{GrpcArgs, GrpcView};
 use crate::plan_from_args;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::visible::visible;
@@ -18,7 +18,7 @@ pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
     let schema = match &terms.schema {
         Some(files) => of_files(files)?,
-        None if args.shown == GrpcShown::Describe && !service.is_empty() => {
+        None if args.shown == GrpcView::Describe && !service.is_empty() => {
             learn(&plan, || Learner::of_services([service].into_iter()))?
         }
         None => learn(&plan, Learner::of_all)?,
@@ -28,7 +28,7 @@ pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
     let mut text = String::new();
     for service in &services {
         let methods = schema.methods(service).map_err(wrong)?;
-        if args.shown == GrpcShown::List {
+        if args.shown == GrpcView::List {
             let _ = writeln!(text, "{service}");
             methods.iter().for_each(|line| _ = writeln!(text, "  {line}"));
             continue;

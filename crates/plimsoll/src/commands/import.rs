@@ -5,15 +5,15 @@
 use crate::args::{ImportArgs, ImportKind};
 use crate::pictures::write;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_probe::fetch::{BytesLeft, Fetched, fetch};
+use plimsoll_probe::fetch::{ByteBudget, FetchResponse, fetch};
 use plimsoll_study::file_traffic::plan_of;
 use plimsoll_study::output::{note, print_as_it_is};
 use plimsoll_study::target::resolve_plain;
 use plimsoll_study::traffic_file::{self, text_of};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::TrafficFileError;
-use plimsoll_traffic::import::{Imported, har, jmx, openapi, postman};
-use plimsoll_traffic::target_url::shown;
+use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
+use plimsoll_traffic::target_url::redact_query;
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
 }
 
 /// What is made of a text.
-fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<Imported, TrafficFileError> {
+fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => har(text, host),
         ImportKind::Openapi => openapi(text),
@@ -90,14 +90,14 @@ fn source(args: &ImportArgs) -> Result<(String, String), Failure> {
     if args.kind != ImportKind::Openapi {
         return Err(Failure::usage(format!(
             "'{}': only an API description (openapi) may have an address; save the rest as a file",
-            shown(source)
+            redact_query(source)
         )));
     }
     let target = resolve_plain(source, args.allow_public)?;
-    let name = shown(source);
-    match fetch(&target, &target.path, FETCHED_WITHIN, &BytesLeft::new(FETCHED_BYTES_MAX)) {
-        Ok(Fetched { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),
-        Ok(Fetched { status, .. }) => {
+    let name = redact_query(source);
+    match fetch(&target, &target.path, FETCHED_WITHIN, &ByteBudget::new(FETCHED_BYTES_MAX)) {
+        Ok(FetchResponse { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),
+        Ok(FetchResponse { status, .. }) => {
             Err(Failure::start(format!("'{name}' has status {status}: give the address of the description itself")))
         }
         Err(error) => Err(Failure::start(format!("'{name}': the fetch failed: {}", error.text()))),
@@ -105,7 +105,7 @@ fn source(args: &ImportArgs) -> Result<(String, String), Failure> {
 }
 
 /// What the file of traffic lacks, by place.
-fn say_left_out(name: &str, imported: &Imported) {
+fn say_left_out(name: &str, imported: &ImportResult) {
     let left_out = &imported.left_out;
     if left_out.is_empty() {
         return;

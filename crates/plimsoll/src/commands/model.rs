@@ -7,8 +7,8 @@ use crate::pictures::write;
 use crate::quantity::path_text;
 use crate::results::{print_json, print_report};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{Carriage, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
-use plimsoll_report::model::{ModelShown, model_document, model_report};
+use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
+use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::log_replay::{LogChoice, folded, folds, gathered};
 use plimsoll_study::output::note;
 use plimsoll_study::traffic_file;
@@ -59,7 +59,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     };
     let about = [format!("A model of {}.", names.join(", ")), format!("To send it at the rate of the logs: {command}")];
     let model_names = ModelNames { base: &base, folder: &folder_name, about: &about };
-    let Some(model) = TrafficModel::of(gathered, args.seed, &model_names) else {
+    let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
             "{}: none of its requests is left: methods other than GET and HEAD need --allow-unsafe, and --only and \
              --skip leave requests out",
@@ -79,7 +79,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         false => None,
         true => Some(verified(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
     };
-    let shown = ModelShown {
+    let shown = ModelReport {
         file: &file,
         logs: &names,
         lines_read: counts.read,
@@ -118,9 +118,9 @@ fn verified(
     let defaults = RequestDefaults { headers: Vec::new(), ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
     let traffic = file.traffic(origin, &prefix, &defaults, Redact::Secrets);
     let shape = LoadShape::Open { rate: model.pace.rate.clone(), arrivals: model.pace.arrivals };
-    let mut plan = Plan { traffic, load: Load::new(shape), carriage: Carriage::tcp(vec![]) };
+    let mut plan = Plan { traffic, load: Load::new(shape), carriage: ConnectionPlan::tcp(vec![]) };
     let caches = cache_sizes(paths(&model.stream));
-    let figures = |stream: &[StreamRequest]| StreamFigures::of(stream, model.span_ns, model.resolution_ns, caches);
+    let figures = |stream: &[StreamRequest]| StreamFigures::compute(stream, model.span_ns, model.resolution_ns, caches);
     let mut folder = model.folder(fold);
     let draws = (DRAWN / model.stream.len().max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
     let mut drawn_figures = Vec::with_capacity(draws);

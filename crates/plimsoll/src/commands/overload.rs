@@ -12,7 +12,7 @@ use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::retry::{RETRIES_MAX, retried};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Asked, OverloadAsked, Plan, Terms};
+use plimsoll_model::{ExperimentSpec, OverloadSpec, Plan, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::heading;
 use plimsoll_report::format;
@@ -20,7 +20,7 @@ use plimsoll_study::base::Base;
 use plimsoll_study::runner::{PlanChange, Variant};
 
 /// What the flags ask for.
-pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
     let line_rps = args.line.as_deref().map(|text| match flag("--line", parse_number(text))? {
         rate if rate > 0.0 => Ok(rate),
@@ -57,13 +57,13 @@ pub fn asked(args: &OverloadArgs) -> Result<(OverloadAsked<Plan>, Terms<String>)
     if against.is_some() && (terms.mix.is_some() || terms.script.is_some()) {
         return Err(Failure::usage("--against: the comparison needs a plain URL: leave the file or the script out"));
     }
-    Ok((OverloadAsked { search, line_rps: line_rps.transpose()?, budget_ns, retries, against }, terms))
+    Ok((OverloadSpec { search, line_rps: line_rps.transpose()?, budget_ns, retries, against }, terms))
 }
 
 /// Measures, reports, and says with which code to end.
-pub fn carry_out(asked: OverloadAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let OverloadAsked { search, line_rps, budget_ns, retries, against } = asked;
-    let mut prepared = PreparedSearch::of(search, terms, Effort::Little)?;
+pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let OverloadSpec { search, line_rps, budget_ns, retries, against } = asked;
+    let mut prepared = PreparedSearch::prepare(search, terms, Effort::Little)?;
     let again = |plan: &Plan| retried(&plan.traffic, retries).filter(|_| retries > 0);
     if let Some(traffic) = again(&prepared.plan) {
         let (plan, injector) = (Plan { traffic, ..prepared.plan.clone() }, prepared.injector.clone());
@@ -80,8 +80,8 @@ pub fn carry_out(asked: OverloadAsked<Plan>, terms: &Terms<String>) -> Result<u8
         plan.carriage.connections_max = prepared.plan.carriage.connections_max;
         prepared.variants.insert(PlanChange::Against, Variant { plan: Plan { traffic, ..plan }, injector });
     }
-    let search = prepared.asked();
-    let asked = Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against: other });
+    let search = prepared.spec();
+    let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against: other });
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!(
         "loading {} past its load line under {}: {} at most",

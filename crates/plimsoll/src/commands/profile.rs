@@ -3,7 +3,8 @@
 use crate::args::ProfileArgs;
 use crate::results::{print_json, print_report};
 use plimsoll_analysis::profile::{
-    Basis, By, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top, tree,
+    Basis, SampleSplit, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top,
+    tree,
 };
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::profile::{Profile, ValueType};
@@ -36,14 +37,14 @@ struct ProfileOptions<'a> {
 }
 
 /// A file or address as given, what it held, and the column asked for.
-struct Given {
+struct ProfileInput {
     name: String,
     bytes: Vec<u8>,
     profile: Profile,
     view: View,
 }
 
-impl Given {
+impl ProfileInput {
     fn column(&self) -> &ValueType {
         &self.profile.sample_types[self.view.sample_type]
     }
@@ -79,7 +80,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let options = ProfileOptions { args, rows, sort, focus, ignore, by };
     match (source, args.diff.as_slice()) {
         (Some(_), [_, ..]) => Err(Failure::usage("give either one profile or --diff A B, not both")),
-        (Some(source), []) => one(&options, &given(&options, source)?),
+        (Some(source), []) => one(&options, &read_source(&options, source)?),
         (None, [before, after]) => two(&options, before, after),
         (None, _) => Err(Failure::usage("give a profile, such as cpu.pb.gz or http://localhost:6060/debug/pprof")),
     }
@@ -98,8 +99,8 @@ fn regex(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure>
     pattern.map(compile).transpose()
 }
 
-fn one(options: &ProfileOptions, given: &Given) -> Result<u8, Failure> {
-    let Given { profile, view, .. } = given;
+fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
+    let ProfileInput { profile, view, .. } = given;
     let column = given.column();
     let drawn = options.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(FileFormat::Profile)));
     // Each takes its time with a large profile, and neither needs the other.
@@ -146,7 +147,7 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
         (Some(_), Some(_)) => return Err(Failure::usage("--requests-a and --requests-b must be at least 1")),
         _ => return Err(Failure::usage("give both --requests-a and --requests-b: costs are compared per request")),
     };
-    let (before, after) = (given(options, before)?, given(options, after)?);
+    let (before, after) = (read_source(options, before)?, read_source(options, after)?);
     let failed = |error| Failure::usage(format!("'{}' and '{}' {error}", before.name, after.name));
     let comparison = diff(before.both(), after.both(), basis, options.sort).map_err(failed)?;
     let report = diff_report(&comparison, options.sort, options.rows.unwrap_or(ROWS));
@@ -228,7 +229,7 @@ fn say(line: &str) {
     note(line);
 }
 
-fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
+fn read_source(options: &ProfileOptions, source: &str) -> Result<ProfileInput, Failure> {
     let address = source.starts_with("http://") || source.starts_with("https://");
     let (name, bytes) = if address {
         fetch_profile(source, options.args.seconds, options.args.allow_public, say)?
@@ -256,14 +257,14 @@ fn given(options: &ProfileOptions, source: &str) -> Result<Given, Failure> {
     if let Some(ignore) = &options.ignore {
         view = view.ignore(&profile, |name| ignore.is_match(name));
     }
-    Ok(Given { name, bytes, profile, view })
+    Ok(ProfileInput { name, bytes, profile, view })
 }
 
 /// The profile with its stacks put under what `--by` tells apart: a label if there is one of that
 /// key, else functions.
 fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Result<Profile, Failure> {
     if has_label(profile, by) {
-        return Ok(grouped(profile, by, &By::Label(by)));
+        return Ok(grouped(profile, by, &SampleSplit::Label(by)));
     }
     let matches = |name: &str| pattern.is_match(name);
     if !profile.functions().iter().any(|function| matches(&function.name)) {
@@ -271,7 +272,7 @@ fn in_groups(profile: &Profile, file: &str, (by, pattern): &(&str, Regex)) -> Re
         let labels = if keys.is_empty() { "has no labels".into() } else { format!("has labels {}", keys.join(", ")) };
         return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function matches")));
     }
-    Ok(grouped(profile, by, &By::Function(&matches)))
+    Ok(grouped(profile, by, &SampleSplit::Function(&matches)))
 }
 
 fn from_file(path: &str) -> Result<Vec<u8>, Failure> {

@@ -10,7 +10,7 @@ use plimsoll_model::completion::FromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{SECOND, parse_number};
-use plimsoll_model::{LoadShape, Plan, RunAsked, Terms};
+use plimsoll_model::{LoadShape, Plan, RunSpec, Terms};
 use plimsoll_study::fields;
 use plimsoll_study::log_replay;
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ use std::path::PathBuf;
 const TIMES: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// What the flags ask for. The logs are read.
-pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let speed_milli = times("--speed", args.speed.as_deref())?;
     let scale_milli = times("--scale", args.scale.as_deref())?;
     if let Some(file) = replay_file::among(&args.logs) {
-        return replay_file::asked(args, file, request(args), scale_milli);
+        return replay_file::spec_from_args(args, file, request(args), scale_milli);
     }
     let (stop_if, fail_if) = run::conditions(&args.stop_if, &all_of(&args.fail_if))?;
     let Some(target) = &args.target else {
@@ -35,7 +35,7 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     // Everything that can be wrong with flags is found before a long log is read.
     let (mut plan, mut terms) = plan_from_args::plan(&request(args), &args.generator, &ScriptArgs::default())?;
-    let words = LogWords {
+    let words = LogOptions {
         logs: &args.logs,
         target,
         headers: &args.headers,
@@ -66,11 +66,11 @@ pub fn asked(args: &ReplayArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failu
         plan.load.interval_ns = SECOND;
     }
     terms.replay = Some(replay);
-    Ok((RunAsked { plan, stop_if, profiles: None }, terms))
+    Ok((RunSpec { plan, stop_if, profiles: None }, terms))
 }
 
 /// What is said of logs, wherever they are asked again.
-pub struct LogWords<'a> {
+pub struct LogOptions<'a> {
     pub logs: &'a [PathBuf],
     /// Where: a URL.
     pub target: &'a str,
@@ -81,7 +81,7 @@ pub struct LogWords<'a> {
     pub with_unsafe: bool,
 }
 
-impl LogWords<'_> {
+impl LogOptions<'_> {
     /// The terms of this, all of it and as it was; what answers are to be is that of `plan`.
     pub fn terms(&self, plan: &Plan) -> Result<ReplayTerms<String>, Failure> {
         Ok(ReplayTerms {

@@ -9,7 +9,7 @@ use crate::args::{FleetArgs, ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
 use crate::quantity::positive_time;
 use plimsoll_model::curve::USERS_MAX;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{LoadShape, Plan, RunAsked, Terms};
+use plimsoll_model::{LoadShape, Plan, RunSpec, Terms};
 use plimsoll_report::load_text;
 use plimsoll_study::output::note;
 use plimsoll_study::traffic_file;
@@ -26,12 +26,12 @@ pub fn among(logs: &[PathBuf]) -> Option<&Path> {
 
 /// What the flags ask for of this file, with `request` as far as it is the same for all that is
 /// asked. The file is read.
-pub fn asked(
+pub fn spec_from_args(
     args: &ReplayArgs,
     file: &Path,
     request: RequestArgs,
     scale_milli: u64,
-) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let named = file.display();
     refuse_of_logs(args, file)?;
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
@@ -42,7 +42,7 @@ pub fn asked(
         )));
     }
     let request = RequestArgs { url: None, file: Some(file.to_owned()), target: args.target.clone(), ..request };
-    let (mut asked, terms) = run::asked(&RunArgs {
+    let (mut asked, terms) = run::spec_from_args(&RunArgs {
         fleet: FleetArgs::default(),
         request,
         concurrency: None,

@@ -6,7 +6,7 @@ use crate::results::page::{joined, whole_page};
 use crate::results::{Results, levels, print, read};
 use plimsoll_analysis::{Conditions, Summary};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{Asked, Experiment};
+use plimsoll_model::{Experiment, ExperimentSpec};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme, heading};
 use plimsoll_report::{Report, heat_svg, json, junit, markdown, percentiles_svg, time_svg};
 use std::path::{Path, PathBuf};
@@ -43,13 +43,14 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         }
         ReportFormat::Junit => {
             let suites = files.iter().map(|(path, experiment)| {
-                Ok(Results::of(experiment, Some(path))?.shown().suite(path.display().to_string(), &slo))
+                Ok(Results::from_experiment(experiment, Some(path))?.view().suite(path.display().to_string(), &slo))
             });
             junit::render(&suites.collect::<Result<Vec<_>, Failure>>()?)
         }
         ReportFormat::Json => {
-            let of =
-                |(path, experiment): &(&Path, &Experiment)| Ok(Results::of(experiment, Some(path))?.shown().document());
+            let of = |(path, experiment): &(&Path, &Experiment)| {
+                Ok(Results::from_experiment(experiment, Some(path))?.view().document())
+            };
             let documents = files.iter().map(of).collect::<Result<Vec<_>, Failure>>()?;
             let document = match <[_; 1]>::try_from(documents) {
                 Ok([only]) => only,
@@ -110,13 +111,13 @@ pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// What a file holds, in short.
 fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
-    let mut report = Results::of(experiment, Some(path))?.page();
+    let mut report = Results::from_experiment(experiment, Some(path))?.page();
     // Tables of every trial and the machine belong on the page, not into a summary.
     let long = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
     let mut keep = true;
     report.blocks.retain(|block| {
         if let plimsoll_report::ReportBlock::Heading(text) = block {
-            keep = !long.contains(&text.as_str()) || matches!(experiment.asked, Asked::Sweep(_));
+            keep = !long.contains(&text.as_str()) || matches!(experiment.asked, ExperimentSpec::Sweep(_));
         }
         keep
     });
@@ -133,21 +134,21 @@ fn one_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String
 
 fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: Theme) -> Result<String, Failure> {
     let wanted = wanted.unwrap_or(match &experiment.asked {
-        Asked::Find(_) | Asked::Explain(_) => ChartArg::Line,
-        Asked::Sweep(_) => ChartArg::Throughput,
-        Asked::Prove(_) | Asked::Ladder(_) => ChartArg::Blocks,
-        Asked::Run(_) | Asked::Overload(_) => ChartArg::Time,
+        ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartArg::Line,
+        ExperimentSpec::Sweep(_) => ChartArg::Throughput,
+        ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => ChartArg::Blocks,
+        ExperimentSpec::Run(_) | ExperimentSpec::Overload(_) => ChartArg::Time,
     });
     let shown = path.display();
     match wanted {
         ChartArg::Line | ChartArg::Blocks | ChartArg::Evidence => {
-            let results = Results::of(experiment, Some(path))?;
+            let results = Results::from_experiment(experiment, Some(path))?;
             let (svg, lacks) = match wanted {
-                ChartArg::Line => (results.shown().line_svg(theme), "line: '{}' contains no search for the load line"),
+                ChartArg::Line => (results.view().line_svg(theme), "line: '{}' contains no search for the load line"),
                 ChartArg::Evidence => {
-                    (results.shown().evidence_svg(theme), "evidence: '{}' contains no explanation (plimsoll explain)")
+                    (results.view().evidence_svg(theme), "evidence: '{}' contains no explanation (plimsoll explain)")
                 }
-                _ => (results.shown().blocks_svg(theme), "blocks: '{}' contains no comparison (plimsoll prove)"),
+                _ => (results.view().blocks_svg(theme), "blocks: '{}' contains no comparison (plimsoll prove)"),
             };
             svg.ok_or_else(|| Failure::usage(format!("--chart {}", lacks.replace("{}", &shown.to_string()))))
         }
@@ -167,8 +168,8 @@ fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: T
             })
         }
         ChartArg::Time | ChartArg::Percentiles | ChartArg::Heat => match experiment.trials.as_slice() {
-            [only, ..] if matches!(experiment.asked, Asked::Run(_)) => {
-                let summary = Summary::of(&only.run);
+            [only, ..] if matches!(experiment.asked, ExperimentSpec::Run(_)) => {
+                let summary = Summary::from_run(&only.run);
                 Ok(match wanted {
                     ChartArg::Percentiles => percentiles_svg(&only.run, &summary, theme),
                     ChartArg::Heat => heat_svg(&only.run, &summary, theme),

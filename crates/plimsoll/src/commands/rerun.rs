@@ -13,13 +13,13 @@ use crate::plan_from_args;
 use crate::quantity::path_text;
 use crate::results;
 use plimsoll_model::completion::{
-    FromFile, GivenUrl, Incomplete, Missing, Supplied, body_file, complete, logs, missing, other_body_file,
+    FromFile, Incomplete, MissingInput, RerunInputs, RerunUrl, body_file, complete, logs, missing, other_body_file,
     script_file, traffic_file,
 };
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
 use plimsoll_model::terms::{BuildsTerms, OutputTerms};
-use plimsoll_model::{Asked, BodyFrom, Experiment, Redacted, Served, Terms, TextKind};
+use plimsoll_model::{BodyFrom, EndpointChoice, Experiment, ExperimentSpec, RedactedText, Terms, TextKind};
 use plimsoll_report::spelling::words;
 use plimsoll_study::fields;
 use plimsoll_study::output::{note, print};
@@ -41,16 +41,16 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let missing = missing(asked, terms);
     let to_give = || missing.iter().map(to_give).collect::<Vec<_>>().join(", ");
     if args.print {
-        print(&format!("{}\n", shown(&words(asked, terms))));
+        print(&format!("{}\n", command_text(&words(asked, terms))));
         if !missing.is_empty() {
             note(&format!("the record withholds these values; give them again: {}", to_give()));
         }
         return Ok(exit::DONE);
     }
-    let mut given = given(args, asked)?;
+    let mut given = read_inputs(args, asked)?;
     let output = place(asked, args, terms)?;
     let placed = Terms { output: output.clone(), ..Terms::default() }.record().output;
-    note(&format!("again: {}", shown(&words(asked, &Terms { output: placed, ..terms.clone() }))));
+    note(&format!("again: {}", command_text(&words(asked, &Terms { output: placed, ..terms.clone() }))));
     differences(&experiment);
     consent(terms, asked, args)?;
     signal::catch_interrupts();
@@ -80,7 +80,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
             "{}: the record already has this value, or does not use it: leave it out, or start a new run with it",
             flag(kind)
         )),
-        Incomplete::Differs(Missing { kind, was }) => Failure::usage(format!(
+        Incomplete::Differs(MissingInput { kind, was }) => Failure::usage(format!(
             "{}: this differs from the record ({was}): give the recorded value, or start a new run",
             flag(kind)
         )),
@@ -140,8 +140,8 @@ fn flag(kind: TextKind) -> &'static str {
 }
 
 /// How to give something again, as a person writes it.
-fn to_give(missing: &Missing) -> String {
-    let Missing { kind, was } = missing;
+fn to_give(missing: &MissingInput) -> String {
+    let MissingInput { kind, was } = missing;
     match kind {
         TextKind::Header => format!("-H '{was}: ...'"),
         TextKind::Body => format!("-b TEXT or -b @FILE (the body was {was})"),
@@ -150,18 +150,18 @@ fn to_give(missing: &Missing) -> String {
 }
 
 /// What is given again.
-fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
-    let mut given = Supplied::default();
+fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, Failure> {
+    let mut given = RerunInputs::default();
     for url in args.target.iter().chain(&args.urls).chain(&args.against) {
         let Url { origin, path, authorization } = Url::read(url)?;
-        given.urls.push_back(GivenUrl { text: url.clone(), origin, target: path, authorization });
+        given.urls.push_back(RerunUrl { text: url.clone(), origin, target: path, authorization });
     }
     given.headers = args.headers.iter().map(|text| fields::header(text)).collect::<Result<_, _>>()?;
     given.body = args.body.as_deref().map(fields::body).transpose()?;
-    let sides = matches!(asked, Asked::Prove(_));
+    let sides = matches!(asked, ExperimentSpec::Prove(_));
     let profiles = match args.pprof.as_deref().map(|place| plan_from_args::served(place, sides)) {
-        None | Some(Served::ByTarget) => Vec::new(),
-        Some(Served::At(urls)) => urls,
+        None | Some(EndpointChoice::ByTarget) => Vec::new(),
+        Some(EndpointChoice::At(urls)) => urls,
     };
     given.texts.insert(TextKind::Profiles, profiles.into());
     given.texts.insert(TextKind::Argument, args.words.clone().into());
@@ -196,7 +196,11 @@ fn given(args: &RerunArgs, asked: &Asked) -> Result<Supplied, Failure> {
 }
 
 /// Where the results of the repetition go; never over the record.
-fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<OutputTerms<String>, Failure> {
+fn place(
+    asked: &ExperimentSpec,
+    args: &RerunArgs,
+    terms: &Terms<RedactedText>,
+) -> Result<OutputTerms<String>, Failure> {
     let OutputTerms { json, json_lines, verbose, quiet, .. } = terms.output;
     let (store, tags) = (None, terms.output.tags.clone());
     let (mut file, mut files) = (None, None);
@@ -204,7 +208,7 @@ fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<Out
         (_, Some(_)) if terms.demo => {
             return Err(Failure::usage("-o: a demo writes no run file; leave it out"));
         }
-        (Asked::Sweep(_), Some(path)) => {
+        (ExperimentSpec::Sweep(_), Some(path)) => {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             if path.extension().is_none_or(|extension| extension != "plimsoll") || stem.is_empty() {
@@ -216,7 +220,7 @@ fn place(asked: &Asked, args: &RerunArgs, terms: &Terms<Redacted>) -> Result<Out
             refuse_the_record(path, &args.file)?;
             files = Some((path_text("-o", folder)?, stem.to_owned()));
         }
-        (Asked::Sweep(_), None) => files = Some((FOLDER.to_owned(), free_name(Path::new(FOLDER)))),
+        (ExperimentSpec::Sweep(_), None) => files = Some((FOLDER.to_owned(), free_name(Path::new(FOLDER)))),
         (_, Some(path)) => {
             refuse_the_record(path, &args.file)?;
             file = Some(path_text("-o", path)?);
@@ -249,7 +253,7 @@ fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
 }
 
 /// Asks before something is done that only the file says and that could do harm.
-fn consent(terms: &Terms<Redacted>, asked: &Asked, args: &RerunArgs) -> Result<(), Failure> {
+fn consent(terms: &Terms<RedactedText>, asked: &ExperimentSpec, args: &RerunArgs) -> Result<(), Failure> {
     let builds = &terms.builds;
     let BuildsTerms { a, b, build, start, before_block, .. } = builds;
     let commands = [a, b, build, start, before_block, &terms.changes.vary];
@@ -313,7 +317,7 @@ fn differences(experiment: &Experiment) {
 }
 
 /// Words as a shell reads them, and as a terminal may have them.
-fn shown(words: &[String]) -> String {
+fn command_text(words: &[String]) -> String {
     let shown = |word: &String| {
         let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         shell::word(&word)

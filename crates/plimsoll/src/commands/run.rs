@@ -13,7 +13,7 @@ use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
-use plimsoll_model::{Asked, Curve, Experiment, LoadShape, Noted, Plan, Run, RunAsked, Schedule, Terms};
+use plimsoll_model::{Curve, Experiment, ExperimentSpec, LoadShape, Plan, Run, RunSpec, Schedule, StartNotes, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::spelling;
 use plimsoll_script::run_figures::RunFigures;
@@ -24,14 +24,14 @@ use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::ThisMachine;
 use plimsoll_study::script_run::{ScriptRun, shared};
-use plimsoll_study::study_loop::{Done, StudyLoop};
+use plimsoll_study::study_loop::{StepOutcome, StudyLoop};
 use plimsoll_study::traffic_file;
-use plimsoll_wire::Authoring;
+use plimsoll_wire::AuthorFactory;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What the flags ask for.
-pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let (stop_if, fail_if) = conditions(&args.stop_if, &all_of(&args.fail_if))?;
     if args.rate.is_some() && args.concurrency.is_some() {
         return Err(Failure::usage(
@@ -108,7 +108,7 @@ pub fn asked(args: &RunArgs) -> Result<(RunAsked<Plan>, Terms<String>), Failure>
     terms.fail_if = fail_if;
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
-    Ok((RunAsked { plan, stop_if, profiles: None }, terms))
+    Ok((RunSpec { plan, stop_if, profiles: None }, terms))
 }
 
 /// The conditions under which a load ends, and under which its outcome is a failure, as they are
@@ -145,17 +145,17 @@ impl MeasuredRun {
 }
 
 /// Runs, reports, and says with which code to end.
-pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
-    let scripted = ScriptRun::of(&asked.plan, terms)?;
+    let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
     let mut measured = measure(asked, terms, scripted.clone().map(shared))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
-    let summary = Summary::of(measured.run());
+    let summary = Summary::from_run(measured.run());
     let succeeded = summary.whole.ledger.succeeded > 0;
     let (gate, notes) = Gate::judge(&crossed, &summary);
-    let results = Results::of(&measured.experiment, measured.path.as_deref())?;
+    let results = Results::from_experiment(&measured.experiment, measured.path.as_deref())?;
     results.print(&terms.output, true);
-    let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::of(measured.run())));
+    let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::from_run(measured.run())));
     let tidied = measured.path.as_deref().and_then(result_store::tidy);
     let live = &mut measured.live;
     for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profile_note)).chain(tidied) {
@@ -175,11 +175,11 @@ pub fn carry_out(asked: RunAsked<Plan>, terms: &Terms<String>) -> Result<u8, Fai
 /// Carries the load out, asked for by a script where there is one, and takes the profiles that are
 /// wanted besides.
 pub fn measure(
-    asked: RunAsked<Plan>,
+    asked: RunSpec<Plan>,
     terms: &Terms<String>,
-    authoring: Option<Arc<dyn Authoring>>,
+    authoring: Option<Arc<dyn AuthorFactory>>,
 ) -> Result<MeasuredRun, Failure> {
-    let RunAsked { plan, stop_if, .. } = asked;
+    let RunSpec { plan, stop_if, .. } = asked;
     let base = Base::reach(&plan, terms)?;
     let mut plan = base.plan.clone();
     let mut injector = base.injector_for(&plan.load);
@@ -196,24 +196,24 @@ pub fn measure(
     let mut warnings = Vec::new();
     warnings.extend(preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
-    let profiles = Capture::of(&plan, terms)?;
+    let profiles = Capture::from_terms(&plan, terms)?;
     // Profiles are kept beside a run file, so there has to be one; and who names a store wants the
     // run in it.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
-    let profiles_asked = profiles.as_ref().map(Capture::asked);
-    let asked = Asked::Run(RunAsked { plan: plan.record(), stop_if, profiles: profiles_asked });
+    let profiles_asked = profiles.as_ref().map(Capture::spec);
+    let asked = ExperimentSpec::Run(RunSpec { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
-    let noted = Noted { warnings, fitted: setup };
+    let noted = StartNotes { warnings, fitted: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
     let mut runner = ThisMachine::new(source, plan, injector, None).authored(authoring).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));
     study_loop.carry_out(&mut study, &mut |done, screen| {
-        if let Done::Measured(trial) = done {
-            note_ports(&mut screen.live, &Summary::of(&trial.run));
+        if let StepOutcome::Measured(trial) = done {
+            note_ports(&mut screen.live, &Summary::from_run(&trial.run));
         }
     })?;
     if study_loop.recording.trials().is_empty() {

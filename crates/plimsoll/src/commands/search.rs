@@ -15,7 +15,9 @@ use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
-use plimsoll_model::{Arrivals, Asked, Curve, FindAsked, Injector, LoadShape, Noted, Plan, Planning, Terms};
+use plimsoll_model::{
+    Arrivals, Curve, ExperimentSpec, FindSpec, Injector, LoadShape, Plan, Planning, StartNotes, Terms,
+};
 use plimsoll_probe::{self as probes, Effort, ReadingSource};
 use plimsoll_report::spelling;
 use plimsoll_study::base::Base;
@@ -23,7 +25,7 @@ use plimsoll_study::capacity::{self, Limits};
 use plimsoll_study::profile_capture::Capture;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
-use plimsoll_study::runner::stopped::MayStop;
+use plimsoll_study::runner::process_pauser::PausableProcess;
 use plimsoll_study::runner::{PlanChange, Setting, ThisMachine, Variant};
 use plimsoll_study::script_run::{ScriptRun, shared};
 use plimsoll_study::study_loop::StudyLoop;
@@ -38,16 +40,16 @@ pub struct PreparedSearch {
     pub settings: Settings,
     pub planning: Planning,
     pub profiles: Option<Capture>,
-    pub noted: Noted,
+    pub noted: StartNotes,
     pub source: Option<Box<dyn ReadingSource>>,
     /// Plans with something changed, for loads that ask for it.
     pub variants: BTreeMap<PlanChange, Variant>,
     /// Processes that may be stopped for loads that ask for it.
-    pub may_stop: Vec<MayStop>,
+    pub may_stop: Vec<PausableProcess>,
 }
 
 /// What the flags ask for, within `budget_ns`; conditions and places are those of nobody yet.
-pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let (asked, _, terms) = asked_beside(args, &[], budget_ns)?;
     Ok((asked, terms))
 }
@@ -56,20 +58,20 @@ pub fn asked(args: &SearchArgs, budget_ns: u64) -> Result<(FindAsked<Plan>, Term
 pub fn asked_other(
     args: &SearchArgs,
     budget_ns: u64,
-    become_other: &mut BecomeOther,
-) -> Result<(FindAsked<Plan>, Terms<String>), Failure> {
+    become_other: &mut PlanEditor,
+) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let (asked, _, terms) = asked_with(args, &[], budget_ns, become_other)?;
     Ok((asked, terms))
 }
 
 /// Puts something else into a plan and its terms.
-pub type BecomeOther<'a> = dyn FnMut(&mut Plan, &mut Terms<String>) -> Result<(), Failure> + 'a;
+pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut Terms<String>) -> Result<(), Failure> + 'a;
 
 /// What is asked of a target, and the plans of others that are asked the same.
-pub type AskedBeside = (FindAsked<Plan>, Vec<Plan>, Terms<String>);
+pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, Terms<String>);
 
 /// The same, and the plans of other targets that are asked the same.
-pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<AskedBeside, Failure> {
+pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
     asked_with(args, others, budget_ns, &mut |_, _| Ok(()))
 }
 
@@ -77,8 +79,8 @@ fn asked_with(
     args: &SearchArgs,
     others: &[String],
     budget_ns: u64,
-    become_other: &mut BecomeOther,
-) -> Result<AskedBeside, Failure> {
+    become_other: &mut PlanEditor,
+) -> Result<SearchInput, Failure> {
     let slo = flag("--slo", Slo::parse(&args.slo))?;
     let max_rate = match &args.max_rate {
         None => None,
@@ -101,14 +103,14 @@ fn asked_with(
     terms.probes = plan_from_args::probes(&args.probes)?;
     terms.profiles = plan_from_args::profiles(&args.profiles);
     let (first_answer_ns, profiles, planning) = (0, None, Planning::default());
-    let asked = FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning };
+    let asked = FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning };
     Ok((asked, plans.collect(), terms))
 }
 
 impl PreparedSearch {
     /// What is asked, on this machine; asks the target once.
-    pub fn of(asked: FindAsked<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
-        let FindAsked { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
+    pub fn prepare(asked: FindSpec<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
+        let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
         let slo = flag("--slo", Slo::parse(&slo))?;
         let base = Base::reach(&plan, terms)?;
         let mut plan = base.plan.clone();
@@ -123,8 +125,8 @@ impl PreparedSearch {
         };
         plan.load.shape = base.plan.load.shape.clone();
         let (warnings, first_answer_ns) = first_answer(&mut plan, &injector, terms)?;
-        let noted = Noted { warnings, fitted };
-        let profiles = Capture::of(&plan, terms)?;
+        let noted = StartNotes { warnings, fitted };
+        let profiles = Capture::from_terms(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let source = plimsoll_fleet::reading_source(&base, terms, effort)?;
         let (variants, may_stop) = (BTreeMap::new(), Vec::new());
@@ -135,7 +137,7 @@ impl PreparedSearch {
     /// where nobody interrupts it, after what it has to say about it.
     pub fn carry_out(
         self,
-        asked: Asked,
+        asked: ExperimentSpec,
         terms: &Terms<String>,
         live: Live,
         code: impl FnOnce(&Finding, &mut Live) -> u8,
@@ -143,14 +145,14 @@ impl PreparedSearch {
         let PreparedSearch { base, plan, injector, profiles, noted, source, variants, may_stop, .. } = self;
         let path = result_store::path(&terms.output, asked.word());
         let setting = match &asked {
-            Asked::Explain(explain) => Setting::of(terms, &explain.varied, &path),
+            ExperimentSpec::Explain(explain) => Setting::from_terms(terms, &explain.varied, &path),
             _ => None,
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
         let fleet = plimsoll_fleet::reach(&targets, terms)?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
-        let scripted = ScriptRun::of(&plan, terms)?;
+        let scripted = ScriptRun::from_terms(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();
         let mut runner = ThisMachine::new(source, plan, injector, None).with_sources(moves).with_fleet(fleet);
         runner =
@@ -161,7 +163,7 @@ impl PreparedSearch {
         study_loop.carry_out(&mut study, &mut |_, _| ())?;
         hint(terms, &base, &mut study_loop.display.live);
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
-        let results = Results::of(&experiment, Some(&path))?;
+        let results = Results::from_experiment(&experiment, Some(&path))?;
         results.print(&terms.output, !live.lines_seen());
         let profiled = results.profiles.as_ref().and_then(profile_note);
         let page = write_beside(&path, &experiment);
@@ -173,11 +175,11 @@ impl PreparedSearch {
     }
 
     /// What the run file says of the search.
-    pub fn asked(&self) -> FindAsked {
+    pub fn spec(&self) -> FindSpec {
         let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
-        let profiles = self.profiles.as_ref().map(Capture::asked);
+        let profiles = self.profiles.as_ref().map(Capture::spec);
         let (slo, planning) = (slo.to_string(), self.planning);
-        FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }
+        FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }
     }
 }
 

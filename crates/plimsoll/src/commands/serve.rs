@@ -51,9 +51,9 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     };
     print(&format!("pages of the store '{}', until ^C:\n{scheme}://{place}/login?token={token}\n", store.display()));
     let renderers = Renderers {
-        report: |path| Ok(Results::of(&read(path)?, Some(path))?.page()),
+        report: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.page()),
         compare: comparison_report,
-        document: |path| Ok(Results::of(&read(path)?, Some(path))?.shown().document()),
+        document: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.view().document()),
         whole_page: |path| whole_page(&[(path, &read(path)?)]),
         summary: summary_text,
         picture: chart_picture,

@@ -14,7 +14,7 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
             .files
             .iter()
             .zip(&experiments)
-            .map(|(path, experiment)| Ok(Results::of(experiment, Some(path))?.shown().document()));
+            .map(|(path, experiment)| Ok(Results::from_experiment(experiment, Some(path))?.view().document()));
         let documents = documents.collect::<Result<Vec<_>, Failure>>()?;
         match <[_; 1]>::try_from(documents) {
             Ok([only]) => print_json(&only),
@@ -36,7 +36,7 @@ pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
             print(&format!("{}{}\n\n", if number > 0 { "\n" } else { "" }, path.display()));
         }
         let form = if args.verbose { ResultForm::Verbose } else { ResultForm::Text };
-        Results::of(experiment, Some(path))?.print(form, true);
+        Results::from_experiment(experiment, Some(path))?.print(form, true);
     }
     Ok(exit::DONE)
 }

@@ -17,7 +17,7 @@ use plimsoll_analysis::levels::SHARE_MIN_NS;
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{Asked, Experiment, Lengths, Noted, Plan, Purpose, SweepAsked, Terms};
+use plimsoll_model::{Experiment, ExperimentSpec, Lengths, Plan, Purpose, StartNotes, SweepSpec, Terms};
 use plimsoll_probe::Effort;
 use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
 use plimsoll_report::spelling;
@@ -28,9 +28,9 @@ use plimsoll_study::output;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::ThisMachine;
-use plimsoll_study::runner::machine::Fitting;
+use plimsoll_study::runner::machine::LoadFitter;
 use plimsoll_study::script_run::{ScriptRun, shared};
-use plimsoll_study::study_loop::{Done, StudyLoop};
+use plimsoll_study::study_loop::{StepOutcome, StudyLoop};
 use plimsoll_study::traffic_file;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
@@ -52,14 +52,14 @@ const WARMUP_NS: u64 = 200 * MS;
 
 /// The levels that a sweep was asked for.
 #[derive(Debug)]
-struct LevelsAsked {
+struct LevelsSpec {
     users: Vec<u64>,
     lengths: Lengths,
     warmup_ns: u64,
 }
 
-impl LevelsAsked {
-    fn of(args: &SweepArgs) -> Result<LevelsAsked, Failure> {
+impl LevelsSpec {
+    fn from_args(args: &SweepArgs) -> Result<LevelsSpec, Failure> {
         let time =
             |flag: &str, text: &Option<String>| text.as_deref().map(|text| positive_time(flag, text)).transpose();
         let (each_ns, budget_ns) = (time("--for", &args.level_time)?, time("--budget", &args.budget)?);
@@ -100,7 +100,7 @@ impl LevelsAsked {
             (Some(text), _) => parse_duration_ns(text).map_err(|e| Failure::usage(format!("--warmup: {e}")))?,
             (None, _) => WARMUP_NS,
         };
-        Ok(LevelsAsked { users: levels, lengths, warmup_ns })
+        Ok(LevelsSpec { users: levels, lengths, warmup_ns })
     }
 }
 
@@ -114,8 +114,8 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
 }
 
 /// What the flags ask for.
-pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Failure> {
-    let LevelsAsked { users, lengths, warmup_ns } = LevelsAsked::of(args)?;
+pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String>), Failure> {
+    let LevelsSpec { users, lengths, warmup_ns } = LevelsSpec::from_args(args)?;
     let fail_if =
         all_of(&args.fail_if).as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     if args.name.is_empty() || args.name.contains('/') {
@@ -137,12 +137,12 @@ pub fn asked(args: &SweepArgs) -> Result<(SweepAsked<Plan>, Terms<String>), Fail
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::output(&args.out, None)?;
     terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
-    Ok((SweepAsked { base, levels: users, lengths, warmup_ns }, terms))
+    Ok((SweepSpec { base, levels: users, lengths, warmup_ns }, terms))
 }
 
 /// Sweeps, reports, and says with which code to end.
-pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let SweepAsked { base: plan, levels: users, lengths, warmup_ns } = asked;
+pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let SweepSpec { base: plan, levels: users, lengths, warmup_ns } = asked;
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     let (folder, name) =
         terms.output.files.clone().unwrap_or_else(|| (result_store::FOLDER.to_owned(), "sweep".to_owned()));
@@ -153,10 +153,11 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let mut live = Live::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
-    let asked = Asked::Sweep(SweepAsked { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
+    let asked =
+        ExperimentSpec::Sweep(SweepSpec { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
     let fleet = plimsoll_fleet::reach(&[&base.plan], terms)?;
-    let before = Noted { warnings: noted.clone(), fitted: Vec::new() };
+    let before = StartNotes { warnings: noted.clone(), fitted: Vec::new() };
     let recording =
         Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path), spelling::words)?;
     let cannot =
@@ -164,14 +165,14 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let moves = terms.preflight && fleet.is_none();
-    let fitting = Fitting { base, limits: Limits::of_machine() };
-    let scripted = ScriptRun::of(&plan, terms)?;
+    let fitting = LoadFitter { base, limits: Limits::of_machine() };
+    let scripted = ScriptRun::from_terms(&plan, terms)?;
     let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(shared)).with_sources(moves).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.carry_out(&mut study, &mut |done, screen| {
-        let Done::Measured(trial) = done else { return };
+        let StepOutcome::Measured(trial) = done else { return };
         let Some(level) = Some(trial).filter(|it| it.tag.purpose == Purpose::Level).and_then(SweepLevel::measured)
         else {
             return;
@@ -187,7 +188,7 @@ pub fn carry_out(asked: SweepAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
         }
     })?;
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
-    let results = Results::of(&experiment, Some(&run_path))?;
+    let results = Results::from_experiment(&experiment, Some(&run_path))?;
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file contains no sweep")) };
     // Each visit had a line of its own until now.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();
@@ -326,7 +327,7 @@ mod tests {
         ] {
             let words = ["plimsoll", "sweep", "http://127.0.0.1:9/"].into_iter().chain(said.split_whitespace());
             let Command::Sweep(args) = Cli::try_parse_from(words).expect("parses").command else { panic!("{said}") };
-            match (LevelsAsked::of(&args), expect) {
+            match (LevelsSpec::from_args(&args), expect) {
                 (Ok(asked), Ok(expect)) => assert_eq!((asked.users, asked.lengths, asked.warmup_ns), expect, "{said}"),
                 (Err(failure), Err(part)) => assert!(failure.to_string().contains(part), "{said}: {failure}"),
                 (got, want) => panic!("{said}: {got:?}, expected {want:?}"),

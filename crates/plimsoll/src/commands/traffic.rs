@@ -6,7 +6,7 @@ use crate::pictures::write;
 use crate::results::{print_json, print_report};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::LogReadingTerms;
-use plimsoll_report::traffic::{LogShown, TrafficContext, traffic_page, traffic_report};
+use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic_report};
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
 use plimsoll_study::log_replay::{ReadingProgress, folded, folds, reading, refuse_unread, strictly};
@@ -35,8 +35,11 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     strictly(&terms, &counts)?;
     let figures = survey.finish();
     refuse_what_says_nothing(&counts, &figures)?;
-    let shown: Vec<LogShown> =
-        logs.read().into_iter().map(|log| LogShown { name: log.name, format: log.format, stamp: log.stamp }).collect();
+    let shown: Vec<LogSummary> = logs
+        .read()
+        .into_iter()
+        .map(|log| LogSummary { name: log.name, format: log.format, stamp: log.stamp })
+        .collect();
     let context = TrafficContext {
         logs: &shown,
         lines_read: counts.read,

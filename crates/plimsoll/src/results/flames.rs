@@ -1,7 +1,7 @@
 //! Profiles taken at loads, as a page shows them: with flame graphs, drawn from the files beside
 //! the run file.
 
-use plimsoll_analysis::Doubted;
+use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{Basis, Sort, View, diff, diff_tree, read as read_profile, top, tree};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_model::Experiment;
@@ -17,7 +17,7 @@ use std::path::Path;
 const PAGE_FRAMES_MAX: usize = 4000;
 
 /// What profiles taken at loads say, with flame graphs.
-pub fn with_flames(profiles: &Doubted<Profiles>) -> Report {
+pub fn with_flames(profiles: &Assessment<Profiles>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time of the server by function").append(profiles_report(profiles));
     let profiles = profiles.open().1;

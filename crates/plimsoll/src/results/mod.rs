@@ -14,13 +14,13 @@ pub use flames::flame_difference;
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::finding::explain::of_search;
 use plimsoll_analysis::levels::{Level, LoadUnit, measured};
-use plimsoll_analysis::taken_profiles::TakenProfiles;
-use plimsoll_analysis::{Doubted, Finding, Findings, conclude};
-use plimsoll_model::codec::{self, Decoded};
+use plimsoll_analysis::taken_profiles::ProfileFindings;
+use plimsoll_analysis::{Assessment, Finding, Findings, conclude};
+use plimsoll_model::codec::{self, RunFileContents};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
-use plimsoll_model::{Asked, Experiment};
-use plimsoll_report::{Around, Report, SearchTarget, Shown, event_lines, json, text};
+use plimsoll_model::{Experiment, ExperimentSpec};
+use plimsoll_report::{PageContext, Report, ResultView, SearchTarget, event_lines, json, text};
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{note, print_as_it_is};
 use plimsoll_study::{load_profiles, side_profiles};
@@ -62,19 +62,19 @@ impl From<bool> for ResultForm {
 /// An experiment, and what it comes to.
 pub struct Results<'a> {
     experiment: &'a Experiment,
-    finding: Doubted<Finding<'a>>,
+    finding: Assessment<Finding<'a>>,
     /// What profiles say that were taken with it.
-    pub profiles: Option<TakenProfiles>,
+    pub profiles: Option<ProfileFindings>,
     path: Option<&'a Path>,
 }
 
 impl<'a> Results<'a> {
     /// Of an experiment whose run file is at `path`, with profiles beside it.
-    pub fn of(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
+    pub fn from_experiment(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
         let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
         let profiles = match experiment.asked.blocks() {
-            None => load_profiles::read_back(experiment, path).map(TakenProfiles::OfLoads),
-            Some(_) => side_profiles::read_back(experiment, path).map(TakenProfiles::OfSides),
+            None => load_profiles::read_back(experiment, path).map(ProfileFindings::OfLoads),
+            Some(_) => side_profiles::read_back(experiment, path).map(ProfileFindings::OfSides),
         };
         Ok(Results { experiment, finding, profiles, path })
     }
@@ -82,11 +82,11 @@ impl<'a> Results<'a> {
     /// The same of a search, with what holds its line; `None` of an experiment that holds no
     /// search.
     pub fn explained(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Option<Results<'a>>, Failure> {
-        let results = Results::of(experiment, path)?;
+        let results = Results::from_experiment(experiment, path)?;
         let (doubts, found) = results.finding.open();
         match found {
             Finding::Find(found) => {
-                let explained = of_search(&Doubted::new(doubts.clone(), SearchFinding::clone(found)));
+                let explained = of_search(&Assessment::new(doubts.clone(), SearchFinding::clone(found)));
                 let finding = explained.map(|found| Finding::Explain(Box::new(found)));
                 Ok(Some(Results { finding, ..results }))
             }
@@ -103,21 +103,21 @@ impl<'a> Results<'a> {
     }
 
     /// All of it, to be shown.
-    pub fn shown(&self) -> Shown<'_> {
-        Shown { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
+    pub fn view(&self) -> ResultView<'_> {
+        ResultView { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
     }
 
     /// Prints it, as a document, as the last line of a stream or as text. `in_full`: verbose text
     /// has what was shown while it was measured, too.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
         match form.into() {
-            ResultForm::Lines => print_as_it_is(&event_lines::finding(&self.shown().document())),
-            ResultForm::Json => print_json(&self.shown().document()),
+            ResultForm::Lines => print_as_it_is(&event_lines::finding(&self.view().document())),
+            ResultForm::Json => print_json(&self.view().document()),
             ResultForm::Text => {
-                print_as_it_is(&self.shown().screen(std::io::stdout().is_terminal(), columns()));
+                print_as_it_is(&self.view().screen(std::io::stdout().is_terminal(), columns()));
             }
             ResultForm::Verbose => {
-                print_as_it_is(&self.shown().text(in_full, std::io::stdout().is_terminal(), columns()));
+                print_as_it_is(&self.view().text(in_full, std::io::stdout().is_terminal(), columns()));
             }
         }
     }
@@ -126,10 +126,10 @@ impl<'a> Results<'a> {
     pub fn page(&self) -> Report {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {
-            Some(TakenProfiles::OfLoads(profiles)) => flames::with_flames(profiles),
-            Some(TakenProfiles::OfSides(_)) | None => Report::default(),
+            Some(ProfileFindings::OfLoads(profiles)) => flames::with_flames(profiles),
+            Some(ProfileFindings::OfSides(_)) | None => Report::default(),
         };
-        self.shown().page(&Around { file, extra })
+        self.view().page(&PageContext { file, extra })
     }
 }
 
@@ -172,9 +172,9 @@ pub fn read(path: &Path) -> Result<Experiment, Failure> {
 /// The same of the bytes of the file at `path`.
 pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     let shown = path.display();
-    let Decoded { experiment, damage, frames_unknown, figures_unknown } =
+    let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =
         codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
-    if experiment.trials.is_empty() && matches!(experiment.asked, Asked::Run(_)) {
+    if experiment.trials.is_empty() && matches!(experiment.asked, ExperimentSpec::Run(_)) {
         return Err(Failure::start(format!("'{shown}' was cut off before its run began: it contains no load")));
     }
     let warn = |text: String| {
@@ -203,7 +203,7 @@ pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
 /// The levels of a recorded experiment; `None` when it holds none that can be compared.
 pub fn levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
     let measured: Option<Vec<(LoadUnit, Level)>> =
-        measured(experiment).iter().map(|load| Level::of(&load.run)).collect();
+        measured(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
     let measured = measured?;
     let over = measured.first()?.0;
     measured.iter().all(|m| m.0 == over).then(|| (over, measured.into_iter().map(|m| m.1).collect()))

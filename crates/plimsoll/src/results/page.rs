@@ -31,7 +31,7 @@ pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> 
 
 /// One page of several files.
 pub fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
-    let of = |(path, experiment): &(&Path, &Experiment)| Ok(Results::of(experiment, Some(path))?.page());
+    let of = |(path, experiment): &(&Path, &Experiment)| Ok(Results::from_experiment(experiment, Some(path))?.page());
     let reports = files.iter().map(of).collect::<Result<Vec<_>, Failure>>()?;
     let mut all = compared(files)?;
     all.append(joined(files, reports));

@@ -2,12 +2,12 @@
 //!
 //! Not here: what they say.
 
-use plimsoll_analysis::taken_profiles::TakenProfiles;
+use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_study::profile_capture::CPU;
 
 /// Where the profiles went, and how to look at them.
-pub fn profile_note(taken: &TakenProfiles) -> Option<String> {
-    let TakenProfiles::OfLoads(profiles) = taken else { return None };
+pub fn profile_note(taken: &ProfileFindings) -> Option<String> {
+    let ProfileFindings::OfLoads(profiles) = taken else { return None };
     let profiles = profiles.open().1;
     let cpu = |level: &str| {
         let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU.0);

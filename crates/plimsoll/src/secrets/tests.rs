@@ -4,11 +4,11 @@
 
 use super::*;
 use crate::args::Cli;
-use crate::commands::experiment::{self, Told};
+use crate::commands::experiment::{self, ExperimentInput};
 use crate::commands::rerun::from_files;
 use crate::{refused, understood};
 use clap::CommandFactory;
-use plimsoll_model::completion::{GivenUrl, Supplied, complete, missing};
+use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, Terms, TextKind};
 use plimsoll_report::spelling;
@@ -358,7 +358,7 @@ fn is_refused(command: &str, id: &str) -> bool {
     (command == "sweep" && ["arrivals", "max_connections"].contains(&id)) || (command == "replay" && id == "arrivals")
 }
 
-fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, Hidden), String> {
+fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, SecretReplacements), String> {
     // What stands behind `--` is the last, and what a file is goes before it.
     let (first, then) =
         if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
@@ -368,13 +368,13 @@ fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<
     understood(line).map_err(|error| refused::sentence(&Cli::command(), &error))
 }
 
-fn asked(command: &str, words: &[String], besides: &[String]) -> Option<Result<Told, Failure>> {
+fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<Result<ExperimentInput, Failure>> {
     let (cli, _) = understood_as(command, words, besides).ok()?;
-    experiment::asked(&cli.command).transpose()
+    experiment::spec_from_command(&cli.command).transpose()
 }
 
 /// All that a run file has of it, and the command line that is shown of that.
-fn recorded((asked, terms): &Told) -> String {
+fn recorded((asked, terms): &ExperimentInput) -> String {
     let (asked, terms) = (asked.record(), terms.record());
     let json = |value: serde_json::Result<String>| value.expect("serialises");
     let words = spelling::words(&asked, &terms).join(" ");
@@ -420,7 +420,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
                                 assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");
                             };
                             silent(&format!("'{value}' is no good: {value}"));
-                            match experiment::asked(&cli.command) {
+                            match experiment::spec_from_command(&cli.command) {
                                 Err(failure) => silent(&failure.to_string()),
                                 Ok(None) => understood = true,
                                 Ok(Some(question)) => {
@@ -463,7 +463,7 @@ fn sentences_about_mistakes_repeat_no_secret() {
         let words: Vec<String> = line.replace('C', CANARY).split_whitespace().map(str::to_owned).collect();
         let line = std::iter::once("plimsoll".to_owned()).chain(words.clone()).map(OsString::from);
         match understood(line) {
-            Ok((cli, hidden)) => match experiment::asked(&cli.command) {
+            Ok((cli, hidden)) => match experiment::spec_from_command(&cli.command) {
                 Ok(Some(question)) => assert!(!recorded(&question).contains(CANARY), "{words:?}"),
                 Ok(None) => {}
                 Err(failure) => assert!(!hidden.hide(&failure.to_string()).contains(CANARY), "{words:?}: {failure}"),
@@ -480,16 +480,16 @@ fn sentences_about_mistakes_repeat_no_secret() {
 }
 
 /// What was left out of the record of a question, given again.
-fn given_again((asked, terms): &Told) -> Supplied {
+fn given_again((asked, terms): &ExperimentInput) -> RerunInputs {
     let missing = missing(&asked.record(), &terms.record());
     let is_missing = |kind| missing.iter().any(|it| it.kind == kind);
-    let mut given = Supplied::default();
+    let mut given = RerunInputs::default();
     for plan in asked.plans() {
         let request = &plan.traffic.routes[0].request;
         if is_missing(TextKind::Url) {
             let (origin, target) = (plan.traffic.origin.clone(), request.target.clone());
             let text = format!("{origin}{target}");
-            given.urls.push_back(GivenUrl { text, origin, target, authorization: None });
+            given.urls.push_back(RerunUrl { text, origin, target, authorization: None });
         }
         let names = missing.iter().filter(|it| it.kind == TextKind::Header).map(|it| it.was.as_str());
         let names: Vec<&str> = names.collect();
@@ -525,10 +525,10 @@ fn a_record_says_the_same_again() {
                 (false, Some(long)) => vec![vec![format!("--{long}")]],
                 _ => spellings(arg, &value, false),
             };
-            let without = asked(name, &[], &besides(name, id)).map(|without| without.map(|it| recorded(&it)));
+            let without = parse_command(name, &[], &besides(name, id)).map(|without| without.map(|it| recorded(&it)));
             let mut understood_any = false;
             for words in spelled {
-                let question = match asked(name, &words, &besides(name, id)) {
+                let question = match parse_command(name, &words, &besides(name, id)) {
                     Some(Ok(question)) => question,
                     // Its value is taken for a target.
                     Some(Err(_)) if arg.is_require_equals_set() && words.len() > 1 => continue,
@@ -549,7 +549,7 @@ fn a_record_says_the_same_again() {
                 if missing(&asked_record, &terms_record).is_empty() {
                     whole += 1;
                     let shown = spelling::words(&asked_record, &terms_record);
-                    let again = asked(name, &shown[2..], &[]);
+                    let again = parse_command(name, &shown[2..], &[]);
                     let again = again.unwrap_or_else(|| panic!("{shown:?} is not understood"));
                     let again = again.unwrap_or_else(|failure| panic!("{shown:?}: {failure}"));
                     assert_eq!(again, question, "{name} {words:?}: {shown:?}");
@@ -569,7 +569,8 @@ fn a_record_says_the_same_again() {
 #[test]
 fn a_body_that_is_gone_is_asked_for() {
     let words = ["-b".to_owned(), "one".to_owned()];
-    let (asked, terms) = asked("run", &words, &besides("run", "body")).expect("understood").expect("a question");
+    let (asked, terms) =
+        parse_command("run", &words, &besides("run", "body")).expect("understood").expect("a question");
     let terms = Terms { body: Some(BodyFrom::Input), ..terms };
     let missing = missing(&asked.record(), &terms.record());
     assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);

@@ -4,7 +4,7 @@
 
 use crate::rig::{baseline, command, finish, folder, plimsoll, serve, signal};
 use plimsoll_model::codec::{self, Frame, MAGIC};
-use plimsoll_model::{Curve, Ending, Injector, LoadShape, Plan, Stop};
+use plimsoll_model::{Curve, Injector, LoadEnd, LoadShape, Plan, Stop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::look_at;
 use std::io::{Read, Write};
@@ -73,7 +73,7 @@ fn a_part_of_a_load_is_made_by_another_process() {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(ending, if stops { Ending::Stopped(Stop::Interrupted) } else { Ending::Finished });
+        assert_eq!(ending, if stops { LoadEnd::Stopped(Stop::Interrupted) } else { LoadEnd::Finished });
         assert!(scheduled > 0 && scheduled == ended, "{scheduled} {ended}");
         assert!(next(&mut part).is_none() && part.0.wait().expect("ends").success());
     }

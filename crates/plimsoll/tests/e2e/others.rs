@@ -72,7 +72,7 @@ fn burners_are_named_above_the_figures() {
 #[test]
 fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
     let server = baseline(2);
-    let clock = CpuClock::of(server.pid()).expect("a clock");
+    let clock = CpuClock::for_process(server.pid()).expect("a clock");
     let before = (machine_s(), clock.read_ns().expect("reads"));
     let document = json(&["run", &format!("{}/healthz", server.url), "-c", "8", "-d", "2s"]);
     let whole_s = machine_s() - before.0;

@@ -95,7 +95,7 @@ fn assert_agrees(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
 }
 
 fn cpu_ns(pids: &[u32]) -> u64 {
-    pids.iter().map(|pid| CpuClock::of(*pid).expect("a clock").read_ns().expect("reads")).sum()
+    pids.iter().map(|pid| CpuClock::for_process(*pid).expect("a clock").read_ns().expect("reads")).sum()
 }
 
 #[test]

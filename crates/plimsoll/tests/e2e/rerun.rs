@@ -3,19 +3,19 @@
 
 use crate::rig::{Server, baseline, folder, number, plimsoll};
 use plimsoll_model::terms::OutputTerms;
-use plimsoll_model::{Asked, Redacted, Terms, codec};
+use plimsoll_model::{ExperimentSpec, RedactedText, Terms, codec};
 use serde_json::Value;
 use std::convert::Infallible;
 
 /// What a run file says was asked, but for what belongs to the machine and the moment, and for
 /// where results go.
-fn asked(file: &str) -> (Asked, Terms<Redacted>) {
+fn asked(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
     let mut asked = experiment.asked.with_plans(|mut plan| {
         (plan.carriage.addresses, plan.carriage.connections_max) = (Vec::new(), 0);
         Ok::<_, Infallible>(plan)
     });
-    if let Ok(Asked::Find(find)) = &mut asked {
+    if let Ok(ExperimentSpec::Find(find)) = &mut asked {
         find.first_answer_ns = 0;
     }
     let Ok(asked) = asked;

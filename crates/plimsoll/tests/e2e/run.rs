@@ -199,8 +199,8 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
         let near = (0..4).any(|_| {
             let document = unhindered(&[&["run", &server.url("/")], load].concat());
             assert_ledger_closes(&document, &format!("{load:?}"));
-            // Four users leave no queue: a place is empty from a response to the next request, which
-            // is as long as the machine makes it. Little's law says what the pool gives them.
+            // Four users leave no queue: a place is empty from a response to the next request,
+            // which is as long as the machine makes it. Little's law says what the pool gives them.
             let pool_rps = match load[1] {
                 "4" => 4.0 / (number(&document, "response_time_ns.mean") / 1e9),
                 _ => 200.0,

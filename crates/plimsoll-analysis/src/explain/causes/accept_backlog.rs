@@ -1,6 +1,6 @@
 //! The queue of connections to be accepted: new connections come faster than the server takes them.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, top, words};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
@@ -10,7 +10,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::AcceptBacklog,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "accept_backlog",
         expects: &[
             (Feature::ConnectsLate, ExpectedAnswer::Is("yes")),

@@ -26,7 +26,7 @@ pub enum ExpectedAnswer {
 
 /// A way in which a cause shows.
 #[derive(Debug)]
-pub struct Way {
+pub struct Manifestation {
     /// Its name in the file of likelihoods.
     pub word: &'static str,
     /// What it expects.
@@ -39,7 +39,7 @@ pub struct CauseCard {
     /// Its name.
     pub cause: Cause,
     /// The ways in which it shows.
-    pub ways: &'static [Way],
+    pub ways: &'static [Manifestation],
     /// For each intervention, whether throughput rises, stays or falls if this is the cause.
     pub predicts: Predictions,
     /// Resources that it is itself: they are no limit once it is gone.

@@ -1,6 +1,6 @@
 //! plimsoll itself: it cannot make the load, or reads responses late.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -12,7 +12,7 @@ use crate::sentence::{Remedy, Sentence};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Client,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "client",
         expects: &[
             (Feature::PlimsollLimited, ExpectedAnswer::Is("yes")),

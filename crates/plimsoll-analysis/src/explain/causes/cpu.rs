@@ -1,6 +1,6 @@
 //! All cores that the server may use.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, number, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, number, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -11,7 +11,7 @@ use crate::explain::thresholds::FEW;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Cpu,
     ways: &[
-        Way {
+        Manifestation {
             word: "cpu_machine",
             expects: &[
                 (Feature::CoresFull, ExpectedAnswer::Is("machine")),
@@ -29,7 +29,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::OnTheWay, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "cpu_allowed",
             expects: &[
                 (Feature::CoresFull, ExpectedAnswer::Is("allowed")),

@@ -1,6 +1,6 @@
 //! A limit of CPU time set on a control group: the server's, or a dependency's.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, share, top, words};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, share, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -11,7 +11,7 @@ use crate::sentence::{Remedy, SentencePart};
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::CpuQuota,
     ways: &[
-        Way {
+        Manifestation {
             word: "cpu_quota",
             expects: &[
                 (Feature::QuotaUsed, ExpectedAnswer::Is("server")),
@@ -25,7 +25,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Collects, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "cpu_quota_dependency",
             expects: &[
                 (Feature::QuotaUsed, ExpectedAnswer::Is("dependency")),

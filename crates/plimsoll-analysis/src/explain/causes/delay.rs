@@ -1,6 +1,6 @@
 //! Responses take longer than the SLO allows by themselves, where nobody waits.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
@@ -9,7 +9,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Delay,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "delay",
         expects: &[
             (Feature::SlowAtLowLoad, ExpectedAnswer::Is("yes")),

@@ -1,6 +1,6 @@
 //! A dependency: it is full, or its calls take longer under load.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, peer_text, top, words};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, peer_text, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -14,7 +14,7 @@ use crate::sentence::{Remedy, SentencePart};
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Downstream,
     ways: &[
-        Way {
+        Manifestation {
             word: "downstream_full",
             expects: &[
                 (Feature::DependencyFull, ExpectedAnswer::Is("yes")),
@@ -32,7 +32,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "downstream_slow",
             expects: &[
                 (Feature::CallsPileUp, ExpectedAnswer::Is("yes")),

@@ -1,6 +1,6 @@
 //! The limit of open files of the server.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, server, share};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, server, share};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
@@ -8,7 +8,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Files,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "files",
         expects: &[
             (Feature::FilesUsedUp, ExpectedAnswer::Is("yes")),

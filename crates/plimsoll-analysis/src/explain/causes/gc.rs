@@ -1,6 +1,6 @@
 //! The runtime's garbage collection.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, server, share, top, words};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, server, share, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -14,7 +14,7 @@ use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Gc,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "gc",
         expects: &[
             (Feature::Collects, ExpectedAnswer::Is("yes")),

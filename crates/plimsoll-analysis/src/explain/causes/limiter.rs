@@ -1,6 +1,6 @@
 //! A limit on the rate, set on purpose: it refuses, or lets responses wait.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, rate_past, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, rate_past, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
@@ -9,7 +9,7 @@ use crate::explain::signals::Signal;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Limiter,
     ways: &[
-        Way {
+        Manifestation {
             word: "limiter_refuses",
             expects: &[
                 (Feature::Refuses, ExpectedAnswer::Is("yes")),
@@ -19,7 +19,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "limiter_delays",
             expects: &[
                 (Feature::ServedAtATime, ExpectedAnswer::Is("below_one")),
@@ -32,7 +32,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "limiter_window",
             expects: &[
                 (Feature::ComesInLumps, ExpectedAnswer::Is("yes")),
@@ -42,7 +42,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "limiter_unseen",
             expects: &[
                 (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),

@@ -1,6 +1,6 @@
 //! A lock: threads, or statements of a database, wait for each other.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, peer_text, server, share, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, peer_text, server, share, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -13,7 +13,7 @@ use crate::explain::thresholds::{FELT, ONE_CORE};
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Lock,
     ways: &[
-        Way {
+        Manifestation {
             word: "lock_threads",
             expects: &[
                 (Feature::ThreadsWait, ExpectedAnswer::Mostly("lock")),
@@ -28,7 +28,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::SpinsForLocks, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "lock_turns",
             expects: &[
                 (Feature::TakesTurns, ExpectedAnswer::Is("lock")),
@@ -38,7 +38,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
-        Way {
+        Manifestation {
             word: "lock_polled",
             expects: &[
                 (Feature::Polls, ExpectedAnswer::Is("yes")),
@@ -48,7 +48,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WaitsForData, ExpectedAnswer::Not("yes")),
             ],
         },
-        Way {
+        Manifestation {
             word: "lock_unseen",
             expects: &[
                 (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
@@ -58,7 +58,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
-        Way {
+        Manifestation {
             word: "lock_database",
             expects: &[
                 (Feature::DatabaseLocks, ExpectedAnswer::Is("yes")),
@@ -73,7 +73,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "lock_spins",
             expects: &[
                 (Feature::SpinsForLocks, ExpectedAnswer::Is("yes")),

@@ -1,6 +1,6 @@
 //! Memory: pages are read back from storage, or the limit of the control group is reached.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, number, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{OPEN, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
@@ -10,7 +10,7 @@ use crate::format;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Memory,
     ways: &[
-        Way {
+        Manifestation {
             word: "memory_short",
             expects: &[
                 (Feature::MemoryShort, ExpectedAnswer::Is("yes")),
@@ -22,7 +22,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::TakesTurns, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "memory_killed",
             expects: &[
                 (Feature::MemoryShort, ExpectedAnswer::Is("killed")),

@@ -29,7 +29,7 @@ mod warm_up;
 mod workers;
 
 use super::cause::Cause;
-use card::{CauseCard, Way};
+use card::{CauseCard, Manifestation};
 
 /// All causes of the server, of plimsoll and of the machine.
 pub fn cards() -> [&'static CauseCard; 21] {
@@ -59,7 +59,7 @@ pub fn cards() -> [&'static CauseCard; 21] {
 }
 
 /// All ways, each with its cause.
-pub fn ways() -> impl Iterator<Item = (&'static CauseCard, &'static Way)> {
+pub fn ways() -> impl Iterator<Item = (&'static CauseCard, &'static Manifestation)> {
     cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
 }
 

@@ -1,6 +1,6 @@
 //! Other processes on the machine took cores that the server's threads waited for.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, top, words};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
@@ -8,7 +8,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Neighbour,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "neighbour",
         expects: &[
             (Feature::OthersTookCores, ExpectedAnswer::Is("yes")),

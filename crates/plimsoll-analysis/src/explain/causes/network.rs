@@ -1,6 +1,6 @@
 //! The network: bandwidth, or losses on the way.
 
-use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Way, idle, number, share, top};
+use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, number, share, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
@@ -12,7 +12,7 @@ use crate::format;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Network,
     ways: &[
-        Way {
+        Manifestation {
             word: "network_server",
             expects: &[
                 (Feature::OnTheWay, ExpectedAnswer::Is("server")),
@@ -25,7 +25,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "network_dependency",
             expects: &[
                 (Feature::OnTheWay, ExpectedAnswer::Is("dependency")),
@@ -38,7 +38,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::DatabaseLocks, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "network_lossy",
             expects: &[
                 (Feature::OnTheWay, ExpectedAnswer::Is("lossy")),

@@ -1,13 +1,13 @@
 //! No limit was reached: the highest rate allowed meets the SLO.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::None,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "none",
         expects: &[
             (Feature::HighestRateMet, ExpectedAnswer::Is("yes")),

@@ -1,6 +1,6 @@
 //! One thread of the server, or several of which one runs at a time.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -10,7 +10,7 @@ use crate::explain::signals::Signal;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::OneThread,
     ways: &[
-        Way {
+        Manifestation {
             word: "one_thread",
             expects: &[
                 (Feature::ThreadsFull, ExpectedAnswer::Is("one")),
@@ -23,7 +23,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "one_thread_interpreter",
             expects: &[
                 (Feature::TakesTurns, ExpectedAnswer::Is("interpreter")),

@@ -1,6 +1,6 @@
 //! A pool: a fixed number of connections to a dependency, or another fixed number of places.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, number, peer_text, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES, STAYS};
@@ -10,7 +10,7 @@ use crate::explain::signals::Signal;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Pool,
     ways: &[
-        Way {
+        Manifestation {
             word: "pool_connections",
             expects: &[
                 (Feature::FixedConnections, ExpectedAnswer::Is("in_use")),
@@ -25,7 +25,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "pool_queue",
             expects: &[
                 (Feature::ThreadsWait, ExpectedAnswer::Is("queue")),
@@ -36,7 +36,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
-        Way {
+        Manifestation {
             word: "pool_calls",
             expects: &[
                 (Feature::CallsAsServed, ExpectedAnswer::Is("yes")),
@@ -45,7 +45,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAtATime, ExpectedAnswer::Not("below_one")),
             ],
         },
-        Way {
+        Manifestation {
             word: "pool_unseen",
             expects: &[
                 (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),

@@ -1,6 +1,6 @@
 //! Local ports for new connections: plimsoll's, or the server's own to a dependency.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way, idle, server, share};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, server, share};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
@@ -8,7 +8,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Ports,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "ports",
         expects: &[
             (Feature::PortsUsedUp, ExpectedAnswer::Is("yes")),

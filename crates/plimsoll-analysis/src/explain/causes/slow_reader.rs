@@ -1,6 +1,6 @@
 //! A slow reader of what the server sends: its clients, a dependency, or a pipe.
 
-use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Way, idle, server, share, top};
+use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, server, share, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -14,7 +14,7 @@ use crate::format;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::SlowReader,
     ways: &[
-        Way {
+        Manifestation {
             word: "slow_reader_window",
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("window")),
@@ -24,7 +24,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "slow_reader_dependency",
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("dependency")),
@@ -37,7 +37,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::EachHasOne, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "slow_reader_pipe",
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("pipe")),

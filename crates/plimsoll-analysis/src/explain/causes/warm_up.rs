@@ -1,6 +1,6 @@
 //! The server was not warm while its line was searched.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Way};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -10,7 +10,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::WarmUp,
-    ways: &[Way {
+    ways: &[Manifestation {
         word: "warm_up",
         expects: &[
             (Feature::WarmerNow, ExpectedAnswer::Is("yes")),

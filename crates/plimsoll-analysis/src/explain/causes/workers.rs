@@ -1,7 +1,7 @@
 //! Workers of the server, or of a dependency: processes or threads, each with one request at a
 //! time.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, PROBES, Way, idle, number, peer_text, server, top};
+use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
@@ -12,7 +12,7 @@ use crate::explain::thresholds::AS_FAST;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Workers,
     ways: &[
-        Way {
+        Manifestation {
             word: "workers",
             expects: &[
                 (Feature::WorkersAsServed, ExpectedAnswer::Mostly("yes")),
@@ -30,7 +30,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "workers_full_threads",
             expects: &[
                 (Feature::ThreadsFull, ExpectedAnswer::Is("several")),
@@ -39,7 +39,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
-        Way {
+        Manifestation {
             word: "workers_dependency",
             expects: &[
                 (Feature::QueuesBefore, ExpectedAnswer::Is("yes")),

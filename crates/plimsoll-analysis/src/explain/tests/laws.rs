@@ -27,7 +27,7 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     // Two processes, where most are answered so soon past the line.
     let several = |past_ns: f64| {
         let (p50, p99) = ((P50, 9e6, 9e6, past_ns), (P99, 12e6, 200e6, 3e9));
-        case(950.0, Some(960.0)).with(&[p50, p99, (Processes, 3.0, 3.0, 3.0)])
+        case(950.0, Some(960.0)).with_signals(&[p50, p99, (Processes, 3.0, 3.0, 3.0)])
     };
     for (what, case, got, expect) in [
         ("at the line", case(950.0, Some(960.0)), 960.0, true),
@@ -51,7 +51,7 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
         ("without a line", case(0.0, None), 1200.0, true),
         ("all was answered", case(0.0, None), 1498.0, false),
     ] {
-        let case = case.with(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
+        let case = case.with_signals(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
         assert_eq!(case.plateau(), Some(expect), "{what}");
     }
 }
@@ -61,7 +61,8 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
 #[test]
 fn what_is_answered_after_the_window_was_not_too_much() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
-        let case = usual().alone(alone_ms).with(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
+        let case =
+            usual().alone(alone_ms).with_signals(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
         let mut case = Contrast { lower_rps: 0.0, upper_rps: None, ..case };
         case.past.seconds = 1.0;
         assert_eq!(case.plateau(), Some(expect), "{alone_ms} {got}");
@@ -76,7 +77,7 @@ fn statements_that_sleep_are_served() {
         [(60.0, 0.1, 0.0, true), (52.0, 0.1, 0.0, false), (60.0, 0.9, 0.0, false), (60.0, 0.1, 0.5, false)]
     {
         let served = if waiting > 55.0 { 1.1 } else { 40.0 };
-        let case = usual().alone(served).peers(87.0, 87.0, 103.0).calls("mysqld", 0.0, 0.0).with(&[
+        let case = usual().alone(served).peers(87.0, 87.0, 103.0).calls("mysqld", 0.0, 0.0).with_signals(&[
             (DownstreamCores, 0.02, 0.9 * cores, cores),
             (DownstreamThreadsWaiting, 12.0, 14.0, waiting),
             (IoPressure, 0.0, storage, storage),
@@ -91,7 +92,8 @@ fn who_waits_for_the_interpreter_is_not_at_work() {
     for (server, asleep, expect) in
         [("python3", 5.3, true), ("python3", 7.0, false), ("api", 5.3, false), ("api", 4.4, true)]
     {
-        let mut case = usual().alone(4.2).with(&[(InSleep, 0.0, asleep - 0.3, asleep), (InDisk, 0.0, 0.0, 0.0)]);
+        let mut case =
+            usual().alone(4.2).with_signals(&[(InSleep, 0.0, asleep - 0.3, asleep), (InDisk, 0.0, 0.0, 0.0)]);
         case.past.server = Some(server.into());
         assert_eq!(threads_at_work(&case), Some(expect), "{server} {asleep}");
     }

@@ -9,7 +9,7 @@ mod told;
 mod unnamed;
 
 use super::*;
-use crate::find::StoppedBy;
+use crate::find::StopReason;
 use crate::slo::Slo;
 use Signal::*;
 
@@ -77,7 +77,7 @@ pub(super) fn usual() -> Contrast {
         held_past_rps: None,
         lower_rps: 1000.0,
         upper_rps: Some(1010.0),
-        stopped_by: StoppedBy::Width,
+        stopped_by: StopReason::Width,
         slo: Slo::default(),
         best_rps: 1000.0,
         sustained_rps: 1000.0,
@@ -94,7 +94,7 @@ pub(super) fn usual() -> Contrast {
 
 impl Contrast {
     /// The same with these values at the low load, at the line, and past it.
-    pub(super) fn with(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
+    pub(super) fn with_signals(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
         for (signal, low, line, past) in values {
             self.low.values.insert(*signal, *low);
             self.half.values.insert(*signal, (low + line) / 2.0);
@@ -137,7 +137,7 @@ impl Contrast {
 }
 
 pub(super) fn named(case: &Contrast) -> Cause {
-    explained(case, &MadeChanges::default(), LoadLine::NONE).cause
+    explained(case, &InterventionOutcomes::default(), LoadLine::NONE).cause
 }
 
 /// The answer of a feature, by its word.
@@ -151,7 +151,7 @@ pub(super) fn text(case: &Contrast, cause: Cause) -> causes::card::CauseText {
 }
 
 pub(super) fn tell(case: &Contrast) -> String {
-    let posterior = Posterior::of(case, &[]);
+    let posterior = Posterior::from_contrast(case, &[]);
     let candidate = |it: &posterior::Candidate| {
         let terms: Vec<String> = it
             .terms

@@ -2,8 +2,8 @@
 //! each other.
 
 use super::*;
-use crate::find::{self, Failing, FailingHow, Settings};
-use crate::judge::{Offered, TrialOutcome, Verdict};
+use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
+use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
 
 #[test]
@@ -15,7 +15,7 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
         // Where no line was found it never held so much.
         (70.0, 0.0, None),
     ] {
-        let case = usual().with(&[(Goodput, answered, 100.0, 90.0)]);
+        let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
         let case = Contrast { lower_rps, ..case };
         assert_eq!(case.broken_since(), expect, "{answered} {lower_rps}");
         let text = not_known::sentence(&case, &[]);
@@ -34,9 +34,12 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
         (vec![(Files, 0.5, 1.0, 1.0)], Some((Cause::Files, true))),
         (vec![(FullestThread, 0.1, 0.98, 0.99), (ServerCores, 0.1, 1.0, 1.0)], Some((Cause::OneThread, false))),
     ] {
-        let case = Contrast { lower_rps: 1000.0, ..usual().with(&signals).with(&[(Goodput, 0.0, 950.0, 0.0)]) };
+        let case = Contrast {
+            lower_rps: 1000.0,
+            ..usual().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)])
+        };
         assert_eq!(case.broken_since(), Some(0.0));
-        let posterior = Posterior::of(&case, &[]);
+        let posterior = Posterior::from_contrast(&case, &[]);
         let first = posterior.causes().first().map(|first| (first.cause, may_be_told(&case, first.cause)));
         assert_eq!(first, expect, "{}", tell(&case));
     }
@@ -49,7 +52,8 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
         (case.fails_anyhow().is_some(), case.plateau(), Some(named(case)).filter(|cause| *cause != Cause::Unknown))
     };
     let failing = |share: f64| {
-        let mut case = usual().with(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
+        let mut case =
+            usual().with_signals(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
         case.slo = slo.clone();
         case.low.failures = vec![("reset".into(), (150.0 * share * case.low.seconds) as u64)];
         case
@@ -59,8 +63,8 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(!told(&failing(0.001)).0, "by chance");
     let text = not_known::sentence(&failing(0.05), &[]);
     assert!(text.contains("5.0 % of the requests fail even at a low load (reset)"), "{text}");
-    let failing = Failing { how: FailingHow::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
-    let failing = contrast::FailingShare { share: failing.share, text: failing.text() };
+    let failing = ConstantFailure { how: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
+    let failing = contrast::ConstantFailureShare { share: failing.share, text: failing.text() };
     let searched = Contrast { failing: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = not_known::sentence(&searched, &[]);
@@ -79,8 +83,9 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
 /// Of a server that stalls short trials see what it does in between.
 #[test]
 fn without_a_line_what_is_told_is_what_goes_on() {
-    let past =
-        |asked: f64, got: f64| usual().with(&[(Offered, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past;
+    let past = |asked: f64, got: f64| {
+        usual().with_signals(&[(Offered, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past
+    };
     for (has_line, steady_rps, past, expect) in [
         (false, Some(1000.0), past(2000.0, 1000.0), 1000.0),
         (true, Some(1000.0), past(2000.0, 1000.0), 1600.0),
@@ -100,7 +105,7 @@ fn without_a_line_what_is_told_is_what_goes_on() {
 fn what_looks_alike_from_outside_is_told_as_both() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
     for (cause, case, expect) in [
-        (Cause::Lock, usual().alone(1.0).with(&in_turn), "as behind a lock or in one goroutine or actor"),
+        (Cause::Lock, usual().alone(1.0).with_signals(&in_turn), "as behind a lock or in one goroutine or actor"),
         (Cause::Lock, usual().alone(1.0), "1.0 requests are in service at once"),
         (
             Cause::Pool,
@@ -117,7 +122,10 @@ fn what_looks_alike_from_outside_is_told_as_both() {
 #[test]
 fn a_pool_is_of_what_is_a_fixed_number() {
     let calls = |past: f64| {
-        usual().alone(8.0).calls("node", 1.0, past).with(&[(PeerWaiting, 1.0, 7.0, past), (PeerComing, 0.0, 0.0, 0.0)])
+        usual()
+            .alone(8.0)
+            .calls("node", 1.0, past)
+            .with_signals(&[(PeerWaiting, 1.0, 7.0, past), (PeerComing, 0.0, 0.0, 0.0)])
     };
     for (case, expect) in [
         (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
@@ -148,7 +156,7 @@ fn the_sentence_names_what_it_is_about() {
             "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use past the line, with 500 requests in flight; 3.8 of 4 cores are idle",
         ),
         (
-            usual().with(&[
+            usual().with_signals(&[
                 (FullestThread, 0.15, 0.93, 0.99),
                 (FullThreads, 0.0, 1.0, 1.0),
                 (ServerCores, 0.15, 0.95, 1.0),
@@ -156,7 +164,7 @@ fn the_sentence_names_what_it_is_about() {
             "one thread of api limits the load line to 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
-        let cause = Posterior::of(&case, &[]).causes()[0].cause;
+        let cause = Posterior::from_contrast(&case, &[]).causes()[0].cause;
         assert_eq!(text(&case, cause).answer(&case), crate::sentence::Sentence::from(expect), "{}", tell(&case));
     }
 }
@@ -164,9 +172,9 @@ fn the_sentence_names_what_it_is_about() {
 #[test]
 fn without_a_collector_its_cores_are_left_for_requests() {
     let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
-    let found = predicted(&usual().with(&full), Cause::Gc).expect("the cores are full");
+    let found = predicted(&usual().with_signals(&full), Cause::Gc).expect("the cores are full");
     assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
-    let stops = usual().with(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
+    let stops = usual().with_signals(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
     assert_eq!(predicted(&stops, Cause::Gc), None, "it is not cores that are missing");
     assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stands still for it 30")));
 }
@@ -174,13 +182,13 @@ fn without_a_collector_its_cores_are_left_for_requests() {
 /// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody
 /// looked.
 fn sampled(count: Option<u32>) -> plimsoll_model::Run {
-    use plimsoll_model::{Curve, LoadShape, Plan, Run, SampledStack, SampledStretch};
+    use plimsoll_model::{Curve, LoadShape, Plan, Run, SampleInterval, SampledStack};
     let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
     run.window_ns = (0, 1_000_000_000);
     run.probes.sampled.stretches = count.map_or_else(Vec::new, |count| {
         let stacks = if count > 0 { vec![SampledStack { count, functions: vec![0] }] } else { vec![] };
         let (to_ns, period_ns, names) = (1_000_000_000, 10_000_000, vec!["serve".into()]);
-        vec![SampledStretch { from_ns: 0, to_ns, period_ns, lost: 0, in_kernel: true, names, stacks }]
+        vec![SampleInterval { from_ns: 0, to_ns, period_ns, lost: 0, in_kernel: true, names, stacks }]
     });
     run
 }
@@ -201,18 +209,18 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
         let runs = [low, half, line, past].map(sampled);
         let [low, half, line, past] = &runs;
         let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), ..Loads::default() };
-        let names = match FunctionsSeen::of(&case, &loads) {
-            Some(FunctionsSeen::Costs(costs)) => Some(costs.level_names),
+        let names = match FunctionObservation::from_loads(&case, &loads) {
+            Some(FunctionObservation::Costs(costs)) => Some(costs.level_names),
             _ => None,
         };
-        let why = FunctionsSeen::uncaught(&loads).filter(|_| names.is_none());
+        let why = FunctionObservation::uncaught(&loads).filter(|_| names.is_none());
         match expect {
             Ok(expect) => assert_eq!((names, &why), (expect, &None)),
             Err(when) => assert!(names.is_none() && why.as_ref().is_some_and(|why| why.contains(when)), "{why:?}"),
         }
     }
     // What there was no load of is told as that.
-    assert_eq!(FunctionsSeen::uncaught(&Loads::default()), None);
+    assert_eq!(FunctionObservation::uncaught(&Loads::default()), None);
 }
 
 #[test]
@@ -224,8 +232,8 @@ fn without_a_line_loads_are_shares_of_the_most_that_was_answered() {
         let trial = TrialOutcome::of_a_second(purpose, load, Verdict::Fail);
         TrialOutcome { achieved_rps, ..trial }
     };
-    let users = |users: u64, rps: f64| made(Purpose::Peak, Offered::Users(users), rps);
-    let open = |rate: f64, rps: f64| made(Purpose::Climb, Offered::Rate(rate), rps);
+    let users = |users: u64, rps: f64| made(Purpose::Peak, OfferedLoad::Users(users), rps);
+    let open = |rate: f64, rps: f64| made(Purpose::Climb, OfferedLoad::Rate(rate), rps);
     for (name, trials, expect) in [
         ("several users tell it", vec![users(1, 100.0), users(4, 300.0), open(500.0, 320.0)], 300.0),
         ("the one user met the answer that is late", vec![users(1, 1.0), open(50.0, 47.0)], 47.0),

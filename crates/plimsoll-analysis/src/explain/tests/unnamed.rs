@@ -2,7 +2,7 @@
 //! is.
 
 use super::*;
-use crate::find::StoppedBy;
+use crate::find::StopReason;
 
 #[test]
 fn too_little_names_nothing() {
@@ -28,7 +28,7 @@ fn too_little_names_nothing() {
         ("a plateau of which nothing else is known", usual()),
         (
             "two loops of events that have taken all, with connections that stand idle to what answers as soon as ever",
-            usual().alone(1.9).peers(7.0, 6.0, 6.0).with(&[
+            usual().alone(1.9).peers(7.0, 6.0, 6.0).with_signals(&[
                 (Threads, 3.0, 3.0, 3.0),
                 (Processes, 3.0, 3.0, 3.0),
                 (PeerWaiting, 0.4, 1.2, 2.0),
@@ -36,7 +36,7 @@ fn too_little_names_nothing() {
                 (InFlight, 0.3, 1.7, 108.0),
             ]),
         ),
-        ("a full thread that nobody saw", usual().with(&full).without(&seen_of_server)),
+        ("a full thread that nobody saw", usual().with_signals(&full).without(&seen_of_server)),
         (
             "no load but one",
             Contrast {
@@ -48,23 +48,23 @@ fn too_little_names_nothing() {
         ),
         (
             "a thread that is as full at a low load",
-            usual().with(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
+            usual().with_signals(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
         ),
         ("a rate inside of a wide bracket", {
-            let case = usual().with(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
+            let case = usual().with_signals(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
             Contrast { held_past_rps: Some(1100.0), upper_rps: Some(2000.0), ..case }
         }),
         ("a line that lay too low by chance", {
-            let case = usual().with(&[(Goodput, 150.0, 950.0, 1100.0)]);
+            let case = usual().with_signals(&[(Goodput, 150.0, 950.0, 1100.0)]);
             Contrast { held_past_rps: Some(1100.0), ..case }
         }),
-        ("refusals at any load", usual().with(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
+        ("refusals at any load", usual().with_signals(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
         (
             "cores that others use up",
-            usual().with(&[(Idle, 2.0, 0.1, 0.1), (Others, 1.0, 3.7, 3.7), (ServerCores, 0.02, 0.1, 0.12)]),
+            usual().with_signals(&[(Idle, 2.0, 0.1, 0.1), (Others, 1.0, 3.7, 3.7), (ServerCores, 0.02, 0.1, 0.12)]),
         ),
         ("others whose work grows with the load", {
-            let mut case = usual().with(&[(Others, 0.1, 1.5, 1.6)]);
+            let mut case = usual().with_signals(&[(Others, 0.1, 1.5, 1.6)]);
             case.line.disturbed = Some("other processes used 1.5 of 4 cores".into());
             case
         }),
@@ -88,9 +88,9 @@ fn the_load_alone_tells_some() {
     let refusing =
         [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
     for (case, cause) in [
-        (usual().with(&refusing), Cause::Limiter),
-        (usual().with(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
-        (usual().with(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]), Cause::AcceptBacklog),
+        (usual().with_signals(&refusing), Cause::Limiter),
+        (usual().with_signals(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
+        (usual().with_signals(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]), Cause::AcceptBacklog),
         (stalled_when_low(), Cause::Unknown),
         (usual(), Cause::Unknown),
     ] {
@@ -107,7 +107,7 @@ fn of_a_server_that_is_gone_its_end_is_told() {
     for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
         let gone = Some("the server accepts no connections since a load of 4 096 users".to_owned());
-        let case = Contrast { gone, killed, stopped_by: StoppedBy::Gone, low, half, line, past, ..usual() };
+        let case = Contrast { gone, killed, stopped_by: StopReason::Gone, low, half, line, past, ..usual() };
         assert_eq!(named(&case), expect, "{}", tell(&case));
         let text = not_known::sentence(&case, &[]);
         assert_eq!(text, "not known: the server accepts no connections since a load of 4 096 users");

@@ -1,18 +1,18 @@
 //! The server's side of the simulated network: it reads what has arrived, works on it, and answers,
 //! or does what a fault makes it do.
 
-use super::{BytesUnderWay, What, World};
+use super::{BytesInTransit, SimEventKind, SimWorld};
 use crate::sim::server::{Cut, Fault, reply};
-use crate::sim::streams::Heard;
+use crate::sim::streams::StreamAction;
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-impl World {
+impl SimWorld {
     /// The link is idle at the server from now on.
     pub(super) fn expect_work(&mut self, at_ns: u64, link: usize) {
         if let Some(idle_ns) = self.server.idle_close_ns {
             let activity = self.links[link].activity;
-            self.after(at_ns + idle_ns, link, What::IdleSince(activity));
+            self.after(at_ns + idle_ns, link, SimEventKind::IdleSince(activity));
         }
     }
 
@@ -65,10 +65,10 @@ impl World {
             self.account.requests += 1;
             it.serving = true;
             let done_ns = self.work(at_ns);
-            self.after(done_ns, link, What::Answers);
+            self.after(done_ns, link, SimEventKind::Answers);
         } else if let Some((_, every_ns)) = self.server.intake {
             self.links[link].taking = true;
-            self.after(at_ns + every_ns, link, What::Takes);
+            self.after(at_ns + every_ns, link, SimEventKind::Takes);
         } else if self.links[link].arrived > 0 {
             self.read(at_ns, link);
         }
@@ -83,7 +83,7 @@ impl World {
             self.deliver(
                 at_ns + number as u64,
                 link,
-                What::Brings(BytesUnderWay { bytes: Rc::clone(&bytes), from, to }),
+                SimEventKind::Brings(BytesInTransit { bytes: Rc::clone(&bytes), from, to }),
             );
         }
     }
@@ -100,19 +100,19 @@ impl World {
             && let Some(heard) = streams.next(std::mem::take(&mut arrived))
         {
             match heard {
-                Heard::Says(bytes) => self.bring(at_ns, link, bytes),
-                Heard::Asks(stream) => {
+                StreamAction::Says(bytes) => self.bring(at_ns, link, bytes),
+                StreamAction::Asks(stream) => {
                     self.account.requests += 1;
                     let done_ns = self.work(at_ns);
                     let messages = self.server.h2.map_or(0, |how| how.messages.0);
-                    self.after(done_ns, link, What::AnswersStream(stream, messages));
+                    self.after(done_ns, link, SimEventKind::AnswersStream(stream, messages));
                 }
-                Heard::Untaken(bytes, is_over) => {
+                StreamAction::Untaken(bytes, is_over) => {
                     self.account.untaken += 1;
                     self.account.streams_over += u64::from(is_over);
                     self.bring(at_ns, link, bytes);
                 }
-                Heard::Wrong => self.account.bytes_wrong += 1,
+                StreamAction::Wrong => self.account.bytes_wrong += 1,
             }
         }
     }
@@ -124,7 +124,7 @@ impl World {
         let Some((said, is_over)) = streams.answer(stream, left) else { return };
         if left > 0 {
             let apart_ns = self.server.h2.map_or(0, |how| how.messages.1);
-            self.after(at_ns + apart_ns, link, What::AnswersStream(stream, left - 1));
+            self.after(at_ns + apart_ns, link, SimEventKind::AnswersStream(stream, left - 1));
         }
         self.bring(at_ns, link, said);
         if is_over {
@@ -190,9 +190,9 @@ impl World {
                 self.close(said_ns, link);
             }
             Some(Fault::ResetsInReply) => self.reset(said_ns, link),
-            Some(Fault::ClosesAfter(ns)) => self.after(said_ns + ns, link, What::Closes),
-            Some(Fault::AnswersTwice(ns)) => self.after(said_ns + ns, link, What::AnswersAgain),
-            Some(Fault::Blurts(ns)) => self.after(said_ns + ns, link, What::BlurtsSince(activity)),
+            Some(Fault::ClosesAfter(ns)) => self.after(said_ns + ns, link, SimEventKind::Closes),
+            Some(Fault::AnswersTwice(ns)) => self.after(said_ns + ns, link, SimEventKind::AnswersAgain),
+            Some(Fault::Blurts(ns)) => self.after(said_ns + ns, link, SimEventKind::BlurtsSince(activity)),
             _ => {}
         }
         self.expect_work(said_ns, link);
@@ -216,7 +216,7 @@ impl World {
                 Some(Fault::Pieces) => (from + 1 + self.rng.below(12) as usize).min(length),
                 _ => length,
             };
-            self.deliver(at_ns, link, What::Brings(BytesUnderWay { bytes: Rc::clone(&bytes), from, to }));
+            self.deliver(at_ns, link, SimEventKind::Brings(BytesInTransit { bytes: Rc::clone(&bytes), from, to }));
             at_ns += if fault == Some(Fault::Pieces) { self.rng.below(3) * 20_000 } else { gap_ns };
             from = to;
         }
@@ -230,11 +230,11 @@ impl World {
         }
         it.server_closed = true;
         let unheard = it.arrived > 0;
-        self.deliver(at_ns, link, if unheard { What::Breaks } else { What::Ends });
+        self.deliver(at_ns, link, if unheard { SimEventKind::Breaks } else { SimEventKind::Ends });
     }
 
     fn reset(&mut self, at_ns: u64, link: usize) {
         self.links[link].server_closed = true;
-        self.deliver(at_ns, link, What::Breaks);
+        self.deliver(at_ns, link, SimEventKind::Breaks);
     }
 }

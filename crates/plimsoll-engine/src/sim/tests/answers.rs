@@ -1,16 +1,16 @@
 //! Answers that are looked through for more than their status, however their bytes come.
 
 use super::*;
-use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, TextExpected};
+use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, TextExpectation};
 
 fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, capture: Option<&str>) -> Setup {
     constant("100@1s").with(|it| {
         let route = &mut it.traffic.routes[0];
         route.expect = Expectations {
             within_ns,
-            headers: header.map(|text| ("content-type".into(), TextExpected::parse(text))).into_iter().collect(),
+            headers: header.map(|text| ("content-type".into(), TextExpectation::parse(text))).into_iter().collect(),
             json: vec![],
-            body: body.map(TextExpected::parse),
+            body: body.map(TextExpectation::parse),
         };
         let from = |text| CaptureFrom::parse(text).expect("a capture");
         route.captures = capture
@@ -54,11 +54,11 @@ fn content_is_seen_whatever_its_framing_and_other_failures_keep_their_kind() {
         for (fault, body) in
             [(Fault::Chunked, "hello!"), (Fault::UntilClose, "until the end"), (Fault::Pieces, "hello")]
         {
-            let server = SimServer { cut, ..SimServer::new(MS).with(fault, 1.0) };
+            let server = SimServer { cut, ..SimServer::new(MS).with_fault(fault, 1.0) };
             let sim = run(&expecting(Some(&format!("regex:^{body}$")), None, None, None), &server, first_seed());
             assert_eq!(sim.run.totals().whole.ledger.succeeded, 100, "{fault:?}, {cut:?}");
         }
-        let server = SimServer { cut, ..SimServer::new(MS).with(Fault::Status(500), 0.5) };
+        let server = SimServer { cut, ..SimServer::new(MS).with_fault(Fault::Status(500), 0.5) };
         let ledger =
             run(&expecting(Some("nothing"), None, None, None), &server, first_seed()).run.totals().whole.ledger;
         let [status, missed] =

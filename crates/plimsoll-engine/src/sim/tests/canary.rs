@@ -35,11 +35,11 @@ fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
 fn a_server_that_answers_twice_is_caught() {
     // HTTP/1.1 has no numbers: a second answer that arrives while the next request is under way
     // passes for its answer. Nobody on the wire can tell, but here it came sooner than light.
-    let server = SimServer::new(MS).with(Fault::AnswersTwice(60_000), 1.0);
+    let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(60_000), 1.0);
     assert!(caught(&simulate(&closed("1@300ms"), &server, 1), &server));
     // One that comes while the connection rests is no answer to anything: the connection goes, the
     // requests stand.
-    let server = SimServer::new(MS).with(Fault::AnswersTwice(5 * MS), 1.0);
+    let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!caught(&sim, &server));
     assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (10, 10));

@@ -96,10 +96,10 @@ fn with_one_connection_a_stall_leaves_requests_unsent() {
 #[test]
 fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
     for (server, what) in [
-        (SimServer::new(MS).with(Fault::NeverAnswers, 1.0), "never answers"),
-        (SimServer::new(MS).with(Fault::NeverAccepts, 1.0), "never accepts"),
+        (SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0), "never answers"),
+        (SimServer::new(MS).with_fault(Fault::NeverAccepts, 1.0), "never accepts"),
         (SimServer::new(61 * MS), "answers late"),
-        (SimServer::new(MS).with(Fault::Drips(5 * MS), 1.0), "drips"),
+        (SimServer::new(MS).with_fault(Fault::Drips(5 * MS), 1.0), "drips"),
     ] {
         for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
             for machine in [SimMachine::default(), SimMachine { wake_ns: 3 * MS, ..SimMachine::default() }] {

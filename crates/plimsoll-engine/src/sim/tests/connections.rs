@@ -73,7 +73,7 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
     // what never opened.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
-        let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with(Fault::NeverAccepts, 1.0);
+        let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
@@ -86,7 +86,7 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
     ] {
         for plan in [closed("300@50ms"), constant("100@50ms")] {
             let plan = plan.with(|it| it.load.connections_ready = 300);
-            let sim = run(&plan, &SimServer::new(MS).with(fault, 1.0), first_seed());
+            let sim = run(&plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
             assert!(sim.prepared_ns <= prepared_ns_max, "{fault:?}: {} ns", sim.prepared_ns);
         }
     }
@@ -136,7 +136,7 @@ fn what_cannot_be_trusted_is_replaced() {
         (Fault::UntilClose, None),
     ] {
         for seed in first_seed()..first_seed() + 3 {
-            let sim = run(&closed("1@300ms"), &SimServer::new(MS).with(fault, 0.3), seed);
+            let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
             let ledger = sim.run.totals().whole.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             // Every fault costs one connection, but the last one's successor may come after the
@@ -152,7 +152,7 @@ fn what_cannot_be_trusted_is_replaced() {
         }
     }
     // A status is an answer: its connection is kept.
-    let sim = run(&closed("1@300ms"), &SimServer::new(MS).with(Fault::Status(500), 1.0), first_seed());
+    let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(Fault::Status(500), 1.0), first_seed());
     assert_eq!(
         (sim.account.connects, failed(&sim, RequestFailure::Status)),
         (1, sim.run.totals().whole.ledger.scheduled)
@@ -175,7 +175,7 @@ fn idle_connections_that_the_server_closes_are_not_used() {
     let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
     // A server that speaks out of turn loses the connection, not a request.
-    let server = SimServer::new(MS).with(Fault::Blurts(20 * MS), 1.0);
+    let server = SimServer::new(MS).with_fault(Fault::Blurts(20 * MS), 1.0);
     let sim = run(&constant("10@2s"), &server, first_seed());
     assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (20, 20));
 }
@@ -190,8 +190,8 @@ fn users_come_and_go_and_keep_their_connections() {
     // Users who come back while they still wait to try again must not carry two requests.
     for seed in first_seed()..first_seed() + 20 {
         let plan = closed("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
-        run(&plan, &SimServer::new(MS).with(Fault::Refuses, 0.5), seed);
-        run(&plan, &SimServer::new(MS).with(Fault::NoPort, 0.9), seed);
+        run(&plan, &SimServer::new(MS).with_fault(Fault::Refuses, 0.5), seed);
+        run(&plan, &SimServer::new(MS).with_fault(Fault::NoPort, 0.9), seed);
     }
 }
 
@@ -221,7 +221,7 @@ fn big_bodies_wait_for_room() {
                     it.injector.spin = spin;
                     it.load.duration_ns = Some(100 * MS)
                 });
-                let sim = run(&plan, &server.clone().with(fault, 1.0), seed);
+                let sim = run(&plan, &server.clone().with_fault(fault, 1.0), seed);
                 let ledger = sim.run.totals().whole.ledger;
                 assert_eq!(failed(&sim, failure), ledger.scheduled, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             }
@@ -238,7 +238,7 @@ fn a_send_that_finds_the_connection_broken_is_a_reset() {
             for fault in [Fault::ResetsOnAccept, Fault::ClosesAfter(100_000), Fault::ResetsBeforeReading] {
                 let mut plan = plan.clone();
                 plan.traffic.routes[0].request.body = vec![b'x'; 100_000];
-                let sim = run_on(machine, &plan, &SimServer::new(100_000).with(fault, 0.7), seed);
+                let sim = run_on(machine, &plan, &SimServer::new(100_000).with_fault(fault, 0.7), seed);
                 let ledger = sim.run.totals().whole.ledger;
                 let allowed = [RequestFailure::Connect, RequestFailure::Reset, RequestFailure::ClosedEarly];
                 let other =
@@ -255,7 +255,7 @@ fn one_byte_at_a_time_is_all_at_once() {
         for fault in Fault::ALL {
             let plan = poisson("300@200ms").with(|it| it.load.connections_ready = 40);
             let share = if fault == Fault::Large { 0.02 } else { 0.5 };
-            let whole = SimServer { service: Service::Exponential(MS), ..SimServer::new(0) }.with(fault, share);
+            let whole = SimServer { service: Service::Exponential(MS), ..SimServer::new(0) }.with_fault(fault, share);
             let bytes = SimServer { cut: Cut::Bytes, ..whole.clone() };
             let [whole, bytes] = [whole, bytes].map(|server| run(&plan, &server, seed).run.totals());
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}");

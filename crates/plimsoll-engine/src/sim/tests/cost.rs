@@ -4,9 +4,9 @@
 //! `valgrind --tool=callgrind`, by the difference in requests, is the cost of one.
 
 use super::*;
-use crate::collect::Reported;
+use crate::collect::PartReport;
 use crate::job::{Job, Resources};
-use crate::net::{ConnectError, Net, Peer, Ready, Received, Sent, Wait};
+use crate::net::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
 use crate::source::Source;
 use crate::worker::Worker;
 use plimsoll_model::Schedule;
@@ -43,14 +43,14 @@ impl Net for Instant {
         Ok(())
     }
 
-    fn send(&mut self, token: &u64, bytes: &[u8]) -> Sent {
+    fn send(&mut self, token: &u64, bytes: &[u8]) -> SendOutcome {
         self.due.push(Ready { token: *token, readable: true, writable: false, hangup: false });
-        Sent::Bytes(bytes.len())
+        SendOutcome::Bytes(bytes.len())
     }
 
-    fn receive(&mut self, _: &u64, buffer: &mut [u8]) -> Received {
+    fn receive(&mut self, _: &u64, buffer: &mut [u8]) -> ReceiveOutcome {
         buffer[..REPLY.len()].copy_from_slice(REPLY);
-        Received::Bytes(REPLY.len())
+        ReceiveOutcome::Bytes(REPLY.len())
     }
 
     fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
@@ -78,7 +78,7 @@ fn many_requests_on_a_network_that_costs_nothing() {
         worker.prepare();
         let mut succeeded = 0;
         worker.run(1_000_000_000, &mut |reported| {
-            if let Reported::Tick { interval, .. } = reported {
+            if let PartReport::Tick { interval, .. } = reported {
                 succeeded += interval.whole().ledger.succeeded;
             }
         });

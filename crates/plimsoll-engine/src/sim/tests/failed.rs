@@ -3,7 +3,7 @@
 use super::*;
 
 /// Status and text of what is kept.
-fn told(sim: &Sim) -> Vec<(u16, String)> {
+fn status_and_text(sim: &Sim) -> Vec<(u16, String)> {
     sim.run.failed_answers.iter().map(|answer| (answer.status, answer.text())).collect()
 }
 
@@ -19,12 +19,12 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
                 vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];
             let server = SimServer { faults, cut, ..SimServer::new(MS) };
             let sim = run(&plan, &server, first_seed());
-            assert_eq!(told(&sim), [oops.clone(), busy.clone()], "{cut:?}, {workers}");
+            assert_eq!(status_and_text(&sim), [oops.clone(), busy.clone()], "{cut:?}, {workers}");
             assert!(sim.run.failed_answers.iter().all(|answer| answer.at_ns < SECOND));
             // What counts as success is none.
             let ok_status = plimsoll_model::StatusSet::parse("2xx,503").expect("a set");
             let sim = run(&plan.with(|it| it.traffic.routes[0].ok_status = ok_status), &server, first_seed());
-            assert_eq!(told(&sim), std::slice::from_ref(&oops), "{cut:?}, {workers}");
+            assert_eq!(status_and_text(&sim), std::slice::from_ref(&oops), "{cut:?}, {workers}");
         }
     }
 }
@@ -32,17 +32,17 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
 #[test]
 fn what_is_no_http_is_kept_and_what_succeeds_or_is_not_measured_is_not() {
     for cut in [Cut::Whole, Cut::Bytes] {
-        let server = |fault| SimServer { cut, ..SimServer::new(MS).with(fault, 0.5) };
+        let server = |fault| SimServer { cut, ..SimServer::new(MS).with_fault(fault, 0.5) };
         let garbage = run(&constant("100@1s"), &server(Fault::Garbage), first_seed()).run;
         let [kept] = garbage.failed_answers.as_slice() else { panic!("{:?}", garbage.failed_answers) };
         assert!(kept.status == 0 && !kept.body.is_empty() && kept.reason.contains("status line"), "{kept:?}");
         for fault in [Fault::Chunked, Fault::UntilClose, Fault::Interim, Fault::ClosesInReply, Fault::NeverAnswers] {
-            assert_eq!(told(&run(&constant("100@1s"), &server(fault), first_seed())), [], "{fault:?}");
+            assert_eq!(status_and_text(&run(&constant("100@1s"), &server(fault), first_seed())), [], "{fault:?}");
         }
         let warmup = constant("100@1s").with(|it| {
             it.load.warmup_ns = SECOND;
             it.load.duration_ns = Some(0)
         });
-        assert_eq!(told(&run(&warmup, &server(Fault::Status(500)), first_seed())), []);
+        assert_eq!(status_and_text(&run(&warmup, &server(Fault::Status(500)), first_seed())), []);
     }
 }

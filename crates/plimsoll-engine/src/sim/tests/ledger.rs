@@ -1,7 +1,7 @@
 //! The ledger closes: for every load shape, under every fault, however the run ends.
 
 use super::*;
-use plimsoll_model::{Ending, Stop};
+use plimsoll_model::{LoadEnd, Stop};
 
 /// Every kind of load, about 300 ms each.
 fn shapes() -> Vec<(&'static str, Setup)> {
@@ -93,7 +93,7 @@ fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     if let Some(expect) = scheduled(name, &sim) {
         assert_eq!(ledger.scheduled, expect, "{name}, {:?}, PLIMSOLL_SEED={seed}", server.faults);
     }
-    assert_eq!(sim.run.ending, Some(Ending::Finished));
+    assert_eq!(sim.run.ending, Some(LoadEnd::Finished));
     sim
 }
 
@@ -102,7 +102,7 @@ fn closes_for_every_shape_under_every_fault() {
     for (name, plan) in shapes() {
         for fault in Fault::ALL {
             for (seed, share) in (first_seed()..).zip([1.0, 0.3]) {
-                let server = server_of(name).with(fault, share);
+                let server = server_of(name).with_fault(fault, share);
                 let sim = check(name, &plan, &server, seed);
                 // Where the fault befalls everything, every request ends as the fault makes it.
                 let (succeeds, failures) = fault.may_end();
@@ -179,7 +179,7 @@ fn closes_when_stopped() {
                 if looks <= stop_at {
                     continue;
                 }
-                assert_eq!(sim.run.ending, Some(Ending::Stopped(Stop::Shown("enough".into()))), "{what}");
+                assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))), "{what}");
                 assert!(sim.over_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.over_ns);
                 let ledger = sim.run.totals().whole.ledger;
                 if sim.schedule.is_open() {
@@ -220,7 +220,7 @@ fn a_run_ends_when_the_grace_period_does() {
         let plan = plan.with(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
         let end_ns = plan.load.duration_ns.expect("a duration");
         // Never answered: every request is in flight at the end, after exactly the grace period.
-        let sim = run(&plan, &SimServer::new(MS).with(Fault::NeverAnswers, 1.0), first_seed());
+        let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0), first_seed());
         let ledger = sim.run.totals().whole.ledger;
         assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
@@ -244,7 +244,7 @@ fn warm_up_is_not_measured() {
     // The server fails while the load warms up, and never after.
     for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
         let warm = plan.clone().with(|it| it.load.warmup_ns = 200 * MS);
-        let faulty = SimServer { faults_until_ns: 200 * MS, ..SimServer::new(MS) }.with(Fault::Status(500), 1.0);
+        let faulty = SimServer { faults_until_ns: 200 * MS, ..SimServer::new(MS) }.with_fault(Fault::Status(500), 1.0);
         let sim = run(&warm, &faulty, first_seed());
         let totals = sim.run.totals();
         assert!(sim.account.faults > 20, "{}", sim.account.faults);

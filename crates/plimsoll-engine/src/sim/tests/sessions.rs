@@ -3,15 +3,15 @@
 
 use super::*;
 use crate::source::Source;
-use crate::users::Next;
+use crate::users::UserAction;
 use plimsoll_model::session::{Scenario, SessionOp, Think};
 use plimsoll_model::traffic::Choice;
-use plimsoll_model::{GivenArrivals, Ledger, Listed, ListedRequest, ListedTargets, ReplayFacts};
+use plimsoll_model::{ArrivalTimes, Ledger, ListedRequest, ListedTargets, ReplayFacts, RequestList};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Runs `plan` with users who do these steps, over routes with these timeouts.
-fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[Next]) -> Sim {
+fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[UserAction]) -> Sim {
     let (machine, seed) = (SimMachine::default(), first_seed());
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run_from(
         &mut |source| {
@@ -29,7 +29,7 @@ fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[Next
 
 #[test]
 fn an_arrival_may_be_a_session() {
-    let steps = [Next::Send(0), Next::Wait(20 * MS, 0), Next::Send(0)];
+    let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     // Fifty arrivals that ask three times each; the last ones end with the schedule.
     let sim = scripted(&constant("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().whole.ledger;
@@ -47,13 +47,13 @@ fn an_arrival_may_be_a_session() {
 #[test]
 fn a_user_begins_anew_after_its_session() {
     // 1.1 ms, 20 ms of thought, 1.1 ms, 1.1 ms: 23.3 ms a session of three.
-    let steps = [Next::Send(0), Next::Wait(20 * MS, 0), Next::Send(0)];
+    let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     let sim = scripted(&closed("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().whole.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
     // One who begins with a thought.
-    let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[Next::Wait(20 * MS, 0)])
+    let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[UserAction::Wait(20 * MS, 0)])
         .run
         .totals()
         .whole
@@ -69,7 +69,7 @@ fn routes_of_a_plan_are_asked_by_weight() {
             let quick = plimsoll_model::Route { timeout_ns: 10 * MS, weight: 3, ..it.traffic.routes[0].clone() };
             it.traffic.routes.push(quick);
         });
-        let server = SimServer::new(MS).with(Fault::NeverAnswers, 1.0);
+        let server = SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0);
         let (mut quick, mut all) = (0, 0);
         for index in 0..machines {
             let (stripe, machine, seed) = (Stripe { index, of: machines }, SimMachine::default(), first_seed());
@@ -87,8 +87,8 @@ fn routes_of_a_plan_are_asked_by_weight() {
 
 #[test]
 fn a_request_has_the_timeout_of_its_route() {
-    let server = SimServer::new(MS).with(Fault::NeverAnswers, 1.0);
-    let steps = [Next::Send(0), Next::Send(1), Next::Send(2), Next::Send(1)];
+    let server = SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0);
+    let steps = [UserAction::Send(0), UserAction::Send(1), UserAction::Send(2), UserAction::Send(1)];
     for plan in [closed("3@1s"), constant("20@1s")] {
         let totals = scripted(&plan, &server, &[60 * MS, 10 * MS, 30 * MS], &steps).run.totals();
         let (all, response) = (totals.whole.ledger.scheduled, &totals.whole.response);
@@ -105,7 +105,7 @@ fn a_request_has_the_timeout_of_its_route() {
 
 /// Writes the world's request so often, several at a time, after a delay each.
 #[derive(Debug)]
-struct Repeating {
+struct RepeatAuthor {
     request: Vec<u8>,
     messages: usize,
     delay_ns: u64,
@@ -114,7 +114,7 @@ struct Repeating {
     heard: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
 
-impl plimsoll_wire::Author for Repeating {
+impl plimsoll_wire::Author for RepeatAuthor {
     fn writes_each(&self) -> bool {
         true
     }
@@ -143,7 +143,7 @@ impl plimsoll_wire::Author for Repeating {
         Ok(self.delay_ns)
     }
 
-    fn hear(&mut self, answer: &plimsoll_wire::HeardAnswer) -> Result<(), plimsoll_wire::Halt> {
+    fn hear(&mut self, answer: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::Halt> {
         assert!(answer.status == 200 && answer.head.starts_with(b"HTTP/1.1 200") && answer.head.ends_with(b"\r\n\r\n"));
         self.heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())
@@ -160,7 +160,7 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
         &mut |source| {
             let request = source.route(0).request.h1().to_vec();
             let heard = std::sync::Arc::clone(&heard);
-            let author = Box::new(Repeating { request, messages, delay_ns, left, fails, heard });
+            let author = Box::new(RepeatAuthor { request, messages, delay_ns, left, fails, heard });
             *source = source.for_worker(Stripe::ALL, None).authored(author, is_open);
         },
         &mut |_| ControlFlow::Continue(()),
@@ -260,7 +260,7 @@ fn every_session_comes_to_an_end_that_is_counted() {
         let sim = run(&with_sessions(plan, false, &three), &SimServer::new(MS), first_seed());
         let (sessions, ledger) = sessions_of(&sim);
         assert_eq!((sessions, ledger.succeeded), ([10, 10, 0, 0], 30));
-        assert_eq!(sim.run.ending, Some(plimsoll_model::Ending::Finished));
+        assert_eq!(sim.run.ending, Some(plimsoll_model::LoadEnd::Finished));
     }
     // Users who are sent away do not end what they have begun.
     let ramp = with_sessions(closed("8@200ms,2@200ms,8@200ms"), false, &three);
@@ -274,7 +274,7 @@ fn a_failure_abandons_its_session_unless_it_goes_on() {
     for fault in [Fault::Status(500), Fault::NeverAnswers, Fault::ClosesWithoutReply, Fault::Refuses] {
         for plan in [constant("200@1s"), closed("4@1s")] {
             for own in [false, true] {
-                let server = SimServer::new(MS).with(fault, 0.5);
+                let server = SimServer::new(MS).with_fault(fault, 0.5);
                 let plan_of = |ops: &[SessionOp]| with_sessions(plan.clone(), own, ops);
                 let sim = run(&plan_of(&[ask(0), ask(1)]), &server, first_seed());
                 let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
@@ -318,7 +318,7 @@ fn a_session_in_which_nothing_is_asked_does_not_hold_the_worker() {
 /// A plan of `requests` of a log, one each millisecond; every fourth asks the second route, every
 /// tenth had the status 404.
 fn replayed(requests: u64) -> Setup {
-    let arrivals = GivenArrivals::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
+    let arrivals = ArrivalTimes::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
     plan(LoadShape::Given { arrivals }).with(|it| {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
@@ -332,8 +332,12 @@ fn replayed(requests: u64) -> Setup {
         };
         let entries = (0..requests).map(entry).collect();
         it.traffic.choice = Choice::Listed;
-        it.traffic.listed =
-            Some(Arc::new(Listed { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
+        it.traffic.listed = Some(Arc::new(RequestList {
+            targets: targets.into(),
+            entries,
+            sessions: None,
+            facts: ReplayFacts::default(),
+        }));
     })
 }
 

@@ -2,7 +2,7 @@
 //! or from its end.
 
 use super::*;
-use plimsoll_model::{Ending, Stop};
+use plimsoll_model::{LoadEnd, Stop};
 
 /// What a slice and the rest of a turn may add to anything.
 const TURN_NS: u64 = 6 * MS;
@@ -10,7 +10,7 @@ const TURN_NS: u64 = 6 * MS;
 #[test]
 fn a_flood_delays_neither_deadlines_nor_the_end() {
     for users in ["1@200ms", "4@200ms", "300@200ms"] {
-        let sim = run(&closed(users), &SimServer::new(MS).with(Fault::Floods, 1.0), first_seed());
+        let sim = run(&closed(users), &SimServer::new(MS).with_fault(Fault::Floods, 1.0), first_seed());
         let totals = sim.run.totals();
         let what = format!("{users}: {:?}, over at {}", totals.whole.ledger, sim.over_ns);
         assert_eq!(failed(&sim, RequestFailure::Timeout), totals.whole.ledger.scheduled, "{what}");
@@ -24,7 +24,7 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
 #[test]
 fn a_flood_does_not_keep_a_run_from_being_stopped() {
     for load in [closed("4@1s"), poisson("300@1s")] {
-        let server = SimServer::new(MS).with(Fault::Floods, 1.0);
+        let server = SimServer::new(MS).with_fault(Fault::Floods, 1.0);
         let (machine, seed) = (SimMachine::default(), first_seed());
         let sim =
             Simulation { plan: &load, stripe: Stripe::ALL, server: &server, machine, seed }.run(&mut |tick| match tick
@@ -35,7 +35,7 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
                 false => ControlFlow::Continue(()),
             });
         verify(&sim, &server).expect("holds");
-        assert_eq!(sim.run.ending, Some(Ending::Stopped(Stop::Shown("enough".into()))));
+        assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))));
         assert!(sim.over_ns < 200 * MS + 2 * TURN_NS, "{}", sim.over_ns);
     }
 }
@@ -45,7 +45,7 @@ fn beside_floods_others_get_their_turn() {
     // Three of ten answers never end; the others come as fast as they do without them, but for the
     // turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
-        let sim = run(&plan, &SimServer::new(MS).with(Fault::Floods, 0.3), first_seed());
+        let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
         let ledger = &totals.whole.ledger;
         assert!(ledger.succeeded > 0, "{ledger:?}");
@@ -66,7 +66,7 @@ fn what_a_turn_leaves_is_gone_on_with() {
                 it.traffic.routes[0].timeout_ns = 10 * SECOND;
                 it.load.grace_ns = 10 * SECOND
             });
-            let sim = run_on(machine, &plan, &SimServer::new(MS).with(fault, 1.0), first_seed());
+            let sim = run_on(machine, &plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
             let ledger = sim.run.totals().whole.ledger;
             assert!(ledger.succeeded > 5, "{fault:?}, {receive_ns}: {ledger:?}");
             assert_eq!(ledger.succeeded, ledger.scheduled, "{fault:?}, {receive_ns}: {ledger:?}");
@@ -110,7 +110,7 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
     assert!(totals.whole.service.quantile_ns(0.1) < 4 * MS, "{}", totals.whole.service.quantile_ns(0.1));
     // Refusals take longer than the pause after them: the loop turns all the same.
     let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
-    let server = SimServer::new(MS).with(Fault::NoPort, 1.0);
+    let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
     let sim = Simulation {
         plan: &closed("2000@10s").with(|it| it.load.connections_ready = 0),
         stripe: Stripe::ALL,
@@ -128,13 +128,13 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
 #[test]
 fn bytes_beyond_an_answer_are_counted() {
     for (fault, bytes) in [(Fault::GarbageAfterReply, 8), (Fault::Blurts(20 * MS), 14)] {
-        let sim = run(&constant("10@2s"), &SimServer::new(MS).with(fault, 1.0), first_seed());
+        let sim = run(&constant("10@2s"), &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
         let totals = sim.run.totals();
         assert_eq!((totals.whole.ledger.succeeded, totals.load.surplus_connections), (20, 20), "{fault:?}");
         assert_eq!(totals.load.surplus_bytes, 20 * bytes, "{fault:?}");
     }
     for fault in [Fault::Chunked, Fault::Large, Fault::UntilClose, Fault::SaysClose, Fault::Garbage] {
-        let totals = run(&constant("10@2s"), &SimServer::new(MS).with(fault, 1.0), first_seed()).run.totals();
+        let totals = run(&constant("10@2s"), &SimServer::new(MS).with_fault(fault, 1.0), first_seed()).run.totals();
         assert_eq!((totals.load.surplus_bytes, totals.load.surplus_connections), (0, 0), "{fault:?}");
     }
 }

@@ -52,7 +52,7 @@ fn rule(memory: &Memory, address: u64) -> Option<FrameRule> {
     FrameTable::read(memory, HEADER_AT)?.rule(memory, address)
 }
 
-fn told(rule: Option<FrameRule>) -> String {
+fn rule_text(rule: Option<FrameRule>) -> String {
     let Some(FrameRule { by_frame, offset, frame, back }) = rule else { return "none".to_owned() };
     format!("{}{offset:+} {back} {frame:?}", if by_frame { "frame" } else { "stack" })
 }
@@ -106,7 +106,7 @@ fn where_a_frame_lies_is_told_of_each_instruction() {
         let memory = table(b"zR", USUAL, instructions);
         for (at, expect) in rows {
             let found = rule(&memory, START.wrapping_add_signed(*at));
-            assert_eq!(told(found), *expect, "{instructions:x?} at {at:#x}");
+            assert_eq!(rule_text(found), *expect, "{instructions:x?} at {at:#x}");
         }
     }
 }
@@ -134,8 +134,8 @@ fn a_table_that_is_not_understood_tells_nothing() {
     }
 }
 
-const BARE: FrameRule = FrameRule { by_frame: false, offset: 16, frame: WhereKept::Same, back: -8 };
-const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: WhereKept::At(-16), back: -8 };
+const BARE: FrameRule = FrameRule { by_frame: false, offset: 16, frame: RegisterRule::Same, back: -8 };
+const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: RegisterRule::At(-16), back: -8 };
 
 #[test]
 fn callers_are_walked_to_as_far_as_the_stack_is_known() {

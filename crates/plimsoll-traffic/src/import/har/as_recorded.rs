@@ -20,7 +20,7 @@ const DEPTH_MAX: u32 = 16;
 
 /// What of a recording was sent for one user, so far.
 #[derive(Default)]
-pub struct AsRecorded<'a> {
+pub struct CorrelationTrace<'a> {
     /// Answers of what is asked again, each with the name of its step.
     answers: Vec<(String, &'a TreeNode)>,
     /// What is told of each value: it is the same wherever that is sent.
@@ -36,15 +36,20 @@ struct RecordedValue {
     within: Option<&'static str>,
 }
 
-impl<'a> AsRecorded<'a> {
+impl<'a> CorrelationTrace<'a> {
     /// An answer that a load has again.
-    pub fn heard(&mut self, step: &str, response: &'a TreeNode) {
+    pub fn add_answer(&mut self, step: &str, response: &'a TreeNode) {
         self.answers.push((step.to_owned(), response));
     }
 
     /// What is to be told of a request, and where in the recording; `is_sent`: which header fields
     /// are.
-    pub fn of(&mut self, request: &TreeNode, step: &str, is_sent: impl Fn(&str) -> bool) -> Vec<(TextPlace, String)> {
+    pub fn find_correlations(
+        &mut self,
+        request: &TreeNode,
+        step: &str,
+        is_sent: impl Fn(&str) -> bool,
+    ) -> Vec<(TextPlace, String)> {
         let mut sent = Vec::new();
         in_headers(request, is_sent, &mut sent);
         in_query(request, &mut sent);

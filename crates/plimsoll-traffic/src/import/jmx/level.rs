@@ -4,7 +4,7 @@
 use super::super::draft::DraftText;
 use super::super::nodes::base64;
 use super::reader::JmxReader;
-use super::xml::{self, Element, property, shown};
+use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 
 /// What looking through a property of defaults takes.
@@ -50,7 +50,7 @@ pub struct LevelCookie {
 
 /// Where a request goes, as scopes are compared with it.
 #[derive(Debug)]
-pub struct AskedUrl {
+pub struct RequestUrl {
     pub scheme: String,
     pub host: DraftText,
     /// Empty: that of the scheme.
@@ -58,7 +58,7 @@ pub struct AskedUrl {
     pub target: DraftText,
 }
 
-impl AskedUrl {
+impl RequestUrl {
     /// As a text: without the scheme's own port, or with it.
     fn texts(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
@@ -86,8 +86,8 @@ impl LevelUser {
 
 impl LevelCookie {
     /// As a browser does it: by domain and path, and over TLS only if it says so (RFC 6265, 5.4).
-    fn is_sent(&self, asked: &SentScope) -> bool {
-        let SentScope { host, is_name, path: asked_path, is_secure } = asked;
+    fn is_sent(&self, asked: &CookieTarget) -> bool {
+        let CookieTarget { host, is_name, path: asked_path, is_secure } = asked;
         let domain = self.domain.as_str();
         let of_host = host == domain
             || *is_name && !domain.is_empty() && host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
@@ -100,26 +100,26 @@ impl LevelCookie {
 }
 
 /// What of a request says which cookies are sent with it.
-struct SentScope {
+struct CookieTarget {
     host: String,
     is_name: bool,
     path: String,
     is_secure: bool,
 }
 
-impl SentScope {
-    fn new(asked: &AskedUrl) -> SentScope {
+impl CookieTarget {
+    fn new(asked: &RequestUrl) -> CookieTarget {
         let host = asked.host.written(false).to_ascii_lowercase();
         let is_name = host.parse::<std::net::IpAddr>().is_err();
         let mut path = asked.target.written(false);
         path.truncate(path.find('?').unwrap_or(path.len()));
-        SentScope { host, is_name, path, is_secure: asked.scheme.eq_ignore_ascii_case("https") }
+        CookieTarget { host, is_name, path, is_secure: asked.scheme.eq_ignore_ascii_case("https") }
     }
 }
 
 impl JmxReader {
     /// What a request tells of its user; the nearest levels count.
-    pub fn user_told(&mut self, levels: &[TestLevel], asked: &AskedUrl) -> Option<DraftText> {
+    pub fn user_told(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
         // Each request is compared with each of them.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
@@ -139,9 +139,9 @@ impl JmxReader {
     }
 
     /// The cookies that a request is sent with from the beginning on.
-    pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &AskedUrl) -> Option<DraftText> {
+    pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
-        let (mut sent, scope) = (DraftText::default(), SentScope::new(asked));
+        let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
         for cookie in cookies {
             // Each request has each of them once more, or a note that it has not.
             if !self.values.has_room_for(cookie.bytes, "cookies of a cookie manager") {
@@ -150,7 +150,7 @@ impl JmxReader {
             if !cookie.is_sent(&scope) {
                 let text = format!(
                     "the cookie '{}' belongs to another host or path, or to https only: it is not sent there",
-                    shown(&cookie.name)
+                    short_text(&cookie.name)
                 );
                 self.draft.leave_out_again(cookie.at, text);
                 continue;
@@ -231,7 +231,7 @@ impl JmxReader {
             let url = self.text(part("Authorization.url").trim(), at);
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
-                self.draft.leave_out_again(at, format!("a user with the authentication {}", shown(mechanism)));
+                self.draft.leave_out_again(at, format!("a user with the authentication {}", short_text(mechanism)));
                 let begins = url.written(false);
                 level.users.push(LevelUser { at, url, begins, authorization: None });
                 continue;
@@ -273,7 +273,9 @@ impl JmxReader {
             _ => None,
         };
         match per_minute {
-            None => self.draft.leave_out(at, format!("a {}: set it with the rate of the load", shown(element.kind()))),
+            None => {
+                self.draft.leave_out(at, format!("a {}: set it with the rate of the load", short_text(element.kind())))
+            }
             Some((per_minute, is_each)) if !self.load.paced(per_minute, is_each, at) => {
                 self.draft.leave_out(at, "a second throughput timer: set it with the rate of the load")
             }

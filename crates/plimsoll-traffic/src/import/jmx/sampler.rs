@@ -1,13 +1,13 @@
 //! A sampler of HTTP as a request: where, with what, what is expected of the answer, and what is
 //! waited before.
 
-use super::super::draft::{DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText, DraftWhat};
+use super::super::draft::{DraftAction, DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText};
 use super::super::nodes::{self, encoded};
 use super::checks;
-use super::level::{AskedUrl, TestLevel};
+use super::level::{RequestUrl, TestLevel};
 use super::reader::JmxReader;
-use super::timers::{Thinking, Timer};
-use super::xml::{self, Element, property, shown};
+use super::timers::{ThinkTimeSum, Timer};
+use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 use std::collections::HashSet;
 
@@ -59,7 +59,7 @@ impl JmxReader {
         levels: &mut Vec<TestLevel<'a, 'i>>,
     ) -> Option<DraftStep> {
         let at = element.place();
-        let name = shown(element.name());
+        let name = short_text(element.name());
         if self.requests == REQUESTS_MAX {
             self.draft.leave_out_again(at, format!("requests beyond the first {REQUESTS_MAX}"));
             return None;
@@ -154,14 +154,14 @@ impl JmxReader {
                 request.headers.push((name.to_owned(), value));
             }
         }
-        let mut thinking = Thinking::default();
+        let mut thinking = ThinkTimeSum::default();
         thinking.fixed(std::mem::take(&mut self.pause_ms));
         for timer in levels.iter().flat_map(|level| &level.timers) {
             match thinking.add(timer, &self.values) {
                 Timer::Added => {}
                 Timer::Alike(text) => self.draft.leave_out_again(timer.place(), text),
                 Timer::Unread => self.draft.leave_out_again(timer.place(), "a timer whose time has a placeholder"),
-                Timer::No => self.draft.leave_out_again(timer.place(), format!("a {}", shown(timer.kind()))),
+                Timer::No => self.draft.leave_out_again(timer.place(), format!("a {}", short_text(timer.kind()))),
             }
         }
         let checks = levels.iter().flat_map(|level| level.assertions.iter()).chain(below);
@@ -171,14 +171,15 @@ impl JmxReader {
             if !seen.insert(check.node.id()) {
                 continue;
             }
-            let shown_name = shown(check.name());
+            let shown_name = short_text(check.name());
             match checks::add(check, &self.values, &mut request) {
                 Some(Ok(())) => {}
                 Some(Err(why)) => {
                     self.draft.leave_out_again(check.place(), format!("'{shown_name}' ({}): {why}", check.kind()))
                 }
                 None if check.kind().ends_with("Assertion") => {
-                    self.draft.leave_out_again(check.place(), format!("'{shown_name}': a {}", shown(check.kind())));
+                    self.draft
+                        .leave_out_again(check.place(), format!("'{shown_name}': a {}", short_text(check.kind())));
                 }
                 None => self.other(check.kind(), check, &shown_name),
             }
@@ -188,7 +189,7 @@ impl JmxReader {
         }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         let think = thinking.written();
-        Some(DraftStep { at: Some(at), name, think, what: DraftWhat::Ask(Box::new(request)), ..DraftStep::default() })
+        Some(DraftStep { at: Some(at), name, think, what: DraftAction::Ask(Box::new(request)), ..DraftStep::default() })
     }
 
     /// What a sampler says besides, and is not carried over.
@@ -199,7 +200,7 @@ impl JmxReader {
             let is_usual = ["", "false", "0", "UTF-8", "utf-8"].contains(&value.trim())
                 || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
             if !is_known && !is_usual {
-                let text = format!("'{name}': {} = {}", shown(property), shown(value));
+                let text = format!("'{name}': {} = {}", short_text(property), short_text(value));
                 self.draft.leave_out_again(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
                 let text = "a connection for each request: set this for the load";
@@ -209,7 +210,12 @@ impl JmxReader {
     }
 
     /// Where a request goes whose parts are said apart: scheme, domain, port and path.
-    fn url_of_parts(&mut self, [scheme, domain, port, path]: [&str; 4], name: &str, at: TextPlace) -> Option<AskedUrl> {
+    fn url_of_parts(
+        &mut self,
+        [scheme, domain, port, path]: [&str; 4],
+        name: &str,
+        at: TextPlace,
+    ) -> Option<RequestUrl> {
         let path_text = self.text(path, at);
         let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
         // Before what is filled in a slash is put only where that has none, when it is known.
@@ -218,7 +224,7 @@ impl JmxReader {
         let (host, port_text) = (self.text(domain, at), self.text(port, at));
         let port = port_text.as_fixed().unwrap_or(port).trim().to_owned();
         let scheme = self.values.fixed(scheme).unwrap_or_else(|| scheme.to_owned()).trim().to_ascii_lowercase();
-        let asked = AskedUrl { scheme, host, port, target };
+        let asked = RequestUrl { scheme, host, port, target };
         if domain.is_empty() {
             if self.origin.is_none() {
                 self.draft.leave_out_again(at, "a request without a host: it goes to the target");
@@ -232,12 +238,12 @@ impl JmxReader {
             nodes::url(&whole).map(|parts| parts.origin())
         });
         let origin =
-            fixed.unwrap_or_else(|| format!("{{{}}}", shown(&format!("{domain}{mark}{port}", port = asked.port))));
+            fixed.unwrap_or_else(|| format!("{{{}}}", short_text(&format!("{domain}{mark}{port}", port = asked.port))));
         self.is_asked(&origin, name, at).then_some(asked)
     }
 
     /// Where a request goes whose path is a whole URL.
-    fn whole_url(&mut self, whole: &str, name: &str, at: TextPlace) -> Option<AskedUrl> {
+    fn whole_url(&mut self, whole: &str, name: &str, at: TextPlace) -> Option<RequestUrl> {
         let whole_text = self.text(whole, at);
         let beginning = whole_text.beginning();
         let authority = beginning.split_once("://").map_or("", |(_, rest)| rest);
@@ -251,7 +257,7 @@ impl JmxReader {
                     _ => (parts.authority.as_str(), ""),
                 };
                 let (origin, scheme) = (parts.origin(), parts.scheme.clone());
-                let asked = AskedUrl { scheme, host: DraftText::fixed(host), port: port.to_owned(), target };
+                let asked = RequestUrl { scheme, host: DraftText::fixed(host), port: port.to_owned(), target };
                 self.is_asked(&origin, name, at).then_some(asked)
             }
             None => {

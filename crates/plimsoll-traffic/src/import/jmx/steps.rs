@@ -1,12 +1,12 @@
 //! The steps of a thread group: controllers become groups with conditions and repetitions, samplers
 //! requests.
 
-use super::super::draft::{DraftStep, DraftWhat};
+use super::super::draft::{DraftAction, DraftStep};
 use super::super::nodes::plain_name;
 use super::checks;
 use super::level::TestLevel;
 use super::reader::{DEPTH_MAX, JmxReader};
-use super::xml::{Element, shown};
+use super::xml::{Element, short_text};
 
 /// Repetitions of a loop, at most.
 const TIMES_MAX: f64 = 1_000_000.0;
@@ -57,12 +57,12 @@ impl JmxReader {
                 self.draft.leave_out(element.place(), "elements that are nested too deep");
                 break;
             }
-            let name = shown(element.name());
+            let name = short_text(element.name());
             let at = element.place();
             let group = |steps: Vec<DraftStep>| DraftStep {
                 at: Some(at),
                 name: Some(name.clone()).filter(|name| !name.is_empty()),
-                what: DraftWhat::Steps(steps),
+                what: DraftAction::Steps(steps),
                 ..DraftStep::default()
             };
             match element.kind() {
@@ -154,7 +154,7 @@ impl JmxReader {
             let text = format!("'{name}' ({kind}): put it below the request whose response it reads");
             return self.draft.leave_out(element.place(), text);
         }
-        self.draft.leave_out(element.place(), format!("'{name}': a {}", shown(kind)));
+        self.draft.leave_out(element.place(), format!("'{name}': a {}", short_text(kind)));
     }
 
     /// What is carried out if a value is not empty, or is; a condition that always holds is none.

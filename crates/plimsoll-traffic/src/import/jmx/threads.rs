@@ -5,7 +5,7 @@
 
 use super::super::draft::DraftLoad;
 use super::values::Values;
-use super::xml::{Element, property, shown};
+use super::xml::{Element, property, short_text};
 use crate::file::TextPlace;
 
 /// Stretches of a load, at most.
@@ -56,7 +56,7 @@ struct Ramp {
 
 /// How a group's threads come.
 #[derive(Debug, Clone, PartialEq)]
-enum Coming {
+enum ThreadArrivals {
     /// Threads over time, to a known end.
     Over(Vec<ThreadSpan>),
     /// Threads that start within so many s, and how often each does its steps; for ever where that
@@ -74,7 +74,7 @@ struct GroupLoad {
     name: String,
     at: TextPlace,
     threads: Option<f64>,
-    coming: Coming,
+    coming: ThreadArrivals,
     /// Requests of one of its sessions, as soon as they are known.
     requests: usize,
 }
@@ -115,16 +115,16 @@ impl JmxLoad {
             "OpenModelThreadGroup" => {
                 let schedule = element.property("OpenModelThreadGroup.schedule").unwrap_or_default();
                 let ramps = values.fixed(schedule).and_then(|text| schedule_ramps(&text));
-                (None, ramps.map_or(Coming::Unknown, Coming::Rate))
+                (None, ramps.map_or(ThreadArrivals::Unknown, ThreadArrivals::Rate))
             }
-            _ => (None, Coming::Unknown),
+            _ => (None, ThreadArrivals::Unknown),
         };
         let threads = threads.map(|threads| threads.clamp(0.0, 1e6).round());
-        if coming == Coming::Unknown {
+        if coming == ThreadArrivals::Unknown {
             let text = format!(
                 "'{name}': the number of threads of a {} over time is not known: set the users or the rate of \
                  the load",
-                shown(element.kind())
+                short_text(element.kind())
             );
             left_out.push(text);
         }
@@ -160,14 +160,14 @@ impl JmxLoad {
             left_out.push((group.at, text.to_owned()));
         }
         if let Some(group) =
-            groups.iter().find(|group| matches!(group.coming, Coming::Rate(_))).filter(|_| groups.len() > 1)
+            groups.iter().find(|group| matches!(group.coming, ThreadArrivals::Rate(_))).filter(|_| groups.len() > 1)
         {
             let text = format!("'{}': sessions at a rate, beside other groups: set the rate of the load", group.name);
             left_out.push((group.at, text));
-            groups.retain(|group| !matches!(group.coming, Coming::Rate(_)));
+            groups.retain(|group| !matches!(group.coming, ThreadArrivals::Rate(_)));
         }
         let mut load = DraftLoad::default();
-        if let [GroupLoad { coming: Coming::Rate(ramps), .. }] = groups.as_slice() {
+        if let [GroupLoad { coming: ThreadArrivals::Rate(ramps), .. }] = groups.as_slice() {
             load.rate = stages(ramps);
             return (load, left_out);
         }
@@ -192,7 +192,7 @@ impl JmxLoad {
                 format!("a timer of {} requests a minute: set it with the rate of the load", figure(pace.per_minute));
             left_out.push((pace.at, text));
         }
-        if let [GroupLoad { coming: Coming::Loops { ramp_s, loops: Some(1.0) }, threads: Some(threads), .. }] =
+        if let [GroupLoad { coming: ThreadArrivals::Loops { ramp_s, loops: Some(1.0) }, threads: Some(threads), .. }] =
             groups.as_slice()
             && *ramp_s > 1.0
             && *threads > 1.0
@@ -203,10 +203,10 @@ impl JmxLoad {
         }
         let stretches: Vec<ThreadSpan> = groups
             .iter()
-            .flat_map(|group| if let Coming::Over(stretches) = &group.coming { &stretches[..] } else { &[] })
+            .flat_map(|group| if let ThreadArrivals::Over(stretches) = &group.coming { &stretches[..] } else { &[] })
             .copied()
             .collect();
-        if !groups.is_empty() && groups.iter().all(|group| matches!(group.coming, Coming::Over(_))) {
+        if !groups.is_empty() && groups.iter().all(|group| matches!(group.coming, ThreadArrivals::Over(_))) {
             let ramps = over_time(&stretches);
             // A plan without a thread asks for no load.
             if ramps.iter().all(|ramp| ramp.from <= 0.0 && ramp.to <= 0.0) {
@@ -225,8 +225,8 @@ impl JmxLoad {
         }
         for group in groups {
             let ramp_s = match &group.coming {
-                Coming::Loops { ramp_s, .. } => *ramp_s,
-                Coming::Over(stretches) => stretches.iter().map(|it| it.ramp_s).fold(0.0, f64::max),
+                ThreadArrivals::Loops { ramp_s, .. } => *ramp_s,
+                ThreadArrivals::Over(stretches) => stretches.iter().map(|it| it.ramp_s).fold(0.0, f64::max),
                 _ => 0.0,
             };
             if ramp_s > 1.0 && group.threads.is_some_and(|threads| threads > 1.0) {
@@ -244,7 +244,7 @@ impl JmxLoad {
     /// How long, and how many sessions.
     fn ends(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
         let end_s = |group: &&GroupLoad| match &group.coming {
-            Coming::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
+            ThreadArrivals::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
             _ => None,
         };
         let longest_s = groups.iter().filter_map(end_s).fold(0.0, f64::max);
@@ -252,7 +252,7 @@ impl JmxLoad {
             load.duration = Some(time(longest_s));
         }
         let of = |group: &&GroupLoad| match group.coming {
-            Coming::Loops { loops: Some(loops), .. } => Some(loops * group.threads?),
+            ThreadArrivals::Loops { loops: Some(loops), .. } => Some(loops * group.threads?),
             _ => None,
         };
         let sessions: Option<f64> = groups.iter().map(of).sum();
@@ -261,7 +261,7 @@ impl JmxLoad {
 }
 
 /// A group of the tool itself.
-fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> (Option<f64>, Coming) {
+fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> (Option<f64>, ThreadArrivals) {
     let number = |property: &str| {
         element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
     };
@@ -278,7 +278,13 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
     let coming = match (duration_s, loops, threads) {
         (Some(duration_s), None, Some(threads)) => {
             let ramp_s = if ramp_s > 1.0 && threads > 1.0 { ramp_s.min(duration_s) } else { 0.0 };
-            Coming::Over(vec![ThreadSpan { threads, start_s, ramp_s, hold_s: duration_s - ramp_s, stop_s: 0.0 }])
+            ThreadArrivals::Over(vec![ThreadSpan {
+                threads,
+                start_s,
+                ramp_s,
+                hold_s: duration_s - ramp_s,
+                stop_s: 0.0,
+            }])
         }
         (duration_s, loops, _) => {
             if loops.is_none() && duration_s.is_none() {
@@ -290,7 +296,7 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
             if start_s > 0.0 {
                 left_out.push(format!("'{name}': it starts later than the load"));
             }
-            Coming::Loops { ramp_s, loops }
+            ThreadArrivals::Loops { ramp_s, loops }
         }
     };
     (threads, coming)
@@ -302,10 +308,10 @@ fn unit_s(element: &Element) -> f64 {
 }
 
 /// A group that goes to a target in steps and stays.
-fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, Coming) {
+fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let (Some(threads), ramp_s) = (number("TargetLevel"), number("RampUp").unwrap_or(0.0) * unit_s) else {
-        return (None, Coming::Unknown);
+        return (None, ThreadArrivals::Unknown);
     };
     let hold_s = number("Hold").unwrap_or(0.0) * unit_s;
     let steps = number("Steps").unwrap_or(0.0).clamp(0.0, STAGES_MAX as f64) as usize;
@@ -324,23 +330,23 @@ fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f
             })
             .collect(),
     };
-    (Some(threads), Coming::Over(stretches))
+    (Some(threads), ThreadArrivals::Over(stretches))
 }
 
 /// A group of arrivals at a rate that grows to a target.
-fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, Coming) {
+fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
-    let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, Coming::Unknown) };
+    let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, ThreadArrivals::Unknown) };
     let ramp = Ramp { from: 0.0, to: rate, length_s: number("RampUp").unwrap_or(0.0) * unit_s };
     let hold = Ramp { from: rate, to: rate, length_s: number("Hold").unwrap_or(0.0) * unit_s };
-    (None, Coming::Rate(vec![ramp, hold]))
+    (None, ThreadArrivals::Rate(vec![ramp, hold]))
 }
 
 /// A group that adds some threads after the other, stays, and stops them likewise.
-fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, Coming) {
+fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArrivals) {
     let of = |name: &str| number(name).unwrap_or(0.0);
     let Some(threads) = number("ThreadGroup.num_threads").filter(|threads| *threads >= 1.0) else {
-        return (None, Coming::Unknown);
+        return (None, ThreadArrivals::Unknown);
     };
     let (ramp_s, each, burst) = (of("rampUp"), of("Start users count").max(1.0), of("Start users count burst"));
     let (mut stretches, mut started, mut at_s) = (Vec::new(), 0.0, of("Threads initial delay"));
@@ -352,7 +358,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, Coming) {
         at_s += ramp_s + if started < threads { of("Start users period") } else { 0.0 };
     }
     if started < threads {
-        return (Some(threads), Coming::Unknown);
+        return (Some(threads), ThreadArrivals::Unknown);
     }
     let held_s = at_s + of("flighttime");
     // So many stop at once, and some more after each period.
@@ -361,11 +367,11 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, Coming) {
     for stretch in &mut stretches {
         (stretch.hold_s, stretch.stop_s) = (held_s - stretch.start_s - ramp_s, stop_s);
     }
-    (Some(threads), Coming::Over(stretches))
+    (Some(threads), ThreadArrivals::Over(stretches))
 }
 
 /// A group of rows: threads, delay, start, hold, stop.
-fn rows(element: &Element, values: &Values) -> (Option<f64>, Coming) {
+fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     let row = |row: roxmltree::Node| -> Option<ThreadSpan> {
         let cells: Vec<f64> = row
             .children()
@@ -378,8 +384,8 @@ fn rows(element: &Element, values: &Values) -> (Option<f64>, Coming) {
     let data = element.collection("ultimatethreadgroupdata");
     let stretches: Option<Vec<ThreadSpan>> = data.into_iter().map(row).collect();
     match stretches.filter(|stretches| (1..=STAGES_MAX).contains(&stretches.len())) {
-        Some(stretches) => (Some(stretches.iter().map(|it| it.threads).sum()), Coming::Over(stretches)),
-        None => (None, Coming::Unknown),
+        Some(stretches) => (Some(stretches.iter().map(|it| it.threads).sum()), ThreadArrivals::Over(stretches)),
+        None => (None, ThreadArrivals::Unknown),
     }
 }
 

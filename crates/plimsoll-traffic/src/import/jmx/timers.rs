@@ -5,7 +5,7 @@ use super::xml::Element;
 
 /// The sum of the timers before one request, ms.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Thinking {
+pub struct ThinkTimeSum {
     /// What is always waited.
     fixed_ms: f64,
     /// Mean and variance of what is drawn besides.
@@ -28,7 +28,7 @@ pub enum Timer {
     Unread,
 }
 
-impl Thinking {
+impl ThinkTimeSum {
     pub fn fixed(&mut self, ms: f64) {
         self.fixed_ms += ms.max(0.0);
     }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn times_add_up() {
         let thinking = |fixed: &[f64], drawn: &[(f64, f64, Option<f64>)]| {
-            let mut thinking = Thinking::default();
+            let mut thinking = ThinkTimeSum::default();
             fixed.iter().for_each(|ms| thinking.fixed(*ms));
             drawn.iter().for_each(|(mean, variance, range)| thinking.draw(*mean, *variance, *range));
             thinking.written()

@@ -24,7 +24,7 @@ pub struct Values {
     /// Names on whose value a step depends.
     pub asked: HashSet<String>,
     /// Those of them that the thread group that is read sees: others are set in another one.
-    pub seen: SeenNames,
+    pub seen: ExtractorNames,
     /// Those that extractors set in the load itself, as the file has them.
     pub captured_in_load: HashSet<String>,
     /// What is asked before or after the load is read: its names are others than those of the load.
@@ -44,7 +44,7 @@ pub struct Values {
 /// The names that extractors set, by how they are written in a file of traffic, and those of them
 /// that are seen.
 #[derive(Debug, Default)]
-pub struct SeenNames {
+pub struct ExtractorNames {
     /// Whether a thread group is read: above them every name is seen, and judged in each of them.
     is_in_group: bool,
     /// By plain name: how many names there are.
@@ -55,9 +55,9 @@ pub struct SeenNames {
     in_group_plain: HashMap<String, usize>,
 }
 
-impl SeenNames {
+impl ExtractorNames {
     /// `captured`: all names. `for_all`: those that every thread group sees.
-    pub fn new(captured: &HashSet<String>, for_all: HashSet<String>) -> SeenNames {
+    pub fn new(captured: &HashSet<String>, for_all: HashSet<String>) -> ExtractorNames {
         let for_all: HashSet<String> = for_all.into_iter().filter(|name| captured.contains(name)).collect();
         let (is_in_group, in_group, in_group_plain) = Default::default();
         let counts = |names: &HashSet<String>| {
@@ -65,7 +65,7 @@ impl SeenNames {
             names.iter().for_each(|name| *counts.entry(plain_name(name)).or_insert(0) += 1);
             counts
         };
-        SeenNames {
+        ExtractorNames {
             is_in_group,
             all: counts(captured),
             for_all_plain: counts(&for_all),
@@ -397,7 +397,7 @@ mod tests {
         values.variables.insert("host".into(), "${__P(host,localhost)}".into());
         values.variables.insert("loop".into(), "${loop}".into());
         values.captured.insert("token".into());
-        values.seen = SeenNames::new(&values.captured, values.captured.clone());
+        values.seen = ExtractorNames::new(&values.captured, values.captured.clone());
         values.columns.insert("user".into(), "users.user".into());
         for (source, expect, left_out) in [
             ("/a", "/a", 0),
@@ -420,7 +420,7 @@ mod tests {
             ("$ { } $${a}", "$ { } ${{ env.a }}", 1),
         ] {
             let (text, left) = values.text(source);
-            assert_eq!((text.shown().as_str(), left.len()), (expect, left_out), "{source}: {left:?}");
+            assert_eq!((text.display_text().as_str(), left.len()), (expect, left_out), "{source}: {left:?}");
         }
         // A variable that names itself comes to an end.
         assert!(values.fixed("${loop}").is_none());

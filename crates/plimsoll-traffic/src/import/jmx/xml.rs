@@ -134,7 +134,7 @@ pub fn counted(at: TextPlace, lines: &Lines) -> TextPlace {
 }
 
 /// A text from the plan as it may be told: one line, not too long.
-pub fn shown(text: &str) -> String {
+pub fn short_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 

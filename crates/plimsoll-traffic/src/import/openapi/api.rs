@@ -152,7 +152,7 @@ impl<'a> Api<'a> {
     pub fn security(&self, name: &str) -> Option<&'a TreeNode> {
         let path: &[&str] =
             if self.is_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
-        self.resolved(nodes::at(self.tree, path)?)
+        self.resolved(nodes::node_at(self.tree, path)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One operation of a description as a request.
 
 use super::super::draft::{
-    self, Draft, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText, DraftWhat,
+    self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText,
 };
 use super::super::nodes::{self, encoded, entries, field, flag, items, own_text, text, variable_name};
 use super::api::Api;
@@ -27,7 +27,7 @@ pub struct Operation<'a, 'b> {
 impl<'a> Operation<'a, '_> {
     /// As a request; what it lacks is said.
     pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
-        let shown = draft::shown(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
+        let shown = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
             draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server sends"));
@@ -62,12 +62,12 @@ impl<'a> Operation<'a, '_> {
         // Examples that are written out may be long, and stand behind many references.
         self.api.has_room(request.bytes());
         let name = text(self.node, "operationId").map_or(shown, str::to_owned);
-        let (at, what) = (Some(self.node.at), DraftWhat::Ask(Box::new(request)));
+        let (at, what) = (Some(self.node.at), DraftAction::Ask(Box::new(request)));
         Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
     }
 
     fn style(&self, node: &TreeNode, place: &str) -> ParameterStyle {
-        ParameterStyle::of(node, place, self.api.is_2, self.api.is_3_0)
+        ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
     }
 
     /// What stands before its path where it has a server of its own; `None`: that is another host,
@@ -139,7 +139,7 @@ impl<'a> Operation<'a, '_> {
                 Some(parameter) => {
                     let value = self.value(parameter, shown, draft);
                     if !value.is_fixed() {
-                        let name = draft::shown(name);
+                        let name = draft::short_name(name);
                         let text = format!(
                             "{shown}: '{name}' has no example and gets random values: give it values that exist"
                         );
@@ -183,11 +183,11 @@ impl<'a> Operation<'a, '_> {
             (None, true) => SampleValue::One(sampler.json(schema)),
             (None, false) => sampler.value(schema),
         };
-        self.said(sampler, shown, draft);
+        self.report_omissions(sampler, shown, draft);
         value
     }
 
-    fn said(&self, sampler: Sampler, shown: &str, draft: &mut Draft) {
+    fn report_omissions(&self, sampler: Sampler, shown: &str, draft: &mut Draft) {
         for (at, text) in sampler.left_out {
             draft.leave_out(at, format!("{shown}: {text}"));
         }
@@ -312,7 +312,7 @@ impl<'a> Operation<'a, '_> {
             request.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
             request.body = DraftBody::Text(body);
         }
-        self.said(sampler, shown, draft);
+        self.report_omissions(sampler, shown, draft);
     }
 
     /// Fields as the body of a request.
@@ -399,7 +399,7 @@ impl<'a> Operation<'a, '_> {
                 fields.iter().any(|field| field.is_file) || consumes.iter().any(|kind| kind.starts_with("multipart/"));
             self.form(request, fields, None, in_parts);
         }
-        self.said(sampler, shown, draft);
+        self.report_omissions(sampler, shown, draft);
     }
 
     /// The statuses that are described as successes.

@@ -2,7 +2,7 @@
 //! for each request.
 
 use super::super::draft::DraftText;
-use super::super::nodes::{at, entries, field, items, number, own_text, text};
+use super::super::nodes::{entries, field, items, node_at, number, own_text, text};
 use super::api::{Api, is_read_only};
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
@@ -484,7 +484,7 @@ fn kind(schema: &TreeNode) -> SchemaKind {
 /// The least and greatest number; both spellings of exclusive ends.
 fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
-    let is_exclusive = |key: &str| at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
+    let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
     let least =
         number(schema, "minimum").map(|least| if is_exclusive("exclusiveMinimum") { least + step } else { least });
     let most = number(schema, "maximum").map(|most| if is_exclusive("exclusiveMaximum") { most - step } else { most });

@@ -21,7 +21,7 @@ pub struct ParameterStyle {
 
 impl ParameterStyle {
     /// Of a parameter that stands in `place`, or of a field of a form (`query`).
-    pub fn of(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
+    pub fn from_node(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
         let label_between = if is_3_0 { "." } else { "," };
         let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
             Some(TreeValue::Flag(flag)) => *flag,
@@ -187,7 +187,7 @@ mod tests {
             for (value, expect) in [(&one, of_one), (&list, of_list), (&table, of_table)] {
                 let is_of_path = ["matrix", "label", "simple"].contains(&name);
                 let got = if is_of_path { style.segment("color", value) } else { style.pairs("color", value) };
-                assert_eq!(got.shown(), expect, "{name} {explode}");
+                assert_eq!(got.display_text(), expect, "{name} {explode}");
             }
         }
     }

@@ -23,7 +23,7 @@ use super::request::H2Request;
 use super::window::{OurWindow, PeerWindow, WINDOW_FIRST};
 use crate::error::{EndError, ExchangeError, ProtocolError};
 use crate::fact::{ExchangeNumber, Fact, Piece};
-use crate::h1::{Called, Expect};
+use crate::h1::{CallState, Expect};
 use plimsoll_model::grpc_message::MessageCount;
 use plimsoll_model::{CallFault, H2Error};
 use std::collections::VecDeque;
@@ -83,15 +83,15 @@ impl H2Stream {
     /// What is wrong with the messages of the answer, which is whole.
     fn call_fault(&self) -> Option<CallFault> {
         let (messages, call) = (self.messages, self.expect.call);
-        let is_read = self.encoding != MessageEncoding::Other || call.has(Called::ANY_ENCODING);
+        let is_read = self.encoding != MessageEncoding::Other || call.has(CallState::ANY_ENCODING);
         match messages.whole() {
             _ if self.is_of_other_type => Some(CallFault::Content),
             _ if messages.is_odd() => Some(CallFault::Prefix),
             _ if messages.is_cut() => Some(CallFault::Cut),
             _ if messages.is_compressed() && self.encoding == MessageEncoding::Identity => Some(CallFault::Compressed),
             _ if messages.is_compressed() && !is_read => Some(CallFault::Encoding),
-            0 if call.has(Called::ONE_MESSAGE) => Some(CallFault::NoMessage),
-            2.. if call.has(Called::ONE_MESSAGE) => Some(CallFault::SeveralMessages),
+            0 if call.has(CallState::ONE_MESSAGE) => Some(CallFault::NoMessage),
+            2.. if call.has(CallState::ONE_MESSAGE) => Some(CallFault::SeveralMessages),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ impl H2Stream {
 
 /// What is known once the server goes away.
 #[derive(Clone, Copy, Debug)]
-struct Leaving {
+struct GoAwayState {
     last_stream: u32,
     error: H2Error,
 }
@@ -141,7 +141,7 @@ pub struct H2 {
     /// The server has used a window up since facts were asked for last.
     starved: bool,
     idle_frames: u32,
-    leaving: Option<Leaving>,
+    leaving: Option<GoAwayState>,
     /// What the server has done wrong.
     broken: Option<ProtocolError>,
     /// The preface is written.
@@ -153,7 +153,7 @@ pub struct H2 {
     /// Facts are being asked for: what is started meanwhile is sent after them.
     reading: bool,
     /// The last head that was read, and the last trailers.
-    kept_heads: [KeptHead; 2],
+    kept_heads: [ParsedHead; 2],
     /// Fields are kept: an exchange of the connection has asked for content.
     keeps_fields: bool,
     /// Which of them ended the last answer, and what is wrong with its messages, if it is a call's.
@@ -165,7 +165,7 @@ pub struct H2 {
 
 /// A head that was read, and what it says.
 #[derive(Debug, Default)]
-struct KeptHead {
+struct ParsedHead {
     /// Empty where it is not to be compared.
     block: Vec<u8>,
     head: AnswerHead,
@@ -191,7 +191,7 @@ impl H2 {
             wanted: wanted.max(1),
             allowed: STREAMS_FIRST,
             window_first: WINDOW_FIRST,
-            window: PeerWindow::of(WINDOW_FIRST),
+            window: PeerWindow::new(WINDOW_FIRST),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             our_window: OurWindow::default(),
             to_fill: Vec::new(),
@@ -342,15 +342,15 @@ impl H2 {
                 status: 0,
                 grpc_status: None,
                 body_left,
-                window: PeerWindow::of(self.window_first),
+                window: PeerWindow::new(self.window_first),
                 our_window: OurWindow::default(),
                 length: None,
                 body_bytes: 0,
                 messages: MessageCount::default(),
                 encoding: MessageEncoding::Identity,
                 is_of_other_type: false,
-                turn_bytes: if request.expect.call.has(Called::IN_TURN) { 0 } else { usize::MAX },
-                turns: u32::from(request.expect.call.has(Called::IN_TURN)),
+                turn_bytes: if request.expect.call.has(CallState::IN_TURN) { 0 } else { usize::MAX },
+                turns: u32::from(request.expect.call.has(CallState::IN_TURN)),
             });
         }
         if !self.sending.is_empty() {
@@ -398,7 +398,7 @@ impl H2 {
             // What lets content go on is no idle frame, however little it lets go.
             self.idle_frames = 0;
             stream.body_left -= count;
-            if stream.expect.call.has(Called::IN_TURN) {
+            if stream.expect.call.has(CallState::IN_TURN) {
                 stream.turn_bytes -= count;
             }
             let waits = stream.waits_for_turn();
@@ -473,7 +473,7 @@ impl H2 {
         }
         let stream = self.streams.pop_front()?;
         let error = match self.leaving {
-            Some(Leaving { error, .. }) if error != H2Error::NoError => ExchangeError::Left(error),
+            Some(GoAwayState { error, .. }) if error != H2Error::NoError => ExchangeError::Left(error),
             _ if stream.status == 0 => ExchangeError::End(EndError::NothingReceived),
             _ => ExchangeError::End(EndError::Truncated),
         };

@@ -1,10 +1,10 @@
 //! What the server's frames mean to its client: facts, answers to what must be answered, and what
 //! breaks a rule.
 
-use super::{H2, KeptHead, Leaving, OUT_BYTES, WINDOW_BYTES};
+use super::{GoAwayState, H2, OUT_BYTES, ParsedHead, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
 use crate::fact::{Fact, Piece};
-use crate::h1::{Called, INTERIM_REPLIES_MAX};
+use crate::h1::{CallState, INTERIM_REPLIES_MAX};
 use crate::h2::frame::{self, H2Frame, H2Settings};
 use crate::h2::head::{AnswerHead, FIELDS_BYTES_MAX};
 use crate::h2::hpack::{HpackDecoder, HpackError};
@@ -21,11 +21,11 @@ const HEAD_KEPT_BYTES: usize = 1024;
 /// As much of gRPC's message is kept.
 const CALL_MESSAGE_BYTES: usize = 1024;
 
-impl KeptHead {
+impl ParsedHead {
     /// Reads a block; its fields are put down as lines if they are to be kept. What was kept before
     /// is not of this one.
     fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
-        let KeptHead { block: kept, head, fields, call_message } = self;
+        let ParsedHead { block: kept, head, fields, call_message } = self;
         kept.clear();
         fields.clear();
         call_message.clear();
@@ -118,7 +118,7 @@ impl H2 {
 
     /// Takes an exchange away that the server has not taken, and will not.
     fn next_refused(&mut self) -> Option<Fact<'static>> {
-        let Leaving { last_stream, error } = self.leaving?;
+        let GoAwayState { last_stream, error } = self.leaving?;
         let exchange = match self.streams.back() {
             Some(stream) if stream.id > last_stream => self.streams.pop_back()?.exchange,
             _ => self.queued.pop_front()?,
@@ -265,7 +265,7 @@ impl H2 {
             return Ok(Some(self.fail(at, fault)));
         }
         let messages = if stream.expect.call.is_call() { stream.messages.take(content) } else { 0 };
-        if messages > 0 && stream.expect.call.has(Called::IN_TURN) && stream.body_left > 0 {
+        if messages > 0 && stream.expect.call.has(CallState::IN_TURN) && stream.body_left > 0 {
             if stream.waits_for_turn() {
                 self.sending.push_back(id);
             }
@@ -338,7 +338,7 @@ impl H2 {
             H2Frame::GoAway { last_stream, code } => {
                 let error = H2Error::of_code(code);
                 let before = self.leaving.map_or(u32::MAX, |leaving| leaving.last_stream);
-                self.leaving = Some(Leaving { last_stream: last_stream.min(before), error });
+                self.leaving = Some(GoAwayState { last_stream: last_stream.min(before), error });
                 return Ok(Some(Fact::Leaves { error }));
             }
             H2Frame::Misfit { stream } => {

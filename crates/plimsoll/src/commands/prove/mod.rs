@@ -12,8 +12,8 @@ use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    Asked, BlocksAsked, Criterion, Ending, LadderAsked, Noted, OnInconclusive, Plan, ProveAsked, Purpose, Stop, Terms,
-    Trial,
+    BlocksSpec, Criterion, ExperimentSpec, LadderSpec, LoadEnd, OnInconclusive, Plan, ProveSpec, Purpose, StartNotes,
+    Stop, Terms, Trial,
 };
 use plimsoll_report::format::duration;
 use plimsoll_report::measure_text;
@@ -27,16 +27,16 @@ use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::Builds;
 use plimsoll_study::runner::builds::BuildTarget;
-use plimsoll_study::runner::machine::Fitting;
+use plimsoll_study::runner::machine::LoadFitter;
 use plimsoll_study::study_loop::StudyLoop;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use question::asked;
+pub use question::spec_from_args;
 
 /// What is going to be found out, in a sentence.
-fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String {
+fn question(blocks: &BlocksSpec<Plan>, criterion: Option<Criterion>) -> String {
     let budget = duration(blocks.budget_ns as f64);
     match criterion {
         None => format!("how much throughput is left at each of {} steps? ({budget} at most)", blocks.arms.len()),
@@ -45,8 +45,8 @@ fn question(blocks: &BlocksAsked<Plan>, criterion: Option<Criterion>) -> String 
 }
 
 /// Compares two builds, reports, and says with which code to end.
-pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ProveAsked { mut blocks, criterion, margin, profiles: _ } = asked;
+pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+    let ProveSpec { mut blocks, criterion, margin, profiles: _ } = asked;
     let path = result_store::path(&terms.output, "prove");
     let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
     let mut live = Live::new(terms.output.quiet);
@@ -73,27 +73,27 @@ pub fn carry_out(asked: ProveAsked<Plan>, terms: &Terms<String>) -> Result<u8, F
     let terms = &terms;
     warnings.extend(prove_targets::first_answers(&mut targets, terms)?);
     let wanted = prove_targets::profiles(terms, &targets)?;
-    let profiles = wanted.as_ref().map(Capture::asked);
-    let record = |blocks| Asked::Prove(ProveAsked { blocks, criterion, margin, profiles });
+    let profiles = wanted.as_ref().map(Capture::spec);
+    let record = |blocks| ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles });
     compare(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
 
 /// The same of the rungs of a ladder.
-pub fn climb(asked: LadderAsked<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn climb(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::first_answers(&mut targets, terms)?;
-    let record = |blocks| Asked::Ladder(LadderAsked { blocks });
+    let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
     compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
 }
 
 /// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be
 /// warned of and where the run file goes; `record`: what is recorded of the question.
 fn compare(
-    blocks: BlocksAsked<Plan>,
+    blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
     terms: &Terms<String>,
     (targets, mut warnings, path): (&[BuildTarget], Vec<String>, PathBuf),
-    record: impl FnOnce(BlocksAsked) -> Asked,
+    record: impl FnOnce(BlocksSpec) -> ExperimentSpec,
     wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
     let (differing, hint) = if criterion.is_some() { prove_targets::pasts(targets) } else { (None, None) };
@@ -114,12 +114,12 @@ fn compare(
     let mut study = Study::new(&question).map_err(|error| Failure::usage(error.to_string()))?;
     // The flags are the same for all sides.
     let base = targets[0].base.clone();
-    let noted = Noted { warnings, fitted: Vec::new() };
+    let noted = StartNotes { warnings, fitted: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
     let fleet = plimsoll_fleet::reach(&plans, terms)?;
     let readings = plimsoll_fleet::remote_sources(targets.iter().map(|target| &target.base), terms)?;
     let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::words)?;
-    let fitting = Fitting { base, limits: Limits::of_machine() };
+    let fitting = LoadFitter { base, limits: Limits::of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
     let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
@@ -132,7 +132,7 @@ fn compare(
     let is_measured = study.is_profiling(&study_loop.history());
     let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
-        Some(Ending::Stopped(Stop::Died(why))) => Some(why.clone()),
+        Some(LoadEnd::Stopped(Stop::Died(why))) => Some(why.clone()),
         _ => None,
     });
     let broken = match outcome {
@@ -154,7 +154,7 @@ fn compare(
         }
         return Err(Failure::start(reason.clone()));
     }
-    let results = Results::of(&experiment, Some(&path))?;
+    let results = Results::from_experiment(&experiment, Some(&path))?;
     results.print(&terms.output, true);
     setup.iter().for_each(|sentence| live.line(sentence));
     for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(result_store::tidy(&path)) {

@@ -10,7 +10,9 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_model::terms::{BuildsTerms, ProfilesTerms, revision};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
-use plimsoll_model::{Arm, Asked, BlocksAsked, Criterion, LadderAsked, Plan, ProveAsked, Served, Terms, completion};
+use plimsoll_model::{
+    Arm, BlocksSpec, Criterion, EndpointChoice, ExperimentSpec, LadderSpec, Plan, ProveSpec, Terms, completion,
+};
 use plimsoll_report::format::flag_time;
 use plimsoll_study::traffic_file;
 use plimsoll_sys::system_text;
@@ -38,7 +40,7 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     let served = plan_from_args::served(named, true);
     match &served {
         // Builds that are started one after the other may have one address for it.
-        Served::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
+        EndpointChoice::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
             "--pprof: give both addresses as --pprof=URL_A,URL_B, or none if each side serves /debug/pprof",
         )),
         _ => Ok(Some(ProfilesTerms { served, seconds: args.pprof_seconds })),
@@ -82,7 +84,7 @@ fn request_at_port(request: &RequestArgs) -> Result<RequestArgs, Failure> {
 }
 
 /// What the flags ask for.
-pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> {
+pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<String>), Failure> {
     let commands = args.a.is_some();
     let revisions = revisions(args)?;
     // Without a URL the file says where, or --target does.
@@ -180,7 +182,7 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     };
     let arms = plans.into_iter().zip(started);
     let arms = arms.map(|(plan, command)| Arm { name: name(&plan, command), plan, started: command.is_some() });
-    let blocks = BlocksAsked {
+    let blocks = BlocksSpec {
         arms: arms.collect(),
         users,
         rate,
@@ -214,8 +216,8 @@ pub fn asked(args: &ProveArgs) -> Result<(Asked<Plan>, Terms<String>), Failure> 
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     let asked = match args.ladder {
-        true => Asked::Ladder(LadderAsked { blocks }),
-        false => Asked::Prove(ProveAsked { blocks, criterion: primary, margin, profiles: None }),
+        true => ExperimentSpec::Ladder(LadderSpec { blocks }),
+        false => ExperimentSpec::Prove(ProveSpec { blocks, criterion: primary, margin, profiles: None }),
     };
     Ok((asked, terms))
 }

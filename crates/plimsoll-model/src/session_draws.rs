@@ -7,8 +7,8 @@
 //!
 //! What is drawn is a function of the load (its seed, rate and length) and the list: a record of
 //! the load says which requests came when, and never the list. Not here: how a log becomes a list
-//! (`plimsoll-traffic`), a list that is asked as it stands ([`crate::given`]), and what a plan
-//! makes of it ([`crate::Plan::drawn`]).
+//! (`plimsoll-traffic`), a list that is asked as it stands ([`crate::arrival_times`]), and what a
+//! plan makes of it ([`ListedSessions::drawn`]).
 
 use crate::curve::Stage;
 use crate::load::Load;

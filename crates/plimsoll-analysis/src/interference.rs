@@ -1,8 +1,9 @@
-//! Whether others disturbed a load ([`Others`]): CPU that neither the server, nor what it calls,
-//! nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine took,
-//! and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of what
-//! the load measured, so that no outcome can decide what counts. One exception: a load of which
-//! every answer failed measured nothing that interference could lower. A 404 is no disturbance.
+//! Whether others disturbed a load ([`Interference`]): CPU that neither the server, nor what it
+//! calls, nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine
+//! took, and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of
+//! what the load measured, so that no outcome can decide what counts. One exception: a load of
+//! which every answer failed measured nothing that interference could lower. A 404 is no
+//! disturbance.
 //!
 //! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the
 //! server and plimsoll used, *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the
@@ -49,7 +50,7 @@ const KINDS_OF_WORK: [&str; 3] =
 
 /// What others used of the server's machine during a load, or during several.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Others {
+pub struct Interference {
     /// Cores that neither the server nor plimsoll used, on average; `None`: not known.
     pub cores: Option<f64>,
     /// Cores of the machine; 0: not known.
@@ -113,28 +114,28 @@ fn change_of(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
     Some((series.value_at(to_ns, REACH_NS)? - series.value_at(from_ns, REACH_NS)?).max(0.0))
 }
 
-impl Others {
+impl Interference {
     /// What others did during `run`, on the machines that are watched.
-    pub fn of(run: &Run) -> Others {
+    pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
-        let there = Others::on(run, MachineSeries { probes, is_generator: false });
+        let there = Interference::on(run, MachineSeries { probes, is_generator: false });
         let Some(host) = probes.host.as_ref().filter(|_| !probes.is_shared()) else { return there };
-        let here = Others::on(run, MachineSeries { probes, is_generator: true });
-        let named = |others: &Others, machine: &str| {
+        let here = Interference::on(run, MachineSeries { probes, is_generator: true });
+        let named = |others: &Interference, machine: &str| {
             let reason = others.reason.as_ref().filter(|_| others.disturbed)?;
             Some(format!("{reason} (on {machine})"))
         };
         let reasons: Vec<String> =
             [named(&there, host), named(&here, "the machine that makes the load")].into_iter().flatten().collect();
         let reason = if reasons.is_empty() { there.reason } else { Some(reasons.join(", and ")) };
-        Others { disturbed: there.disturbed || here.disturbed, reason, ..there }
+        Interference { disturbed: there.disturbed || here.disturbed, reason, ..there }
     }
 
-    fn on(run: &Run, machine: MachineSeries) -> Others {
+    fn on(run: &Run, machine: MachineSeries) -> Interference {
         let probes = machine.probes;
-        let unknown = |why: &str| Others {
+        let unknown = |why: &str| Interference {
             reason: Some(format!("the CPU use of other processes is not known: {why}")),
-            ..Others::default()
+            ..Interference::default()
         };
         let Some(idle) = machine.get(table::HOST_CPU_IDLE.name).filter(|idle| idle.samples.len() > 1) else {
             return match probes.is_empty() {
@@ -180,11 +181,11 @@ impl Others {
         let span_ns = (end_ns - start_ns) as f64;
         let wanted_ns = whole.busy_ns + whole.stolen_ns;
         let steal_share = if wanted_ns > 0.0 { whole.stolen_ns / wanted_ns } else { 0.0 };
-        let mut others = Others {
+        let mut others = Interference {
             machine_cores: cores,
             steal_share: Some(steal_share),
             span_ns: span_ns as u64,
-            ..Others::default()
+            ..Interference::default()
         };
         let mut reasons = Vec::new();
         match whole.known_ns {
@@ -218,10 +219,10 @@ impl Others {
 
     /// What others did during several loads (`what`, such as `trials`): disturbed are they all if
     /// more than a tenth of them was.
-    pub fn over<'a>(loads: impl IntoIterator<Item = &'a Others>, what: &str) -> Others {
-        let loads: Vec<&Others> = loads.into_iter().collect();
-        let disturbed: Vec<&Others> = loads.iter().copied().filter(|load| load.disturbed).collect();
-        let mut all = Others {
+    pub fn over<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
+        let loads: Vec<&Interference> = loads.into_iter().collect();
+        let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
+        let mut all = Interference {
             cores: mean(&loads, |load| load.cores),
             machine_cores: loads.iter().map(|load| load.machine_cores).fold(0.0, f64::max),
             steal_share: mean(&loads, |load| load.steal_share),
@@ -230,7 +231,7 @@ impl Others {
             span_ns: loads.iter().map(|load| load.span_ns).sum(),
         };
         all.reason = if all.disturbed {
-            Some(format!("{} in {} of {} {what}", Others::blame(&disturbed), disturbed.len(), loads.len()))
+            Some(format!("{} in {} of {} {what}", Interference::blame(&disturbed), disturbed.len(), loads.len()))
         } else if all.cores.is_none() {
             loads.iter().find_map(|load| load.reason.clone())
         } else {
@@ -240,7 +241,7 @@ impl Others {
     }
 
     /// What disturbed these loads on average, as a sentence without a full stop.
-    pub(crate) fn blame(disturbed: &[&Others]) -> String {
+    pub(crate) fn blame(disturbed: &[&Interference]) -> String {
         let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
         let cores = disturbed.iter().map(|load| load.machine_cores).fold(0.0, f64::max);
@@ -263,7 +264,7 @@ impl Others {
 }
 
 /// The mean over all loads of which it is known, each by its length.
-fn mean(loads: &[&Others], of: fn(&Others) -> Option<f64>) -> Option<f64> {
+fn mean(loads: &[&Interference], of: fn(&Interference) -> Option<f64>) -> Option<f64> {
     let known = loads.iter().filter_map(|load| Some((of(load)?, load.span_ns.max(1) as f64)));
     let (sum, weight) = known.fold((0.0, 0.0), |sum, (value, ns)| (sum.0 + value * ns, sum.1 + ns));
     (weight > 0.0).then(|| sum / weight)
@@ -487,15 +488,15 @@ mod tests {
                 Some("other processes used 1.0 of 2 cores"),
             ),
         ] {
-            let others = Others::of(&run(&scene));
+            let others = Interference::from_run(&run(&scene));
             assert_eq!(others.reason.as_deref().filter(|_| others.disturbed), expect, "{name}: {others:?}");
             assert_eq!(others.disturbed, expect.is_some(), "{name}");
         }
-        let unknown = Others::of(&run(&Scene { server: None, ..QUIET }));
+        let unknown = Interference::from_run(&run(&Scene { server: None, ..QUIET }));
         let reason =
             "the CPU use of other processes is not known: the server's process was not found (no process listens)";
         assert_eq!((unknown.cores, unknown.reason.as_deref()), (None, Some(reason)));
-        let quiet = Others::of(&run(&QUIET));
+        let quiet = Interference::from_run(&run(&QUIET));
         assert!(quiet.cores.is_some_and(|cores| cores < 0.06) && quiet.reason.is_none(), "{quiet:?}");
     }
 
@@ -507,7 +508,7 @@ mod tests {
         for (at, sample) in server.samples.iter_mut().enumerate() {
             sample.value = (at / 5 * 5) as f64 * 1e8;
         }
-        let others = Others::of(&late);
+        let others = Interference::from_run(&late);
         assert!(!others.disturbed, "{others:?}");
     }
 
@@ -515,15 +516,15 @@ mod tests {
     fn what_was_not_recorded_is_not_known() {
         let mut empty = run(&QUIET);
         empty.probes = Probes::default();
-        let others = Others::of(&empty);
+        let others = Interference::from_run(&empty);
         assert_eq!(others.reason.as_deref(), Some("the CPU use of other processes is not known: no probe ran"));
         assert!(!others.disturbed && others.cores.is_none() && others.steal_share.is_none());
         let mut old = run(&QUIET);
         old.probes.series.remove("host.cores");
-        assert!(Others::of(&old).reason.is_some_and(|why| why.contains("an older plimsoll")));
+        assert!(Interference::from_run(&old).reason.is_some_and(|why| why.contains("an older plimsoll")));
         let mut brief = run(&QUIET);
         brief.window_ns = (100 * MS, 200 * MS);
-        assert!(Others::of(&brief).reason.is_some_and(|why| why.contains("too short")));
+        assert!(Interference::from_run(&brief).reason.is_some_and(|why| why.contains("too short")));
     }
 
     #[test]
@@ -542,7 +543,7 @@ mod tests {
             figures.ledger.succeeded = succeeded;
             figures.ledger.failed[kind as usize] = failed;
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
-            let others = Others::of(&run);
+            let others = Interference::from_run(&run);
             assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
             // What others used is known all the same.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
@@ -552,15 +553,15 @@ mod tests {
 
     #[test]
     fn many_loads_are_disturbed_together() {
-        let quiet = Others::of(&run(&QUIET));
-        let loud = Others::of(&run(&Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET }));
+        let quiet = Interference::from_run(&run(&QUIET));
+        let loud = Interference::from_run(&run(&Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET }));
         let over = |quiet_count: usize, loud_count: usize| {
             let loads = std::iter::repeat_n(&quiet, quiet_count).chain(std::iter::repeat_n(&loud, loud_count));
-            Others::over(loads, "trials")
+            Interference::over(loads, "trials")
         };
         assert_eq!(over(6, 34).reason.as_deref(), Some("other processes used 1.4 of 2 cores in 34 of 40 trials"));
         assert_eq!((over(39, 1).disturbed, over(39, 1).reason), (false, None));
         assert!(over(10, 10).cores.is_some_and(|cores| (0.6..0.8).contains(&cores)));
-        assert_eq!(over(0, 0), Others::default());
+        assert_eq!(over(0, 0), Interference::default());
     }
 }

@@ -5,7 +5,7 @@ use crate::sentence::{Remedy, Sentence};
 
 /// What is known of a side's processes at the start of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Past {
+pub struct ProcessAge {
     /// Since the first of them was started, s.
     pub age_s: f64,
     /// CPU time that they have used, s.
@@ -34,10 +34,11 @@ fn time(s: f64) -> String {
 }
 
 /// What to warn about where one side has done much more than the other.
-pub fn pasts_differ(a: &Past, b: &Past) -> Option<Sentence> {
+pub fn pasts_differ(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = differ(a.age_s, b.age_s, AGE_TIMES, AGE_S);
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
-    let of = |past: &Past| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
+    let of =
+        |past: &ProcessAge| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
     (age || cpu).then(|| {
         let text = "the two running processes have different histories, which can differ more than the builds";
         Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))
@@ -64,7 +65,7 @@ mod tests {
             ((3600.0, 9.0), (3000.0, 8.0), None),
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),
         ] {
-            let past = |(age_s, cpu_s)| Past { age_s, cpu_s };
+            let past = |(age_s, cpu_s)| ProcessAge { age_s, cpu_s };
             let told = pasts_differ(&past(a), &past(b));
             match expect {
                 None => assert_eq!(told, None, "{a:?} {b:?}"),

@@ -8,12 +8,12 @@
 use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
 use plimsoll_wire::redirect::is_redirect;
-use plimsoll_wire::tls::TlsAgreed;
-use plimsoll_wire::{AnswerTimes, Author, Batch, EncodedRequest, Halt, HeardAnswer, LostAnswer, Piece};
+use plimsoll_wire::tls::TlsParameters;
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, EncodedRequest, Halt, LostAnswer, Piece};
 
 /// What one worker asks of its author.
 #[derive(Debug)]
-pub struct Authored {
+pub struct AuthorSource {
     /// What every batch is like.
     like: EncodedRequest,
     author: Box<dyn Author>,
@@ -35,11 +35,11 @@ pub struct Authored {
     marks: Vec<Option<u64>>,
 }
 
-impl Authored {
+impl AuthorSource {
     /// For one worker. `like` is like the requests that will be written.
     /// `is_open`: arrivals come when the schedule says, and nothing delays them.
-    pub(crate) fn new(like: EncodedRequest, author: Box<dyn Author>, is_open: bool) -> Authored {
-        Authored {
+    pub(crate) fn new(like: EncodedRequest, author: Box<dyn Author>, is_open: bool) -> AuthorSource {
+        AuthorSource {
             writes_each: author.writes_each(),
             delays: author.delays() && !is_open,
             hears: author.hears(),
@@ -131,7 +131,7 @@ impl Authored {
         if self.halted.is_none() {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
-            let answer = HeardAnswer { status, head, content, content_bytes, mark, is_last, times };
+            let answer = AuthorAnswer { status, head, content, content_bytes, mark, is_last, times };
             // Redirects are few: what they need may be allocated.
             let mut further = Batch::default();
             asks_on = may_ask_on && is_redirect(status) && self.author.redirect(&answer, &mut further);
@@ -150,7 +150,7 @@ impl Authored {
     }
 
     /// A connection over TLS stands, of which this was agreed on.
-    pub(crate) fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsAgreed>) {
+    pub(crate) fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         self.author.stands(agreed);
     }
 

@@ -8,7 +8,7 @@ use rustls::{CipherSuite, ClientConnection, NamedGroup, ProtocolVersion};
 
 /// What was agreed on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TlsAgreed {
+pub struct TlsParameters {
     /// `TLSv1.3`.
     pub version: &'static str,
     /// `TLS_AES_256_GCM_SHA384`, `ECDHE-RSA-AES128-GCM-SHA256`.
@@ -22,9 +22,9 @@ pub struct TlsAgreed {
     pub exchange: Option<(&'static str, u32)>,
 }
 
-impl TlsAgreed {
+impl TlsParameters {
     /// Of a connection whose handshake is over.
-    pub(super) fn of(connection: &ClientConnection) -> Option<TlsAgreed> {
+    pub(super) fn from_connection(connection: &ClientConnection) -> Option<TlsParameters> {
         let suite = connection.negotiated_cipher_suite()?.suite();
         let exchange = connection.negotiated_key_exchange_group().and_then(|group| match group.name() {
             NamedGroup::X25519 => Some(("X25519", 253)),
@@ -33,7 +33,7 @@ impl TlsAgreed {
             NamedGroup::secp521r1 => Some(("ECDH secp521r1", 521)),
             _ => None,
         });
-        Some(TlsAgreed {
+        Some(TlsParameters {
             version: match connection.protocol_version()? {
                 ProtocolVersion::TLSv1_2 => "TLSv1.2",
                 _ => "TLSv1.3",
@@ -79,23 +79,23 @@ const CURVES: [(&[u8], u32); 4] = [
 
 /// What kind of key it is, and the key: `SEQUENCE { SEQUENCE { name, parameters }, BIT STRING }`.
 fn bits_of(info: &[u8]) -> Option<u32> {
-    let mut fields = taken(&mut &*info, SEQUENCE)?;
-    let mut kind = taken(&mut fields, SEQUENCE)?;
+    let mut fields = take_value(&mut &*info, SEQUENCE)?;
+    let mut kind = take_value(&mut fields, SEQUENCE)?;
     let named = |name: &[u8]| CURVES.iter().find(|(known, _)| *known == name).map(|(_, bits)| *bits);
-    while let Some(name) = taken(&mut kind, OBJECT) {
+    while let Some(name) = take_value(&mut kind, OBJECT) {
         if let Some(bits) = named(name) {
             return Some(bits);
         }
     }
     // RSA: `SEQUENCE { modulus, exponent }` in the bits, of which none is left over.
-    let mut key = taken(&mut fields, BIT_STRING)?.strip_prefix(&[0])?;
-    let modulus = taken(&mut taken(&mut key, SEQUENCE)?, INTEGER)?;
+    let mut key = take_value(&mut fields, BIT_STRING)?.strip_prefix(&[0])?;
+    let modulus = take_value(&mut take_value(&mut key, SEQUENCE)?, INTEGER)?;
     let first = modulus.iter().position(|byte| *byte != 0)?;
     Some((modulus.len() - first) as u32 * 8 - modulus[first].leading_zeros())
 }
 
 /// The content of the next value, if it is of this kind; what follows it is left in `from`.
-fn taken<'a>(from: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
+fn take_value<'a>(from: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
     let [first, length, rest @ ..] = *from else { return None };
     let (length, rest) = match length {
         0..=0x7f => (usize::from(*length), rest),

@@ -1,6 +1,6 @@
 //! Processes behind the server that its user gives leave to stop for moments (`--may-signal`):
 //! which they are ([`find`]), and that they are stopped during a load and go on after it, whatever
-//! happens ([`Stopping`]).
+//! happens ([`ProcessPauser`]).
 //!
 //! Only what the server itself has connections to may be stopped: neither the server nor plimsoll,
 //! nobody else's process, and none that either of them descends from. Not here: the rhythm, and how
@@ -32,7 +32,7 @@ const PROCESSES_MAX: usize = 256;
 
 /// A process that may be stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MayStop {
+pub struct PausableProcess {
     /// Its number.
     pub pid: u32,
     /// When it was started: another one with its number is none.
@@ -40,7 +40,7 @@ pub struct MayStop {
 }
 
 /// What is known of processes when it is decided which may be stopped.
-struct ProcessesSeen {
+struct ProcessSnapshot {
     all: BTreeMap<u32, (Stat, String)>,
     /// Plimsoll and all below it.
     ours: BTreeSet<u32>,
@@ -52,7 +52,7 @@ struct ProcessesSeen {
 }
 
 /// The processes that the terms give leave to stop; the server must have connections to them now.
-pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure> {
+pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, Failure> {
     let words = &terms.changes.may_signal;
     if words.is_empty() {
         return Ok(Vec::new());
@@ -72,7 +72,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<MayStop>, Failure>
     let behind = behind(&server, &BTreeSet::new(), port, me).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| above(*pid, &parents)).collect();
     let ours = families(&[me], 0, &parents).into_iter().collect();
-    chosen(words, &ProcessesSeen { all, ours, server, above, behind: behind.pids }).map_err(no)
+    chosen(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
 }
 
 /// The parents of a process, up to the first.
@@ -86,8 +86,8 @@ fn above(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     found
 }
 
-fn chosen(words: &[String], sight: &ProcessesSeen) -> Result<Vec<MayStop>, String> {
-    let mut found: BTreeMap<u32, MayStop> = BTreeMap::new();
+fn chosen(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<PausableProcess>, String> {
+    let mut found: BTreeMap<u32, PausableProcess> = BTreeMap::new();
     for word in words {
         let pids: Vec<u32> = match word.parse() {
             Ok(pid) if sight.all.get(&pid).is_some_and(|(stat, _)| !stat.has_ended()) => vec![pid],
@@ -111,7 +111,7 @@ fn chosen(words: &[String], sight: &ProcessesSeen) -> Result<Vec<MayStop>, Strin
                 return Err(why);
             }
             let started_ticks = sight.all.get(&pid).map_or(0, |(stat, _)| stat.started_ticks);
-            found.insert(pid, MayStop { pid, started_ticks });
+            found.insert(pid, PausableProcess { pid, started_ticks });
         }
     }
     match found.len() {
@@ -120,7 +120,7 @@ fn chosen(words: &[String], sight: &ProcessesSeen) -> Result<Vec<MayStop>, Strin
     }
 }
 
-impl ProcessesSeen {
+impl ProcessSnapshot {
     /// Why a process is not stopped.
     fn refusal(&self, pid: u32) -> Option<String> {
         let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
@@ -147,9 +147,9 @@ impl ProcessesSeen {
     }
 }
 
-/// Processes that are stopped for moments from [`Stopping::begin`] on. When it is dropped they go
-/// on.
-pub struct Stopping {
+/// Processes that are stopped for moments from [`ProcessPauser::begin`] on. When it is dropped they
+/// go on.
+pub struct ProcessPauser {
     held: Arc<Vec<Pausable>>,
     stopper: Child,
     /// Closed, all go on.
@@ -158,10 +158,10 @@ pub struct Stopping {
     watch: Option<JoinHandle<()>>,
 }
 
-impl Stopping {
+impl ProcessPauser {
     /// Makes ready; nothing is stopped yet. The error says why not.
-    pub fn prepare(processes: &[MayStop]) -> Result<Stopping, String> {
-        let hold = |process: &MayStop| {
+    pub fn prepare(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
+        let hold = |process: &PausableProcess| {
             Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
                 _ => format!("process {} cannot be paused: {}", process.pid, system_text(&error)),
@@ -189,7 +189,7 @@ impl Stopping {
                 for_watch.iter().for_each(|process| _ = process.go_on());
             })
         });
-        let stopping = Stopping { held, stopper, to, watch };
+        let stopping = ProcessPauser { held, stopper, to, watch };
         match wait.recv_timeout(PATIENCE) {
             Ok(()) => Ok(stopping),
             Err(_) => Err("the helper that pauses processes does not respond".to_owned()),
@@ -205,7 +205,7 @@ impl Stopping {
     }
 }
 
-impl Drop for Stopping {
+impl Drop for ProcessPauser {
     fn drop(&mut self) {
         self.to = None;
         let deadline = Instant::now() + PATIENCE;
@@ -226,10 +226,10 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    fn sight(child: u32) -> ProcessesSeen {
+    fn sight(child: u32) -> ProcessSnapshot {
         let set = |pids: &[u32]| pids.iter().copied().collect::<BTreeSet<u32>>();
         let all = processes().expect("seen");
-        ProcessesSeen {
+        ProcessSnapshot {
             all,
             ours: set(&[std::process::id()]),
             server: set(&[]),
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    fn refused(words: &[&str], sight: &ProcessesSeen) -> String {
+    fn refused(words: &[&str], sight: &ProcessSnapshot) -> String {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         chosen(&words, sight).map(|found| panic!("{found:?}")).unwrap_err()
     }
@@ -256,20 +256,24 @@ mod tests {
             (vec!["no such program"], sight(pid), "no process has the name"),
             (vec!["1"], sight(pid), "the init process of the system"),
             (vec![number.as_str(), &me.to_string()], sight(pid), "plimsoll itself"),
-            (vec![&number], ProcessesSeen { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
+            (vec![&number], ProcessSnapshot { server: BTreeSet::from([pid]), ..sight(pid) }, "the server itself"),
             (
                 vec![&number],
-                ProcessesSeen { above: BTreeSet::from([pid]), ..sight(pid) },
+                ProcessSnapshot { above: BTreeSet::from([pid]), ..sight(pid) },
                 "started plimsoll or the server",
             ),
-            (vec![&number], ProcessesSeen { behind: BTreeSet::new(), ..sight(pid) }, "has no connection to the server"),
+            (
+                vec![&number],
+                ProcessSnapshot { behind: BTreeSet::new(), ..sight(pid) },
+                "has no connection to the server",
+            ),
         ] {
             let why = refused(&words, &sight);
             assert!(why.contains(expect), "{words:?}: {why}");
         }
         child.kill().expect("is ours");
         child.wait().expect("ended");
-        assert!(Stopping::prepare(&found).is_err_and(|why| why.contains("has ended")));
+        assert!(ProcessPauser::prepare(&found).is_err_and(|why| why.contains("has ended")));
         let parents = processes().expect("seen").iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
         let above = above(me, &parents);
         assert!(!above.is_empty() && !above.contains(&me), "{above:?}");

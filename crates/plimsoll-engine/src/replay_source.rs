@@ -4,23 +4,24 @@
 //! so that tens of millions of requests take the memory of their paths. Nothing is allocated once
 //! the buffers have grown.
 //!
-//! Not here: when a request is asked, and how a log becomes a list ([`plimsoll_model::listed`]).
+//! Not here: when a request is asked, and how a log becomes a list
+//! ([`plimsoll_model::request_list`]).
 
 use crate::encode::host_field;
 use crate::users::UserNumbers;
 use plimsoll_model::rng::mix;
-use plimsoll_model::{Listed, ListedRequest, Plan, Request, RouteNumber, Stripe};
+use plimsoll_model::{ListedRequest, Plan, Request, RequestList, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 
 /// The requests of a list.
 #[derive(Debug, Clone)]
-pub struct Replayed {
+pub struct ReplaySource {
     /// The request of each route; its own path is only that of an example.
     requests: Arc<[Request]>,
     host: Arc<str>,
     keep_alive: bool,
-    listed: Arc<Listed>,
+    listed: Arc<RequestList>,
     /// Who asks: arrival n entry n. Users of a closed load go through the list together, each of
     /// such loads from a place of its own.
     users: UserNumbers,
@@ -29,14 +30,14 @@ pub struct Replayed {
     written: Vec<EncodedRequest>,
 }
 
-impl Replayed {
+impl ReplaySource {
     /// The list of `plan`. Every path in it can be written, which is looked at here and not again.
-    pub fn compile(plan: &Plan, listed: &Arc<Listed>) -> Result<Replayed, h1::RequestError> {
+    pub fn compile(plan: &Plan, listed: &Arc<RequestList>) -> Result<ReplaySource, h1::RequestError> {
         let unwritten = |target: &&str| target.is_empty() || !target.bytes().all(|byte| byte.is_ascii_graphic());
         if let Some(target) = listed.targets.iter().find(unwritten) {
             return Err(h1::RequestError::Target(target.to_owned()));
         }
-        Ok(Replayed {
+        Ok(ReplaySource {
             requests: plan.traffic.routes.iter().map(|route| route.request.clone()).collect(),
             host: host_field(plan).into(),
             keep_alive: plan.carriage.keep_alive,

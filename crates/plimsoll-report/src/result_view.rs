@@ -1,14 +1,14 @@
-//! Everything that is shown of an experiment ([`Shown`]): a method for each format, and in it a
-//! renderer for each finding. What speaks against the figures stands above them in all formats, and
-//! is put there here, for all of them.
+//! Everything that is shown of an experiment ([`ResultView`]): a method for each format, and in it
+//! a renderer for each finding. What speaks against the figures stands above them in all formats,
+//! and is put there here, for all of them.
 //!
 //! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
 //! what was found.
 
 use crate::agents;
 use crate::block::{Report, Tone};
-use crate::chart::{self, Searched, Theme, heading};
-use crate::charted::{self, Around};
+use crate::chart::{self, NamedSearch, Theme, heading};
+use crate::charted::{self, PageContext};
 use crate::explain::{evidence_svg, explain_report};
 use crate::explain_json;
 use crate::json;
@@ -29,23 +29,23 @@ use crate::server::add_server;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
 use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, held_by};
-use plimsoll_analysis::taken_profiles::{ProveProfiles, TakenProfiles};
-use plimsoll_analysis::{Conditions, Doubt, DoubtKind, Doubted, Doubts, fleet};
-use plimsoll_model::{AgentAccount, Ending, Experiment, PlanRecord};
+use plimsoll_analysis::taken_profiles::{ProfileFindings, ProveProfiles};
+use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet};
+use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
 use serde_json::Value;
 
 /// What is to be shown of an experiment.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct ResultView<'a> {
     /// What was asked and measured.
     pub experiment: &'a Experiment,
     /// What that comes to.
-    pub finding: &'a Doubted<Finding<'a>>,
+    pub finding: &'a Assessment<Finding<'a>>,
     /// What profiles say that were taken with it.
-    pub profiles: Option<&'a TakenProfiles>,
+    pub profiles: Option<&'a ProfileFindings>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ResultView<'a> {
     /// As text, for a terminal of `columns` or lines of any length. `in_full`: with what was shown
     /// while it was measured.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
@@ -148,10 +148,10 @@ impl<'a> Shown<'a> {
             add_server(&mut report, server);
         }
         match self.profiles {
-            Some(TakenProfiles::OfLoads(profiles)) => {
+            Some(ProfileFindings::OfLoads(profiles)) => {
                 report.append(profiles_report(profiles));
             }
-            Some(TakenProfiles::OfSides(profiles)) => {
+            Some(ProfileFindings::OfSides(profiles)) => {
                 report.append(of_sides(profiles));
             }
             None => {}
@@ -160,9 +160,9 @@ impl<'a> Shown<'a> {
     }
 
     /// As a page, with charts; also what a summary is made of.
-    pub fn page(&self, around: &Around) -> Report {
+    pub fn page(&self, around: &PageContext) -> Report {
         let mut around = around.clone();
-        if let Some(profiles) = self.profiles.and_then(TakenProfiles::of_sides) {
+        if let Some(profiles) = self.profiles.and_then(ProfileFindings::of_sides) {
             around.extra.append(of_sides(profiles));
         }
         let around = &around;
@@ -199,7 +199,7 @@ impl<'a> Shown<'a> {
 
     /// What the kernel showed of the server's functions, unless the server's own profiles show it.
     fn sampled(&self, found: &ExplainFinding) -> Report {
-        let own = self.profiles.and_then(TakenProfiles::of_loads);
+        let own = self.profiles.and_then(ProfileFindings::of_loads);
         let own = own.is_some_and(|profiles| profiles.open().1.comparison.is_some());
         let functions = found.explanation.functions.as_ref().filter(|_| !own);
         functions.map_or_else(Report::default, functions_report)
@@ -209,8 +209,8 @@ impl<'a> Shown<'a> {
     pub fn document(&self) -> Value {
         let (doubts, finding) = self.finding.open();
         let warnings: Vec<String> = doubts.texts(|kind| told_by(finding, kind).is_none()).map(spelled).collect();
-        let of_loads = self.profiles.and_then(TakenProfiles::of_loads);
-        let of_sides = self.profiles.and_then(TakenProfiles::of_sides);
+        let of_loads = self.profiles.and_then(ProfileFindings::of_loads);
+        let of_sides = self.profiles.and_then(ProfileFindings::of_sides);
         match finding {
             Finding::Run(found) => {
                 json::run(self.experiment, &self.context(&found.trial.run.plan), found, &warnings, of_loads)
@@ -238,7 +238,7 @@ impl<'a> Shown<'a> {
                 return None;
             }
         };
-        let searched = [Searched { name: "", findings: &found.findings }];
+        let searched = [NamedSearch { name: "", findings: &found.findings }];
         let heading = heading::find(&found.findings, &heading::target(&found.settings.base));
         Some(chart::find_chart(&heading, &searched, None, theme))
     }
@@ -303,7 +303,7 @@ impl<'a> Shown<'a> {
 }
 
 /// The part about profiles of both sides.
-pub(crate) fn of_sides(profiles: &Doubted<ProveProfiles>) -> Report {
+pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time per request by function").append(prove_profiles::report(profiles));
     report
@@ -328,7 +328,7 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
             // With the flag that asked for it.
-            Some(Ending::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
+            Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
             _ => spelled(&doubt.text),
         },
         _ => spelled(&doubt.text),
@@ -366,18 +366,18 @@ mod tests {
             (figures.ledger.scheduled, figures.ledger.succeeded) = (100, 100);
             run.intervals.insert(index, interval);
         }
-        (run.window_ns, run.ending) = ((0, 1_000_000_000), Some(Ending::Finished));
+        (run.window_ns, run.ending) = ((0, 1_000_000_000), Some(LoadEnd::Finished));
         Trial { tag: Tag { purpose, arm, turn }, start_ns: u64::from(turn) * 1_000_000_000, run }
     }
 
-    fn experiment(asked: Asked, trials: Vec<Trial>) -> Experiment {
+    fn experiment(asked: ExperimentSpec, trials: Vec<Trial>) -> Experiment {
         Experiment {
             asked,
             started_unix_ms: 0,
             command: vec!["plimsoll".into()],
             terms: None,
             environment: Environment::default(),
-            noted: Noted::default(),
+            noted: StartNotes::default(),
             trials,
             remarks: vec![],
             elapsed_ns: Some(10_000_000_000),
@@ -388,7 +388,7 @@ mod tests {
     fn experiments() -> Vec<Experiment> {
         let base = Plan::get("h", 80, vec![], USERS(1.0)).record();
         let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
-        let blocks = BlocksAsked {
+        let blocks = BlocksSpec {
             arms: vec![arm("http://h/a"), arm("http://h/b")],
             users: Some(1),
             rate: None,
@@ -403,7 +403,7 @@ mod tests {
             let load = |number: u32| trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, USERS(1.0));
             (0..24).map(load).collect::<Vec<Trial>>()
         };
-        let search = FindAsked {
+        let search = FindSpec {
             base: base.clone(),
             slo: "p99<=500ms".into(),
             budget_ns: 10_000_000_000,
@@ -415,22 +415,22 @@ mod tests {
         };
         let overloaded = search.clone();
         let rate = |rate| LoadShape::Open { rate: Curve::constant(rate), arrivals: Arrivals::Constant };
-        let prove = ProveAsked { blocks: blocks.clone(), criterion: Criterion::Goodput, margin: 0.02, profiles: None };
+        let prove = ProveSpec { blocks: blocks.clone(), criterion: Criterion::Goodput, margin: 0.02, profiles: None };
         let lengths = Lengths::Fixed(1_000_000_000);
-        let sweep = SweepAsked { base: base.clone(), levels: vec![1, 2], lengths, warmup_ns: 0 };
+        let sweep = SweepSpec { base: base.clone(), levels: vec![1, 2], lengths, warmup_ns: 0 };
         let levels = [1, 2].map(|users| trial(Purpose::Level, None, users - 1, USERS(f64::from(users))));
         vec![
             experiment(
-                Asked::Run(RunAsked { plan: base, stop_if: None, profiles: None }),
+                ExperimentSpec::Run(RunSpec { plan: base, stop_if: None, profiles: None }),
                 vec![trial(Purpose::Run, None, 0, USERS(1.0))],
             ),
-            experiment(Asked::Sweep(sweep), levels.into()),
+            experiment(ExperimentSpec::Sweep(sweep), levels.into()),
             experiment(
-                Asked::Find(search.clone()),
+                ExperimentSpec::Find(search.clone()),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Climb, None, 1, rate(1000.0))],
             ),
             experiment(
-                Asked::Explain(ExplainAsked {
+                ExperimentSpec::Explain(ExplainSpec {
                     search,
                     budget_ns: 20_000_000_000,
                     interventions: vec![],
@@ -440,7 +440,7 @@ mod tests {
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
             ),
             experiment(
-                Asked::Overload(OverloadAsked {
+                ExperimentSpec::Overload(OverloadSpec {
                     search: overloaded,
                     line_rps: Some(100.0),
                     retries: 0,
@@ -449,8 +449,8 @@ mod tests {
                 }),
                 vec![trial(Purpose::Overload, None, 0, rate(100.0))],
             ),
-            experiment(Asked::Prove(prove), on(ArmIndex::Side)),
-            experiment(Asked::Ladder(LadderAsked { blocks }), on(ArmIndex::Rung)),
+            experiment(ExperimentSpec::Prove(prove), on(ArmIndex::Side)),
+            experiment(ExperimentSpec::Ladder(LadderSpec { blocks }), on(ArmIndex::Rung)),
         ]
     }
 
@@ -465,12 +465,12 @@ mod tests {
                 let mut doubts = Doubts::default();
                 let planted = Sentence::from(format!("planted: {kind:?} (")).remedy(Remedy::MaxConnections);
                 doubts.add(kind, planted.words(")"));
-                let doubted = Doubted::new(doubts, found.clone());
-                let shown = Shown { experiment, finding: &doubted, profiles: None };
+                let doubted = Assessment::new(doubts, found.clone());
+                let shown = ResultView { experiment, finding: &doubted, profiles: None };
                 // Said where the file is read; and in the table of a sweep.
                 let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
                 assert!(elsewhere || shown.text(true, false, None).contains(&words), "{study}, {kind:?}: text");
-                let page_of = shown.page(&Around::default());
+                let page_of = shown.page(&PageContext::default());
                 assert!(markdown::render(&page_of).contains(&words), "{study}, {kind:?}: Markdown");
                 assert!(page::render(&page_of, "a title").contains(&words), "{study}, {kind:?}: page");
                 let document = shown.document();
@@ -504,8 +504,8 @@ mod tests {
                     let second = interval.routes.of_mut(1);
                     (second.ledger.scheduled, second.ledger.succeeded) = (1, 1);
                 }
-                let seen = ServerSeen { from_ns: 0, pid: 7, name: others(), found_by: others() };
-                run.probes.servers = vec![seen.clone(), ServerSeen { pid: 8, from_ns: 500_000_000, ..seen }];
+                let seen = WatchedServer { from_ns: 0, pid: 7, name: others(), found_by: others() };
+                run.probes.servers = vec![seen.clone(), WatchedServer { pid: 8, from_ns: 500_000_000, ..seen }];
                 run.probes.unseen = vec![others()];
                 for name in ["server.cpu", "server.thread.x\u{1b}[2J.cpu", HOSTILE] {
                     let mut series = Series::new(SeriesKind::Counter, "ns");
@@ -518,16 +518,16 @@ mod tests {
                 let mut failed = FailedAnswer::answer(500, 0, head.as_bytes(), Redact::SecretsButBodies);
                 (failed.status_line, failed.body, failed.reason) = (others(), others(), others());
                 run.failed_answers = vec![failed];
-                run.ending = Some(Ending::Stopped(Stop::Died(others())));
+                run.ending = Some(LoadEnd::Stopped(Stop::Died(others())));
             }
-            experiment.noted = Noted { warnings: vec![others()], fitted: vec![others()] };
+            experiment.noted = StartNotes { warnings: vec![others()], fitted: vec![others()] };
             experiment.command = vec![others()];
             experiment.environment.kernel = others();
             experiment.environment.cpu = others();
             experiment.remarks.push(Remark::Broken { reason: others() });
             let finding = conclude(experiment).expect("a finding");
-            let shown = Shown { experiment, finding: &finding, profiles: None };
-            let page_of = shown.page(&Around { file: others(), ..Around::default() });
+            let shown = ResultView { experiment, finding: &finding, profiles: None };
+            let page_of = shown.page(&PageContext { file: others(), ..PageContext::default() });
             let suites = [shown.suite(others(), &Conditions::parse("p99>1s").expect("one"))];
             let study = experiment.asked.word();
             let page = page::render(&page_of, HOSTILE);
@@ -572,7 +572,7 @@ mod tests {
         for experiment in &experiments() {
             let finding = conclude(experiment).expect("a finding");
             let mut held = Vec::new();
-            fields(&Shown { experiment, finding: &finding, profiles: None }.document(), &mut held);
+            fields(&ResultView { experiment, finding: &finding, profiles: None }.document(), &mut held);
             assert!(held.len() > 40, "{held:?}");
             let missing: Vec<&String> = held.iter().filter(|key| words.binary_search(&key.as_str()).is_err()).collect();
             assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.asked.word());

@@ -1,8 +1,8 @@
-//! Moments at which requests are to start, one by one ([`GivenArrivals`]): those of a log. A load
+//! Moments at which requests are to start, one by one ([`ArrivalTimes`]): those of a log. A load
 //! that is to be carried out has all of them; its record has their number, the time they cover and
 //! a digest, and never the list.
 //!
-//! Not here: where they come from, and what is asked at each ([`crate::listed`]).
+//! Not here: where they come from, and what is asked at each ([`crate::request_list`]).
 
 use crate::curve::Curve;
 use crate::rng::mix;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The moments of a load, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GivenArrivals {
+pub struct ArrivalTimes {
     /// How many.
     count: u64,
     /// Tells them from others.
@@ -23,18 +23,18 @@ pub struct GivenArrivals {
     starts_ns: Arc<[u64]>,
 }
 
-impl GivenArrivals {
+impl ArrivalTimes {
     /// Requests that start at these moments of schedule time; those from `measured_from_ns` up to
     /// `end_ns` are measured. `None` where they are not in order, there are none to be measured, or
     /// no time.
-    pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<GivenArrivals> {
+    pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<ArrivalTimes> {
         let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
         let measured = before(end_ns).saturating_sub(before(measured_from_ns));
         if !starts_ns.is_sorted() || measured == 0 {
             return None;
         }
         let span_ns = end_ns - measured_from_ns;
-        Some(GivenArrivals {
+        Some(ArrivalTimes {
             count: starts_ns.len() as u64,
             digest: digest(&starts_ns),
             rate: Curve::constant_for(measured as f64 * 1e9 / span_ns as f64, span_ns),
@@ -43,8 +43,8 @@ impl GivenArrivals {
     }
 
     /// The same without the list.
-    pub fn record(&self) -> GivenArrivals {
-        GivenArrivals { starts_ns: Arc::default(), ..self.clone() }
+    pub fn record(&self) -> ArrivalTimes {
+        ArrivalTimes { starts_ns: Arc::default(), ..self.clone() }
     }
 
     /// Whether the list is there.
@@ -53,7 +53,7 @@ impl GivenArrivals {
     }
 
     /// Whether the other has the same moments, or is a record of the same.
-    pub fn is_of(&self, other: &GivenArrivals) -> bool {
+    pub fn is_of(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }
 
@@ -93,7 +93,7 @@ mod tests {
             (vec![7], 8, 9, None),
             (vec![7], 9, 8, None),
         ] {
-            let given = GivenArrivals::new(starts.clone(), from, end);
+            let given = ArrivalTimes::new(starts.clone(), from, end);
             let got = given.as_ref().map(|given| given.rate().max());
             let alike = match (got, rate) {
                 (Some(got), Some(rate)) => (got - rate).abs() < rate * 1e-9,
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn a_record_has_no_list_and_knows_its_own() {
-        let given = GivenArrivals::new(vec![1, 2, 3], 0, 10).expect("moments");
-        let other = GivenArrivals::new(vec![1, 2, 4], 0, 10).expect("moments");
+        let given = ArrivalTimes::new(vec![1, 2, 3], 0, 10).expect("moments");
+        let other = ArrivalTimes::new(vec![1, 2, 4], 0, 10).expect("moments");
         let json = serde_json::to_string(&given).expect("serialises");
-        let record: GivenArrivals = serde_json::from_str(&json).expect("reads back");
+        let record: ArrivalTimes = serde_json::from_str(&json).expect("reads back");
         assert_eq!(record, given.record());
         assert!(given.is_whole() && !record.is_whole() && record.starts_ns().is_empty());
         assert!(given.is_of(&record) && !other.is_of(&record));

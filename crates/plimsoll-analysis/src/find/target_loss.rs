@@ -1,11 +1,11 @@
-//! A server that takes no connection any more ([`Gone`]), although it answered before: it ended
-//! under the load, or was ended. What is asked of nobody says nothing of a line, and a search that
-//! goes on finds one that is far too low.
+//! A server that takes no connection any more ([`TargetLoss`]), although it answered before: it
+//! ended under the load, or was ended. What is asked of nobody says nothing of a line, and a search
+//! that goes on finds one that is far too low.
 //!
 //! Not here: a server that was not there to begin with, and one that is slow to accept.
 
 use crate::format;
-use crate::judge::{Offered, TrialOutcome};
+use crate::judge::{OfferedLoad, TrialOutcome};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
@@ -18,17 +18,17 @@ const REFUSED_MIN: f64 = 0.98;
 
 /// Since when nobody is there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gone {
+pub struct TargetLoss {
     /// How many trials came before.
     pub before: usize,
     /// The first load of which nothing was answered.
-    pub under: Offered,
+    pub under: OfferedLoad,
 }
 
-impl Gone {
+impl TargetLoss {
     /// After the trials of a search; `None`: somebody answers, or nobody ever did, or it is too
     /// early to tell.
-    pub fn seen(history: &[TrialOutcome]) -> Option<Gone> {
+    pub fn detect(history: &[TrialOutcome]) -> Option<TargetLoss> {
         let refused = |trial: &&TrialOutcome| {
             let evidence = &trial.evidence;
             let failed = evidence.failed[RequestFailure::Connect as usize];
@@ -41,14 +41,14 @@ impl Gone {
         let gone_ns = last.start_ns.saturating_add(last.duration_ns).saturating_sub(first.start_ns);
         let answered = before.iter().any(|trial| trial.success_rate > 0.0);
         (answered && loads >= LOADS_MIN && gone_ns >= GONE_NS_MIN)
-            .then_some(Gone { before: before.len(), under: first.load })
+            .then_some(TargetLoss { before: before.len(), under: first.load })
     }
 
     /// In a few words: `the server takes no connection any more, since a load of 4 096 users`.
     pub fn text(&self) -> String {
         let load = match self.under {
-            Offered::Rate(rate) => format!("{} a second", format::rate(rate)),
-            Offered::Users(users) => format!("{} users", format::rate(users as f64)),
+            OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),
+            OfferedLoad::Users(users) => format!("{} users", format::rate(users as f64)),
         };
         format!("the server accepts no connections since a load of {load}")
     }
@@ -82,11 +82,11 @@ mod tests {
                     achieved_rps: succeeded as f64,
                     success_rate: succeeded as f64 / 100.0,
                     evidence,
-                    ..TrialOutcome::of_a_second(Purpose::Climb, Offered::Rate(100.0), Verdict::Fail)
+                    ..TrialOutcome::of_a_second(Purpose::Climb, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }
             };
             let history: Vec<TrialOutcome> = loads.iter().map(trial).collect();
-            assert_eq!(Gone::seen(&history).map(|gone| gone.before), expect, "{name}");
+            assert_eq!(TargetLoss::detect(&history).map(|gone| gone.before), expect, "{name}");
         }
     }
 }

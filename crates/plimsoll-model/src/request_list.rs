@@ -1,12 +1,12 @@
-//! Requests that are asked one by one ([`Listed`]): arrival n asks what entry n says, a route with
-//! a path of its own. Those of a log, tens of millions of them, eight bytes each beside the
+//! Requests that are asked one by one ([`RequestList`]): arrival n asks what entry n says, a route
+//! with a path of its own. Those of a log, tens of millions of them, eight bytes each beside the
 //! distinct paths. A record has what was made of the log and a digest, and never the list.
 //!
-//! Not here: when they are asked ([`crate::given`]), and how they are found in a log.
+//! Not here: when they are asked ([`crate::arrival_times`]), and how they are found in a log.
 
-use crate::drawn::{ListedSessions, SessionsFacts};
 use crate::interval::RouteNumber;
 use crate::rng::mix;
+use crate::session_draws::{ListedSessions, SessionsFacts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub struct ReplayFacts {
 
 /// Requests that are asked one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct RequestList {
     /// Paths and queries that are asked.
     pub targets: Arc<ListedTargets>,
     /// What arrival n asks; where sessions are drawn, what there is to draw from.
@@ -103,7 +103,7 @@ pub struct Listed {
 
 /// What a run file holds of requests that are asked one by one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListedRecord {
+pub struct RequestListRecord {
     /// How many there are.
     pub requests: u64,
     /// How many paths with queries, each once.
@@ -114,7 +114,7 @@ pub struct ListedRecord {
     pub facts: ReplayFacts,
 }
 
-impl Listed {
+impl RequestList {
     /// Whether every entry has a route, of which there are so many, and a path.
     pub fn is_whole(&self, routes: usize) -> bool {
         let of =
@@ -124,14 +124,14 @@ impl Listed {
     }
 
     /// What a run file holds of it.
-    pub fn record(&self) -> ListedRecord {
+    pub fn record(&self) -> RequestListRecord {
         let paths = self.targets.text.bytes().fold(0, |digest, byte| mix(digest ^ u64::from(byte)));
         let word = |entry: &ListedRequest| {
             u64::from(entry.target) << 32 | u64::from(entry.route) << 16 | u64::from(entry.status)
         };
         let digest = self.entries.iter().fold(paths, |digest, entry| mix(digest ^ word(entry)));
         let digest = self.sessions.as_ref().map_or(digest, |sessions| mix(digest ^ sessions.digest()));
-        ListedRecord {
+        RequestListRecord {
             requests: self.entries.len() as u64,
             targets: self.targets.len() as u64,
             digest: format!("{digest:016x}"),
@@ -163,14 +163,14 @@ impl Listed {
 mod tests {
     use super::*;
 
-    fn listed(statuses: &[u16]) -> Listed {
+    fn listed(statuses: &[u16]) -> RequestList {
         let mut targets = ListedTargets::default();
         for (number, target) in ["/a", "/b?c=d", ""].into_iter().enumerate() {
             assert_eq!(targets.push(target), Some(number as u32));
         }
         let entry = |(at, status): (usize, &u16)| ListedRequest { target: at as u32 % 3, route: 0, status: *status };
         let entries = statuses.iter().enumerate().map(entry).collect();
-        Listed { targets: Arc::new(targets), entries, sessions: None, facts: ReplayFacts::default() }
+        RequestList { targets: Arc::new(targets), entries, sessions: None, facts: ReplayFacts::default() }
     }
 
     #[test]

@@ -6,16 +6,16 @@ use crate::fill::FormTurn;
 use crate::users::UserNumbers;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Origin, Plan, Route, RouteNumber};
-use plimsoll_wire::redirect::NotFollowed;
+use plimsoll_wire::redirect::RedirectRefusal;
 
 /// Sets what is drawn of routes apart from what else follows from the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
 
 /// The requests of a mix.
 #[derive(Debug, Clone)]
-pub struct Weighted {
+pub struct MixSource {
     pub(crate) filled: FilledRoutes,
-    choice: ByWeight,
+    choice: WeightTable,
     seed: u64,
     pub(crate) users: UserNumbers,
     origin: Origin,
@@ -26,7 +26,7 @@ pub struct Weighted {
 /// many places as there are routes, or twice as many, and from there the next route most often is
 /// the right one.
 #[derive(Debug, Clone)]
-struct ByWeight {
+struct WeightTable {
     /// The sum of the weights up to and with each route.
     up_to: Vec<u64>,
     /// For each stretch of `1 << stretch_bits` of that sum, the route at its beginning.
@@ -34,8 +34,8 @@ struct ByWeight {
     stretch_bits: u32,
 }
 
-impl ByWeight {
-    fn of(routes: &[Route]) -> ByWeight {
+impl WeightTable {
+    fn new(routes: &[Route]) -> WeightTable {
         let sum = |sum: &mut u64, route: &Route| {
             *sum += u64::from(route.weight);
             Some(*sum)
@@ -46,7 +46,7 @@ impl ByWeight {
         let stretches = (total >> stretch_bits) + 1;
         let route_at = |at: u64| up_to.partition_point(|up_to| *up_to <= at) as RouteNumber;
         let begins = (0..stretches).map(|stretch| route_at(stretch << stretch_bits)).collect();
-        ByWeight { up_to, begins, stretch_bits }
+        WeightTable { up_to, begins, stretch_bits }
     }
 
     fn total(&self) -> u64 {
@@ -64,12 +64,12 @@ impl ByWeight {
     }
 }
 
-impl Weighted {
-    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> Weighted {
-        let choice = ByWeight::of(&plan.traffic.routes);
+impl MixSource {
+    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> MixSource {
+        let choice = WeightTable::new(&plan.traffic.routes);
         // What is asked and when are drawn apart.
         let origin = plan.traffic.origin.clone();
-        Weighted { filled, choice, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
+        MixSource { filled, choice, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
     }
 
     /// What a user asks who begins; `None`: every row that is used once is used.
@@ -93,7 +93,7 @@ impl Weighted {
         route: RouteNumber,
         to: (u16, &str),
         now_ns: u64,
-    ) -> Result<(), NotFollowed> {
+    ) -> Result<(), RedirectRefusal> {
         let turn = self.turn(user, now_ns);
         self.filled.redirect(exchange, route, to, &self.origin, &turn, &mut |_, _| ())
     }
@@ -125,7 +125,7 @@ mod tests {
             [vec![1], vec![3, 0, 2], vec![0, 0, 5], vec![1, 1, 1000, 1], vec![1000, 1, 1], alike(100), alike(333)]
         {
             let routes: Vec<Route> = weights.iter().map(|weight| Route { weight: *weight, ..first.clone() }).collect();
-            let choice = ByWeight::of(&routes);
+            let choice = WeightTable::new(&routes);
             let drawn: Vec<RouteNumber> = (0..choice.total()).map(|at| choice.route_at(at)).collect();
             let expect: Vec<RouteNumber> =
                 (0..).zip(&weights).flat_map(|(route, weight)| vec![route; *weight as usize]).collect();

@@ -1,6 +1,7 @@
-//! What an experiment was asked to find out ([`Asked`]): all from which, with what was measured so
-//! far, its next load and its finding follow. A run file begins with it. Its plans are complete
-//! where it is to be carried out, and records where it was: `Asked<Plan>` and `Asked`.
+//! What an experiment was asked to find out ([`ExperimentSpec`]): all from which, with what was
+//! measured so far, its next load and its finding follow. A run file begins with it. Its plans are
+//! complete where it is to be carried out, and records where it was: `ExperimentSpec<Plan>` and
+//! `ExperimentSpec`.
 //!
 //! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the
 //! command line), and what they say besides ([`crate::terms`]).
@@ -15,26 +16,26 @@ use std::convert::Infallible;
 /// What an experiment was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "study", rename_all = "snake_case")]
-pub enum Asked<P = PlanRecord> {
+pub enum ExperimentSpec<P = PlanRecord> {
     /// One load.
-    Run(RunAsked<P>),
+    Run(RunSpec<P>),
     /// One load for each of several concurrencies.
-    Sweep(SweepAsked<P>),
+    Sweep(SweepSpec<P>),
     /// The load line under a promise.
-    Find(FindAsked<P>),
+    Find(FindSpec<P>),
     /// What holds the load line.
-    Explain(ExplainAsked<P>),
+    Explain(ExplainSpec<P>),
     /// What a server does past its load line.
-    Overload(OverloadAsked<P>),
+    Overload(OverloadSpec<P>),
     /// Whether one build is better than another.
-    Prove(ProveAsked<P>),
+    Prove(ProveSpec<P>),
     /// What each of several steps leaves of the one before.
-    Ladder(LadderAsked<P>),
+    Ladder(LadderSpec<P>),
 }
 
 /// One load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunAsked<P = PlanRecord> {
+pub struct RunSpec<P = PlanRecord> {
     /// The load.
     pub plan: P,
     /// It ends when this becomes true, as conditions are written; `None`: by its schedule only.
@@ -42,12 +43,12 @@ pub struct RunAsked<P = PlanRecord> {
     pub stop_if: Option<String>,
     /// Profiles to be taken afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profiles: Option<ProfilesAsked>,
+    pub profiles: Option<ProfilesSpec>,
 }
 
 /// One load for each of several concurrencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SweepAsked<P = PlanRecord> {
+pub struct SweepSpec<P = PlanRecord> {
     /// What all loads share; its load is not used.
     pub base: P,
     /// The concurrencies, in order.
@@ -70,7 +71,7 @@ pub enum Lengths {
 
 /// A search for the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FindAsked<P = PlanRecord> {
+pub struct FindSpec<P = PlanRecord> {
     /// The request and everything else that all trials share; its load is not used.
     pub base: P,
     /// The promise that must hold, as promises are written.
@@ -85,7 +86,7 @@ pub struct FindAsked<P = PlanRecord> {
     pub first_answer_ns: u64,
     /// Profiles to be taken afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profiles: Option<ProfilesAsked>,
+    pub profiles: Option<ProfilesSpec>,
     /// What is to be planned with it.
     #[serde(default, skip_serializing_if = "Planning::is_nothing")]
     pub planning: Planning,
@@ -114,9 +115,9 @@ impl Planning {
 
 /// A search, and steady loads after it that tell what holds the line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ExplainAsked<P = PlanRecord> {
+pub struct ExplainSpec<P = PlanRecord> {
     /// The search; its budget is a part of the whole.
-    pub search: FindAsked<P>,
+    pub search: FindSpec<P>,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
     /// What may be changed afterwards, to tell causes apart; none: nothing is.
@@ -132,9 +133,9 @@ pub struct ExplainAsked<P = PlanRecord> {
 
 /// A load in steps past the line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OverloadAsked<P = PlanRecord> {
+pub struct OverloadSpec<P = PlanRecord> {
     /// The search for the line, where it is not given; its budget is a part of the whole.
-    pub search: FindAsked<P>,
+    pub search: FindSpec<P>,
     /// The line, 1/s; `None`: it is searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_rps: Option<f64>,
@@ -159,28 +160,28 @@ fn is_zero(number: &u32) -> bool {
 
 /// A comparison of two builds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProveAsked<P = PlanRecord> {
+pub struct ProveSpec<P = PlanRecord> {
     /// The loads by which they are compared: A, B.
-    pub blocks: BlocksAsked<P>,
+    pub blocks: BlocksSpec<P>,
     /// What decides.
     pub criterion: Criterion,
     /// Differences up to this share do not matter (0.02: 2 %).
     pub margin: f64,
     /// Profiles to be taken of both sides afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profiles: Option<ProfilesAsked>,
+    pub profiles: Option<ProfilesSpec>,
 }
 
 /// One variable at a time: each rung does one thing more than the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LadderAsked<P = PlanRecord> {
+pub struct LadderSpec<P = PlanRecord> {
     /// The loads by which they are compared, the lowest rung first.
-    pub blocks: BlocksAsked<P>,
+    pub blocks: BlocksSpec<P>,
 }
 
 /// Loads in blocks: in each, one on every arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BlocksAsked<P = PlanRecord> {
+pub struct BlocksSpec<P = PlanRecord> {
     /// What is compared; all plans have one seed.
     pub arms: Vec<Arm<P>>,
     /// Users of every load; `None`: as many as fill the arm.
@@ -203,27 +204,27 @@ pub struct BlocksAsked<P = PlanRecord> {
     pub answers_may_differ: bool,
 }
 
-impl<P> FindAsked<P> {
+impl<P> FindSpec<P> {
     /// The same with another plan.
-    fn with_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindAsked<Q>, E> {
-        let FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning } = self;
+    fn with_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindSpec<Q>, E> {
+        let FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning } = self;
         let base = each(base)?;
-        Ok(FindAsked { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning })
+        Ok(FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning })
     }
 }
 
-impl<P> BlocksAsked<P> {
+impl<P> BlocksSpec<P> {
     /// The same with other plans.
-    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksAsked<Q>, E> {
-        let BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
+    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksSpec<Q>, E> {
+        let BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
             self;
         let mut arm = |Arm { name, plan, started }: Arm<P>| Ok(Arm { name, plan: each(plan)?, started });
         let arms = arms.into_iter().map(&mut arm).collect::<Result<_, E>>()?;
-        Ok(BlocksAsked { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ })
+        Ok(BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ })
     }
 }
 
-impl BlocksAsked {
+impl BlocksSpec {
     /// The seed of the order of the arms, of their loads and of the control.
     pub fn seed(&self) -> u64 {
         self.arms.first().map_or(0, |arm| arm.plan.load.seed)
@@ -287,40 +288,42 @@ impl Criterion {
 
 /// Profiles of the server that are to be taken after the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProfilesAsked {
+pub struct ProfilesSpec {
     /// Where they are served, without secrets: of one target, or of each side.
     pub bases: Vec<String>,
     /// Length of a CPU profile, s.
     pub seconds: u32,
 }
 
-impl<P> Asked<P> {
+impl<P> ExperimentSpec<P> {
     /// The plan of every target, in order.
     pub fn plans(&self) -> Vec<&P> {
         match self {
-            Asked::Run(run) => vec![&run.plan],
-            Asked::Sweep(sweep) => vec![&sweep.base],
-            Asked::Find(find) => vec![&find.base],
-            Asked::Explain(explain) => vec![&explain.search.base],
-            Asked::Overload(overload) => [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect(),
-            Asked::Prove(ProveAsked { blocks, .. }) | Asked::Ladder(LadderAsked { blocks }) => {
+            ExperimentSpec::Run(run) => vec![&run.plan],
+            ExperimentSpec::Sweep(sweep) => vec![&sweep.base],
+            ExperimentSpec::Find(find) => vec![&find.base],
+            ExperimentSpec::Explain(explain) => vec![&explain.search.base],
+            ExperimentSpec::Overload(overload) => {
+                [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect()
+            }
+            ExperimentSpec::Prove(ProveSpec { blocks, .. }) | ExperimentSpec::Ladder(LadderSpec { blocks }) => {
                 blocks.arms.iter().map(|arm| &arm.plan).collect()
             }
         }
     }
 
     /// The same with other plans.
-    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<Asked<Q>, E> {
+    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<ExperimentSpec<Q>, E> {
         Ok(match self {
-            Asked::Run(RunAsked { plan, stop_if, profiles }) => {
-                Asked::Run(RunAsked { plan: each(plan)?, stop_if, profiles })
+            ExperimentSpec::Run(RunSpec { plan, stop_if, profiles }) => {
+                ExperimentSpec::Run(RunSpec { plan: each(plan)?, stop_if, profiles })
             }
-            Asked::Sweep(SweepAsked { base, levels, lengths, warmup_ns }) => {
-                Asked::Sweep(SweepAsked { base: each(base)?, levels, lengths, warmup_ns })
+            ExperimentSpec::Sweep(SweepSpec { base, levels, lengths, warmup_ns }) => {
+                ExperimentSpec::Sweep(SweepSpec { base: each(base)?, levels, lengths, warmup_ns })
             }
-            Asked::Find(find) => Asked::Find(find.with_plan(each)?),
-            Asked::Explain(ExplainAsked { search, budget_ns, interventions, flagged, varied }) => {
-                Asked::Explain(ExplainAsked {
+            ExperimentSpec::Find(find) => ExperimentSpec::Find(find.with_plan(each)?),
+            ExperimentSpec::Explain(ExplainSpec { search, budget_ns, interventions, flagged, varied }) => {
+                ExperimentSpec::Explain(ExplainSpec {
                     search: search.with_plan(each)?,
                     budget_ns,
                     interventions,
@@ -328,22 +331,24 @@ impl<P> Asked<P> {
                     varied,
                 })
             }
-            Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against }) => {
+            ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against }) => {
                 let search = search.with_plan(&mut each)?;
                 let against = against.map(each).transpose()?;
-                Asked::Overload(OverloadAsked { search, line_rps, budget_ns, retries, against })
+                ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against })
             }
-            Asked::Prove(ProveAsked { blocks, criterion, margin, profiles }) => {
-                Asked::Prove(ProveAsked { blocks: blocks.with_plans(each)?, criterion, margin, profiles })
+            ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles }) => {
+                ExperimentSpec::Prove(ProveSpec { blocks: blocks.with_plans(each)?, criterion, margin, profiles })
             }
-            Asked::Ladder(LadderAsked { blocks }) => Asked::Ladder(LadderAsked { blocks: blocks.with_plans(each)? }),
+            ExperimentSpec::Ladder(LadderSpec { blocks }) => {
+                ExperimentSpec::Ladder(LadderSpec { blocks: blocks.with_plans(each)? })
+            }
         })
     }
 }
 
-impl Asked<Plan> {
+impl ExperimentSpec<Plan> {
     /// What is recorded of it.
-    pub fn record(&self) -> Asked {
+    pub fn record(&self) -> ExperimentSpec {
         let record = |plan: Plan| Ok::<_, Infallible>(plan.record());
         match self.clone().with_plans(record) {
             Ok(asked) => asked,
@@ -351,20 +356,20 @@ impl Asked<Plan> {
     }
 }
 
-impl Asked {
+impl ExperimentSpec {
     /// The words of all of them.
     pub const WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
 
     /// The word of the study.
     pub fn word(&self) -> &'static str {
         let place = match self {
-            Asked::Run(_) => 0,
-            Asked::Sweep(_) => 1,
-            Asked::Find(_) => 2,
-            Asked::Explain(_) => 3,
-            Asked::Overload(_) => 4,
-            Asked::Prove(_) => 5,
-            Asked::Ladder(_) => 6,
+            ExperimentSpec::Run(_) => 0,
+            ExperimentSpec::Sweep(_) => 1,
+            ExperimentSpec::Find(_) => 2,
+            ExperimentSpec::Explain(_) => 3,
+            ExperimentSpec::Overload(_) => 4,
+            ExperimentSpec::Prove(_) => 5,
+            ExperimentSpec::Ladder(_) => 6,
         };
         Self::WORDS[place]
     }
@@ -373,39 +378,50 @@ impl Asked {
     /// first.
     pub fn base(&self) -> Option<&PlanRecord> {
         match self {
-            Asked::Run(run) => Some(&run.plan),
-            Asked::Sweep(sweep) => Some(&sweep.base),
-            Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_) => self.search().map(|search| &search.base),
-            Asked::Prove(_) | Asked::Ladder(_) => self.blocks()?.arms.first().map(|arm| &arm.plan),
+            ExperimentSpec::Run(run) => Some(&run.plan),
+            ExperimentSpec::Sweep(sweep) => Some(&sweep.base),
+            ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => {
+                self.search().map(|search| &search.base)
+            }
+            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => self.blocks()?.arms.first().map(|arm| &arm.plan),
         }
     }
 
     /// The search for a load line, where there is one.
-    pub fn search(&self) -> Option<&FindAsked> {
+    pub fn search(&self) -> Option<&FindSpec> {
         match self {
-            Asked::Find(find) => Some(find),
-            Asked::Explain(explain) => Some(&explain.search),
-            Asked::Overload(overload) => Some(&overload.search),
-            Asked::Run(_) | Asked::Sweep(_) | Asked::Prove(_) | Asked::Ladder(_) => None,
+            ExperimentSpec::Find(find) => Some(find),
+            ExperimentSpec::Explain(explain) => Some(&explain.search),
+            ExperimentSpec::Overload(overload) => Some(&overload.search),
+            ExperimentSpec::Run(_)
+            | ExperimentSpec::Sweep(_)
+            | ExperimentSpec::Prove(_)
+            | ExperimentSpec::Ladder(_) => None,
         }
     }
 
     /// The blocks of a comparison or a ladder.
-    pub fn blocks(&self) -> Option<&BlocksAsked> {
+    pub fn blocks(&self) -> Option<&BlocksSpec> {
         match self {
-            Asked::Prove(prove) => Some(&prove.blocks),
-            Asked::Ladder(ladder) => Some(&ladder.blocks),
-            Asked::Run(_) | Asked::Sweep(_) | Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_) => None,
+            ExperimentSpec::Prove(prove) => Some(&prove.blocks),
+            ExperimentSpec::Ladder(ladder) => Some(&ladder.blocks),
+            ExperimentSpec::Run(_)
+            | ExperimentSpec::Sweep(_)
+            | ExperimentSpec::Find(_)
+            | ExperimentSpec::Explain(_)
+            | ExperimentSpec::Overload(_) => None,
         }
     }
 
     /// Profiles to be taken afterwards.
-    pub fn profiles(&self) -> Option<&ProfilesAsked> {
+    pub fn profiles(&self) -> Option<&ProfilesSpec> {
         match self {
-            Asked::Run(run) => run.profiles.as_ref(),
-            Asked::Find(_) | Asked::Explain(_) | Asked::Overload(_) => self.search()?.profiles.as_ref(),
-            Asked::Prove(prove) => prove.profiles.as_ref(),
-            Asked::Sweep(_) | Asked::Ladder(_) => None,
+            ExperimentSpec::Run(run) => run.profiles.as_ref(),
+            ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => {
+                self.search()?.profiles.as_ref()
+            }
+            ExperimentSpec::Prove(prove) => prove.profiles.as_ref(),
+            ExperimentSpec::Sweep(_) | ExperimentSpec::Ladder(_) => None,
         }
     }
 
@@ -416,7 +432,7 @@ impl Asked {
         match (self, tag.arm, tag.turn) {
             (_, Some(arm), turn) => format!("{}{}", arm.letter().to_ascii_lowercase(), turn + 1),
             (_, None, 0) => "low".to_owned(),
-            (Asked::Find(_) | Asked::Explain(_), None, _) => "line".to_owned(),
+            (ExperimentSpec::Find(_) | ExperimentSpec::Explain(_), None, _) => "line".to_owned(),
             (_, None, _) => "load".to_owned(),
         }
     }

@@ -12,21 +12,23 @@ use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 pub const OTHERS: &str = "(none)";
 
 /// By what samples are told apart.
-pub enum By<'a> {
+pub enum SampleSplit<'a> {
     /// By the value of the label of this key.
     Label(&'a str),
     /// By the first function from the root that is meant.
     Function(&'a dyn Fn(&str) -> bool),
 }
 
-impl By<'_> {
+impl SampleSplit<'_> {
     fn group(&self, profile: &Profile, sample: &Sample) -> Option<String> {
         match self {
-            By::Label(key) => sample.labels().find(|label| label.key == *key).map(|label| match &label.value {
-                LabelValue::Text(text) => text.clone(),
-                LabelValue::Number(number, unit) => format!("{number} {unit}").trim_end().to_owned(),
-            }),
-            By::Function(meant) => {
+            SampleSplit::Label(key) => {
+                sample.labels().find(|label| label.key == *key).map(|label| match &label.value {
+                    LabelValue::Text(text) => text.clone(),
+                    LabelValue::Number(number, unit) => format!("{number} {unit}").trim_end().to_owned(),
+                })
+            }
+            SampleSplit::Function(meant) => {
                 let names = sample.root_first().map(|function| profile.functions()[function as usize].name.as_str());
                 names.into_iter().find(|name| meant(name)).map(str::to_owned)
             }
@@ -49,7 +51,7 @@ pub fn label_keys(profile: &Profile) -> Vec<String> {
 }
 
 /// The same profile with a frame at the root of each stack that names the group, as `NAME: GROUP`.
-pub fn grouped(profile: &Profile, name: &str, by: &By) -> Profile {
+pub fn grouped(profile: &Profile, name: &str, by: &SampleSplit) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
     // Functions keep their numbers, since they are added in order.
     let places: Vec<u32> = profile
@@ -77,7 +79,7 @@ pub fn grouped(profile: &Profile, name: &str, by: &By) -> Profile {
     }
     builder.default_type(profile.sample_type_default);
     builder.period(profile.period_type.clone(), profile.period);
-    builder.taken(profile.time_unix_ns, profile.duration_ns);
+    builder.set_time(profile.time_unix_ns, profile.duration_ns);
     builder.finish()
 }
 
@@ -96,7 +98,7 @@ mod tests {
     fn stacks_are_grouped_by_their_handler() {
         let profile = read(b"main;serve;list;json 5\nmain;serve;order 3\nmain;gc 1\n").expect("folded");
         let handler = |name: &str| ["list", "order", "json"].contains(&name);
-        let result = grouped(&profile, "handler", &By::Function(&handler));
+        let result = grouped(&profile, "handler", &SampleSplit::Function(&handler));
         let rows = rows(&result);
         for (name, cum) in [("handler: list", 5), ("handler: order", 3), ("handler: (none)", 1), ("main", 9)] {
             assert!(rows.contains(&(name.to_owned(), cum)), "{name}: {rows:?}");
@@ -121,7 +123,7 @@ mod tests {
         let profile = builder.finish();
         assert!(has_label(&profile, "endpoint") && !has_label(&profile, "user"));
         assert_eq!(label_keys(&profile), ["endpoint"]);
-        let result = grouped(&profile, "endpoint", &By::Label("endpoint"));
+        let result = grouped(&profile, "endpoint", &SampleSplit::Label("endpoint"));
         let expect = [("main", 8), ("endpoint: /a", 5), ("endpoint: (none)", 2), ("endpoint: /b", 1)];
         assert_eq!(rows(&result), expect.map(|(name, cum)| (name.to_owned(), cum)));
         assert_eq!((result.period, result.functions()[0].file.as_str()), (10, "main.go"));

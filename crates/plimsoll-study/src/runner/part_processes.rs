@@ -1,13 +1,13 @@
-//! A load that is made in several parts: here, and by other processes ([`OtherParts`]). Each gets
-//! its task over a stream and reports over another. All parts begin at one moment; their ticks add
-//! up as those of the workers of one process do ([`run`]).
+//! A load that is made in several parts: here, and by other processes ([`PartProcesses`]). Each
+//! gets its task over a stream and reports over another. All parts begin at one moment; their ticks
+//! add up as those of the workers of one process do ([`run`]).
 //!
 //! Not here: what another process does (`part`), and which loads are made so.
 
 use crate::part::{self, Task};
-use plimsoll_engine::{Collector, Prepared, Reported, Tick};
+use plimsoll_engine::{Collector, PartReport, PreparedLoad, Tick};
 use plimsoll_model::codec::{self, Frame, MAGIC};
-use plimsoll_model::{Ending, Injector, Plan, Remark, Run, Schedule, Stop, Stripe, redact};
+use plimsoll_model::{Injector, LoadEnd, Plan, Remark, Run, Schedule, Stop, Stripe, redact};
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
 use std::io::{Read, Write};
@@ -38,20 +38,20 @@ enum PartWord {
     /// Its connections stand.
     Ready,
     /// What a part does.
-    Reported(Box<Reported>),
+    Reported(Box<PartReport>),
     /// It cannot go on: why.
     Gone(String),
 }
 
 /// Other processes that each make a part of a load; ended when dropped.
-pub struct OtherParts {
-    parts: Vec<OtherPart>,
+pub struct PartProcesses {
+    parts: Vec<PartProcess>,
     words: Receiver<(usize, PartWord)>,
     sender: Sender<(usize, PartWord)>,
 }
 
 /// One of them.
-struct OtherPart {
+struct PartProcess {
     child: Child,
     to: Option<ChildStdin>,
     is_ready: bool,
@@ -61,17 +61,17 @@ struct OtherPart {
     is_over: bool,
 }
 
-impl OtherParts {
+impl PartProcesses {
     /// Starts `count` of them; the error says why one did not start.
-    pub fn start(count: usize) -> Result<OtherParts, String> {
+    pub fn start(count: usize) -> Result<PartProcesses, String> {
         let no = |why: String| format!("a second process of plimsoll could not be started: {why}");
         let (sender, words) = channel();
-        let mut others = OtherParts { parts: Vec::new(), words, sender };
+        let mut others = PartProcesses { parts: Vec::new(), words, sender };
         for number in OWN + 1..=count {
             let mut child = part::command().spawn().map_err(|error| no(system_text(&error)))?;
             let (to, from) = (child.stdin.take(), child.stdout.take());
             let (is_ready, clock_offset_ns, is_over) = (false, 0, false);
-            others.parts.push(OtherPart { child, to, is_ready, clock_offset_ns, last_word: Instant::now(), is_over });
+            others.parts.push(PartProcess { child, to, is_ready, clock_offset_ns, last_word: Instant::now(), is_over });
             if let Some(from) = from {
                 let sender = others.sender.clone();
                 std::thread::spawn(move || listen(from, number, &sender));
@@ -93,7 +93,7 @@ impl OtherParts {
     }
 
     /// The part with this number.
-    fn part(&mut self, number: usize) -> &mut OtherPart {
+    fn part(&mut self, number: usize) -> &mut PartProcess {
         &mut self.parts[number - OWN - 1]
     }
 
@@ -156,12 +156,12 @@ impl OtherParts {
 
     /// One that is silent although it has ticks to report: its number.
     fn silent(&self) -> Option<usize> {
-        let is_silent = |part: &OtherPart| !part.is_over && part.last_word.elapsed() >= TICK_PATIENCE;
+        let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_PATIENCE;
         self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
     }
 }
 
-impl OtherPart {
+impl PartProcess {
     /// Says something to it; one that does not read is gone, and that shows by itself.
     fn say(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
@@ -170,7 +170,7 @@ impl OtherPart {
     }
 }
 
-impl Drop for OtherPart {
+impl Drop for PartProcess {
     fn drop(&mut self) {
         // Without anybody to listen to it ends by itself.
         self.to = None;
@@ -241,11 +241,11 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
 fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartWord::Ready),
-        Frame::Interval { index, interval } => Reported::Tick { part, index: u64::from(index), interval: *interval },
-        Frame::TrialEnd { ending: Ending::Stopped(why @ Stop::Died(_)), .. } => Reported::Lost { part, why },
+        Frame::Interval { index, interval } => PartReport::Tick { part, index: u64::from(index), interval: *interval },
+        Frame::TrialEnd { ending: LoadEnd::Stopped(why @ Stop::Died(_)), .. } => PartReport::Lost { part, why },
         Frame::TrialEnd { ending, window_ns, failed_answers, .. } => {
-            let used_up = ending == Ending::Stopped(Stop::UsedUp);
-            Reported::Done { part, window_end_ns: window_ns.1, failed_answers, used_up }
+            let used_up = ending == LoadEnd::Stopped(Stop::UsedUp);
+            PartReport::Done { part, window_end_ns: window_ns.1, failed_answers, used_up }
         }
         Frame::Remark(Remark::Broken { reason }) => return Err(redact::line(&reason)),
         Frame::Experiment(_)
@@ -263,8 +263,8 @@ fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
 /// Runs all parts of a load whose connections stand, from `origin_ns` of the monotonic clock on.
 /// Where another part is lost, the load ends with the reason.
 pub fn run(
-    own: Prepared,
-    others: &mut OtherParts,
+    own: PreparedLoad,
+    others: &mut PartProcesses,
     plan: &Plan,
     injectors: Vec<Injector>,
     origin_ns: u64,
@@ -291,7 +291,7 @@ pub fn run(
             others.silent().map(|number| lost(number, text))
         };
         let Some(reported) = reported.or_else(silent) else { continue };
-        let is_over = matches!(reported, Reported::Done { .. } | Reported::Lost { .. });
+        let is_over = matches!(reported, PartReport::Done { .. } | PartReport::Lost { .. });
         match reported.part() {
             OWN => is_own_over |= is_over,
             number => {
@@ -319,17 +319,22 @@ pub fn run(
     }
 }
 
-fn lost(part: usize, why: String) -> Reported {
-    Reported::Lost { part, why: Stop::Died(why) }
+fn lost(part: usize, why: String) -> PartReport {
+    PartReport::Lost { part, why: Stop::Died(why) }
 }
 
 /// Runs our own part; gives the addresses that it knows at its end.
-fn run_own(own: Prepared, origin_ns: u64, sender: &Sender<(usize, PartWord)>, stop: &AtomicBool) -> Vec<SocketAddr> {
+fn run_own(
+    own: PreparedLoad,
+    origin_ns: u64,
+    sender: &Sender<(usize, PartWord)>,
+    stop: &AtomicBool,
+) -> Vec<SocketAddr> {
     let report = |reported| _ = sender.send((OWN, PartWord::Reported(Box::new(reported))));
     let run = own.run(origin_ns, &mut |tick| {
         if tick.end_ns > 0 {
             let index = tick.start_ns / Plan::TICK_NS;
-            report(Reported::Tick { part: OWN, index, interval: tick.interval.clone() });
+            report(PartReport::Tick { part: OWN, index, interval: tick.interval.clone() });
         }
         match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(Stop::Interrupted),
@@ -337,12 +342,12 @@ fn run_own(own: Prepared, origin_ns: u64, sender: &Sender<(usize, PartWord)>, st
         }
     });
     report(match run.ending {
-        Some(Ending::Stopped(why @ Stop::Died(_))) => Reported::Lost { part: OWN, why },
-        ending => Reported::Done {
+        Some(LoadEnd::Stopped(why @ Stop::Died(_))) => PartReport::Lost { part: OWN, why },
+        ending => PartReport::Done {
             part: OWN,
             window_end_ns: run.window_ns.1,
             failed_answers: run.failed_answers,
-            used_up: ending == Some(Ending::Stopped(Stop::UsedUp)),
+            used_up: ending == Some(LoadEnd::Stopped(Stop::UsedUp)),
         },
     });
     run.plan.carriage.addresses
@@ -354,7 +359,7 @@ mod tests {
     use plimsoll_model::{Interval, Purpose, Tag};
 
     /// What is heard of a stream of these bytes: a letter for each.
-    fn said(bytes: &[u8]) -> (String, String) {
+    fn parse_words(bytes: &[u8]) -> (String, String) {
         let (sender, heard) = channel();
         listen(bytes, 1, &sender);
         drop(sender);
@@ -362,8 +367,8 @@ mod tests {
         let letters = heard.iter().map(|(_, word)| match word {
             PartWord::Hello => 'h',
             PartWord::Ready => 'r',
-            PartWord::Reported(reported) if matches!(*reported, Reported::Tick { .. }) => 't',
-            PartWord::Reported(reported) if matches!(*reported, Reported::Done { .. }) => 'd',
+            PartWord::Reported(reported) if matches!(*reported, PartReport::Tick { .. }) => 't',
+            PartWord::Reported(reported) if matches!(*reported, PartReport::Done { .. }) => 'd',
             PartWord::Reported(_) => 'l',
             PartWord::Told(_) => '?',
             PartWord::Gone(text) => {
@@ -383,7 +388,7 @@ mod tests {
             plimsoll_model::LoadShape::Closed { users: plimsoll_model::Curve::constant(1.0) },
         );
         let start = Frame::TrialStart {
-            tag: Tag::of(Purpose::Run),
+            tag: Tag::for_purpose(Purpose::Run),
             start_ns: 0,
             plan: Box::new(plan.record()),
             injectors: vec![],
@@ -396,25 +401,25 @@ mod tests {
             addresses: vec![],
             failed_answers: vec![],
         };
-        let died = end(Ending::Stopped(Stop::Died("a thread".into())));
+        let died = end(LoadEnd::Stopped(Stop::Died("a thread".into())));
         let broken = Frame::Remark(Remark::Broken { reason: "no\u{1b} files".into() });
         for (frames, letters, reason) in [
-            (vec![&start, &tick, &tick, &end(Ending::Finished)], "hrttdg", ""),
+            (vec![&start, &tick, &tick, &end(LoadEnd::Finished)], "hrttdg", ""),
             (vec![&start, &tick, &died], "hrtlg", ""),
             (vec![&start, &broken, &tick], "hrg", "no"),
             (vec![&Frame::ExperimentEnd { elapsed_ns: 1, summary: None }], "hg", "not part of a load"),
         ] {
             let mut bytes = MAGIC.to_vec();
             frames.iter().for_each(|frame| frame.encode(&mut bytes));
-            let (heard, why) = said(&bytes);
+            let (heard, why) = parse_words(&bytes);
             assert_eq!(heard, letters);
             assert!(why.contains(reason) && !why.contains('\u{1b}'), "{why}");
         }
-        assert_eq!(said(b"PLIMSOL\x01 and more"), ("g".into(), "it is another version of plimsoll".into()));
-        assert_eq!(said(b""), ("g".into(), String::new()));
+        assert_eq!(parse_words(b"PLIMSOL\x01 and more"), ("g".into(), "it is another version of plimsoll".into()));
+        assert_eq!(parse_words(b""), ("g".into(), String::new()));
         let mut damaged = MAGIC.to_vec();
         tick.encode(&mut damaged);
         *damaged.last_mut().expect("bytes") ^= 1;
-        assert_eq!(said(&damaged).0, "hg");
+        assert_eq!(parse_words(&damaged).0, "hg");
     }
 }

@@ -16,7 +16,8 @@ use plimsoll_model::{Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stop,
 use plimsoll_study::capacity::{self, FixedSettings, Limits};
 use plimsoll_study::grpc;
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::{process, system_text};
+use plimsoll_sys::probe::cgroup::usable_cores;
+use plimsoll_sys::system_text;
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ struct LoadHandle {
 pub fn own_hello() -> Hello {
     Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
-        cores: process::cores(),
+        cores: usable_cores(),
         pid: std::process::id(),
         system: system(),
     }
@@ -304,7 +305,7 @@ fn reach(plan: &Plan) -> Result<(), String> {
 /// Fits the plan to this machine, as far as its part of it goes, and says who makes it.
 fn fit(plan: &mut Plan, task: &PartTask) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
-    let cores = process::cores();
+    let cores = usable_cores();
     let usual = if is_local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
     let mut injector = Injector { workers: task.workers.unwrap_or(usual), spin: task.spin, ..Injector::default() };
     let mut part = plan.clone();

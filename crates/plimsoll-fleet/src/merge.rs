@@ -62,7 +62,7 @@ impl Merge {
         collector.begin(origin_ns);
         let of = agents.len() as u64;
         let part = |(index, (name, injector)): (usize, &(String, Injector))| LoadPart {
-            stripe: Stripe { index: index as u64, of },
+            stripe: Stripe::new(index as u64, of),
             account: AgentAccount::new(name, injector.workers),
             ticks: 0,
             ledgers: BTreeMap::new(),

@@ -254,7 +254,7 @@ fn carry_out(
     }
     let (injector, fitted) = fit(&mut plan, task)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let (aids, stripe) = (LoadHelpers { authors: Vec::new(), texts }, Stripe { index: task.index, of: task.of });
+    let (aids, stripe) = (LoadHelpers { authors: Vec::new(), texts }, Stripe::new(task.index, task.of));
     let flow = || match stopped.load(Ordering::Relaxed) {
         true => ControlFlow::Break(Stop::Interrupted),
         false => ControlFlow::Continue(()),

@@ -235,7 +235,7 @@ pub struct SimLoad {
 impl SimLoad {
     fn new(task: &PartTask) -> SimLoad {
         let plan = Plan::from_bytes(&task.plan).expect("a plan");
-        let stripe = Stripe { index: task.index, of: task.of };
+        let stripe = Stripe::new(task.index, task.of);
         let ticks = simulated_ticks(&plan, stripe).into();
         let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
         let (epoch, under_way) = (task.epoch, BTreeMap::new());
@@ -320,7 +320,7 @@ pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
             }
         }
     }
-    let worker = WorkerTime { worker: stripe.index as u32, work_ns: 7 * MS, cpu_ns: 9 * MS, wall_ns: 100 * MS };
+    let worker = WorkerTime { worker: stripe.number() as u32, work_ns: 7 * MS, cpu_ns: 9 * MS, wall_ns: 100 * MS };
     let finished = |(mut interval, times, mut lag): (Interval, BTreeMap<u16, Histogram>, Histogram)| {
         for (route, mut times) in times {
             interval.routes.of_mut(route).response = times.drain();

@@ -68,7 +68,7 @@ fn one_process(plan: &Plan, stripes: u64) -> Run {
     let injectors = vec![Injector::default(); stripes as usize];
     let mut collector = Collector::new(plan.record(), injectors, stripes as usize, &schedule);
     for part in 0..stripes {
-        for (index, interval) in simulated_ticks(plan, Stripe { index: part, of: stripes }).into_iter().enumerate() {
+        for (index, interval) in simulated_ticks(plan, Stripe::new(part, stripes)).into_iter().enumerate() {
             let tick = PartReport::Tick { part: part as usize, index: index as u64, interval };
             assert!(collector.take(tick, &mut on_tick).is_continue());
         }

@@ -55,6 +55,7 @@ pub mod session_draws;
 pub mod shell;
 pub mod spec;
 pub mod steering;
+pub mod stripe;
 pub mod study_summary;
 mod tagged;
 pub mod tally;
@@ -92,12 +93,13 @@ pub use run::{
     StartNotes, Stop, Trial,
 };
 pub use sampled::{SampleInterval, SampledFunctions, SampledStack};
-pub use schedule::{Schedule, Stripe};
+pub use schedule::Schedule;
 pub use session_draws::{ListedSessions, SessionsFacts};
 pub use spec::{
     Arm, BlocksSpec, Criterion, ExperimentSpec, ExplainSpec, FindSpec, LadderSpec, Lengths, OverloadSpec, Planning,
     ProfilesSpec, ProveSpec, RunSpec, SweepSpec,
 };
+pub use stripe::Stripe;
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
 pub use terms::{

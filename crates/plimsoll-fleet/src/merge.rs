@@ -54,15 +54,14 @@ struct UnsentArrivals {
 }
 
 impl Merge {
-    /// Of a load whose parts these agents make, in their order.
-    pub fn new(plan: &Plan, agents: &[(String, Injector)], origin_ns: u64) -> Merge {
+    /// Of a load whose parts these agents make, in their order, each with the stripe of its part.
+    pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> Merge {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
         let mut collector = Collector::new(plan.record(), injectors, agents.len(), &schedule);
         collector.begin(origin_ns);
-        let of = agents.len() as u64;
-        let part = |(index, (name, injector)): (usize, &(String, Injector))| LoadPart {
-            stripe: Stripe::new(index as u64, of),
+        let part = |((name, injector), stripe): (&(String, Injector), &Stripe)| LoadPart {
+            stripe: *stripe,
             account: AgentAccount::new(name, injector.workers),
             ticks: 0,
             ledgers: BTreeMap::new(),
@@ -70,7 +69,7 @@ impl Merge {
             workers: BTreeMap::new(),
             state: MergedPart::Made,
         };
-        let parts = agents.iter().enumerate().map(part).collect();
+        let parts = agents.iter().zip(stripes).map(part).collect();
         Merge { collector, plan: plan.clone(), schedule, parts }
     }
 

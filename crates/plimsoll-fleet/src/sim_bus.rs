@@ -66,7 +66,7 @@ impl SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
             let hello =
-                Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, system: String::new() };
+                Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
             SimAgent {
                 agent: Agent::new(hello, clock_offset_ns),
                 clock_offset_ns,
@@ -235,7 +235,7 @@ pub struct SimLoad {
 impl SimLoad {
     fn new(task: &PartTask) -> SimLoad {
         let plan = Plan::from_bytes(&task.plan).expect("a plan");
-        let stripe = Stripe::new(task.index, task.of);
+        let stripe = task.stripe().expect("a part");
         let ticks = simulated_ticks(&plan, stripe).into();
         let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
         let (epoch, under_way) = (task.epoch, BTreeMap::new());

@@ -9,6 +9,7 @@
 
 pub mod addresses;
 pub mod agent_account;
+pub mod agent_calibration;
 pub mod arrival_times;
 pub mod bounds;
 pub mod budget;
@@ -68,6 +69,7 @@ pub mod units;
 
 pub use addresses::AddressRange;
 pub use agent_account::AgentAccount;
+pub use agent_calibration::AgentCalibration;
 pub use arrival_times::ArrivalTimes;
 pub use budget::{Budget, BudgetError};
 pub use carriage::{ConnectionPlan, HttpChoice, ResolveSpec};

@@ -132,6 +132,16 @@ impl Stripe {
         if self.pattern.is_all() { n + self.of } else { self.pattern.nth(self.pattern.rank(n) + self.of) }
     }
 
+    /// How many of `count` things this stripe gets at most, whichever they are.
+    pub fn most_of(self, count: u64) -> u64 {
+        count.saturating_mul(self.pattern.width()).div_ceil(self.pattern.period * self.of)
+    }
+
+    /// How many things there are in all where each stripe gets its share, and this one `count`.
+    pub fn whole_of(self, count: u64) -> u64 {
+        count.saturating_mul(self.pattern.period * self.of) / self.pattern.width()
+    }
+
     /// The share of all items that this stripe has, 0..=1.
     pub fn share(self) -> f64 {
         self.pattern.width() as f64 / self.pattern.period as f64 / self.of as f64
@@ -176,6 +186,9 @@ mod tests {
         assert_eq!(Stripe::weighted(1, &[5, 5]), Some(Stripe::new(1, 2)));
         let share = Stripe::weighted(0, &[2, 1, 1]).expect("a part").split(1, 2).share();
         assert!((share - 0.25).abs() < 1e-9, "{share}");
+        let half = Stripe::weighted(0, &[2, 1, 1]).expect("a part");
+        assert_eq!((half.most_of(9), half.whole_of(5), half.split(0, 2).most_of(9)), (5, 10, 3));
+        assert_eq!((Stripe::new(0, 3).most_of(10), Stripe::new(0, 3).whole_of(4)), (4, 12));
     }
 
     #[test]

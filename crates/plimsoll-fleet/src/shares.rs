@@ -76,6 +76,12 @@ impl Weights {
     }
 }
 
+/// The weights that follow from the calibrations of all agents of a fleet; none where these are
+/// equal.
+pub fn weights_of_agents(agents: &[AgentCalibration]) -> Vec<u32> {
+    weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
+}
+
 /// The weights that follow from what is known of agents; none where they are equal. The sentence
 /// says why no calibration counts although there is one.
 pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
@@ -103,7 +109,7 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
 
 /// The smallest weights that meet the shares of these rates closely enough; none where these are
 /// equal, or more than weights can tell apart.
-pub fn weights_of_rates(rates: &[f64]) -> Vec<u32> {
+fn weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;
     if !(sum > 0.0 && sum.is_finite()) || count > UNITS_MAX / 2 {

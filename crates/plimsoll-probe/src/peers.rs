@@ -26,6 +26,9 @@ use std::sync::PoisonError;
 const PEERS_MAX: usize = 8;
 /// Open files that are looked at in one sample, by the least effort.
 const FILES_AT_ONCE: u64 = 64;
+/// So many where the budget of all readings is used up and the search takes long already.
+const FILES_AT_ONCE_LEAST: u64 = 32;
+const SEARCH_WAIT_NS: u64 = 1_000_000_000;
 /// A search among open files that takes longer is told of.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
@@ -247,8 +250,14 @@ impl Peers {
                 self.search = Some(FileWalk { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
         }
-        if sink.extent() == Extent::Usual && self.search.is_some() {
-            self.go_on(now_ns, sink);
+        let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
+        match sink.extent() {
+            Extent::Usual => self.go_on(now_ns, FILES_AT_ONCE * sink.effort().factor(), sink),
+            // Else whose they are would never be known beside a server that takes all the budget.
+            Extent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
+                self.go_on(now_ns, FILES_AT_ONCE_LEAST, sink);
+            }
+            Extent::Least | Extent::Edge => {}
         }
         if self.search.is_none()
             && let Some(seen) = self.seen.take()
@@ -258,9 +267,9 @@ impl Peers {
     }
 
     /// Looks at some more open files.
-    fn go_on(&mut self, now_ns: u64, sink: &mut Sink) {
+    fn go_on(&mut self, now_ns: u64, files: u64, sink: &mut Sink) {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
-        for _ in 0..FILES_AT_ONCE * sink.effort().factor() {
+        for _ in 0..files {
             let Some(inode) = search.next() else {
                 for inode in seen.inodes() {
                     self.owners.entry(inode).or_insert(Owner::NotFound);

@@ -497,6 +497,7 @@ mod tests {
             ToAgent::Stop { .. } => Some(format!("{agent} stop")),
             ToAgent::Commit { .. } | ToAgent::Leave => Some(format!("{agent} leave")),
             ToAgent::Watch(_) | ToAgent::Sample { .. } => Some(format!("{agent} watch")),
+            ToAgent::Calibrate(task) => Some(format!("{agent} calibrate {}", task.number)),
         };
         let mut said: Vec<String> = coordinator.take_outgoing().into_iter().filter_map(letter).collect();
         said.extend(events.iter().map(|event| format!("{event:?}")));
@@ -506,6 +507,21 @@ mod tests {
     fn ready(coordinator: &mut Coordinator, agent: usize) {
         let (epoch, injector, fitted) = (coordinator.epoch(), Injector::default(), Vec::new());
         coordinator.take(agent, 0, ToCoordinator::Ready { epoch, injector, fitted }, &mut Vec::new());
+    }
+
+    #[test]
+    fn a_calibration_is_asked_for_until_it_is_answered() {
+        let mut coordinator = coordinator();
+        coordinator.calibrate(0, 1, CalibrationTask { number: 2, signature: None });
+        assert_eq!(outgoing_messages(&mut coordinator, 0), ["1 calibrate 2"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 900), [""; 0]);
+        assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["1 calibrate 2"]);
+        let answer = |number: u32| ToCoordinator::Calibrated { number, result: Err("no".to_owned()) };
+        coordinator.take(1, 0, answer(1), &mut Vec::new());
+        assert!(coordinator.is_calibrating(1) && !coordinator.is_calibrating(0), "of another question");
+        coordinator.take(1, 0, answer(2), &mut Vec::new());
+        assert_eq!((coordinator.is_calibrating(1), coordinator.calibration(1)), (false, Some(&Err("no".to_owned()))));
+        assert_eq!(outgoing_messages(&mut coordinator, 2_000), [""; 0]);
     }
 
     #[test]

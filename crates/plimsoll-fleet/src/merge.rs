@@ -115,7 +115,8 @@ impl Merge {
         self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// An agent has made its part. The error says that its totals are not those of its ticks.
+    /// An agent has made its part. The error says that its totals are not those of its ticks, or why
+    /// it ended before its time: the agent is lost then.
     pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {
@@ -125,9 +126,7 @@ impl Merge {
             return Err("its final totals differ from the sums of its intervals".to_owned());
         }
         if let Some(why) = seal.died {
-            made.account.lost = Some(why.clone());
-            made.state = MergedPart::Done(seal.window_end_ns);
-            return Ok(self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick));
+            return Err(why);
         }
         made.state = MergedPart::Done(seal.window_end_ns);
         let Seal { window_end_ns, failed_answers, used_up, .. } = seal;

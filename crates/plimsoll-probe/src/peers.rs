@@ -568,6 +568,7 @@ impl FileWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
     #[test]
     fn connections_wait_where_somebody_listens_on_this_machine() {
@@ -590,6 +591,32 @@ mod tests {
         ] {
             assert_eq!(queues.queue_length(at(local), at(peer)), expect, "{local} {peer}");
         }
+    }
+
+    /// Whose connections are is found out beside a server that takes the whole budget, too.
+    #[test]
+    fn own_connections_are_told_although_the_budget_is_used_up() {
+        use crate::sink::{Effort, Extent};
+        let store = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = store.local_addr().expect("bound");
+        let _link = std::net::TcpStream::connect(address).expect("connected");
+        let me = std::process::id();
+        let tables = Tables::default();
+        tables.lock().expect("no panic").push((me, me));
+        let mut peers = Peers::new(tables, DependencyAddresses::default());
+        let mut asker = Asker::open().expect("netlink");
+        let mut sink = Sink::new(monotonic_ns(), Effort::Little);
+        let start_ns = thread_cpu_ns();
+        while thread_cpu_ns() < start_ns + 100_000_000 {}
+        let name = format!("peer.{address}.connections");
+        let is_told = (0..80).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            sink.begin(monotonic_ns(), false);
+            assert_eq!(sink.extent(), Extent::Least);
+            peers.sample(&mut asker, 1, monotonic_ns(), &mut sink);
+            sink.take().series.contains_key(&name)
+        });
+        assert!(is_told, "{name}");
     }
 
     #[test]

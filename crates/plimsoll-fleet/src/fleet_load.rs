@@ -176,9 +176,9 @@ impl<B: Bus> FleetLoad<B> {
                 match begun_ns[agent] {
                     None => {
                         is_over = false;
-                        let is_beside = |other: &usize| machines[*other].is_some() && machines[*other] == machines[agent];
-                        let mut beside = (0..machines.len()).filter(is_beside);
-                        if !beside.any(|other| self.coordinator.is_calibrating(other)) {
+                        let is_beside = |other: usize| machines[other].is_some() && machines[other] == machines[agent];
+                        let mut living = self.coordinator.living().into_iter();
+                        if !living.any(|other| is_beside(other) && self.coordinator.is_calibrating(other)) {
                             let number = agent as u32 + 1;
                             let key = self.wishes.key.as_ref();
                             let signature = key.map(|key| key.sign_calibration(&run, number));

@@ -138,9 +138,8 @@ impl Agent {
     }
 
     fn calibrate(&mut self, task: CalibrationTask, acts: &mut Vec<AgentAct>) {
-        let refused = |why: &str| {
-            AgentAct::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) })
-        };
+        let refused =
+            |why: &str| AgentAct::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) });
         match &self.calibration {
             // Asked again: the answer was lost, or is still to come.
             Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAct::Send)),
@@ -154,12 +153,7 @@ impl Agent {
     }
 
     /// The machine is calibrated, or cannot be: a sentence about "it".
-    pub fn take_calibration(
-        &mut self,
-        number: u32,
-        result: Result<SelfMeasurement, String>,
-        acts: &mut Vec<AgentAct>,
-    ) {
+    pub fn take_calibration(&mut self, number: u32, result: Result<SelfMeasurement, String>, acts: &mut Vec<AgentAct>) {
         if let Some((of, answer @ None)) = &mut self.calibration
             && *of == number
         {

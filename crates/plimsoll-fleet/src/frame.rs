@@ -284,8 +284,7 @@ mod tests {
     fn to_coordinators() -> Vec<ToCoordinator> {
         let mut interval = Interval::default();
         interval.routes.of_mut(0).ledger.scheduled = 7;
-        let measured =
-            SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbed: None };
+        let measured = SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbed: None };
         let seal = Seal {
             ticks: 8,
             ledger: Ledger { scheduled: 7, ..Ledger::default() },

@@ -5,8 +5,8 @@
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
 use plimsoll_model::agent_calibration::FINGERPRINT_BYTES_MAX;
 use plimsoll_model::failed_answer::KINDS_MAX;
-use plimsoll_model::series_table::{SeriesSubject, series_row};
 use plimsoll_model::machine_facts::SelfMeasurement;
+use plimsoll_model::series_table::{SeriesSubject, series_row};
 use plimsoll_model::units::TIME_NS_MAX;
 use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, Stripe, redact};
 use serde::{Deserialize, Serialize};

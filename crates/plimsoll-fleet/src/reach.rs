@@ -5,10 +5,10 @@
 
 use crate::allow::AllowList;
 use crate::bus::Bus;
+use crate::calibration_store;
 use crate::fleet_load::{AgentStatus, FleetLoad, FleetOptions};
 use crate::nats_bus::NatsBus;
 use crate::nats_client::BusAccess;
-use crate::calibration_store;
 use crate::place::Place;
 use crate::roster::AgentChoice;
 use crate::service::system;
@@ -41,7 +41,8 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
 pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     let place = Place::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
     let is_bus = matches!(place, Place::Bus(_));
-    let choice = fleet.agents.as_deref().map(AgentChoice::parse).transpose().map_err(|why| format!("--agents: {why}"))?;
+    let choice =
+        fleet.agents.as_deref().map(AgentChoice::parse).transpose().map_err(|why| format!("--agents: {why}"))?;
     if let Some(weights) = weights(fleet).map_err(|why| format!("--weights: {why}"))? {
         let names = match (place, choice) {
             (Place::Ssh(hosts), _) => Some(hosts.into_iter().map(|host| host.name).collect()),
@@ -113,7 +114,8 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => {
-            checked_load(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, fleet, &targets).map(Some)
+            checked_load(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, fleet, &targets)
+                .map(Some)
         }
         Place::Bus(address) => {
             checked_load(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?, fleet, &targets).map(Some)

@@ -220,7 +220,8 @@ fn calibrate(
 ) -> JoinHandle<()> {
     let (run, permissions, events) = (run.to_owned(), Arc::clone(permissions), events.clone());
     std::thread::spawn(move || {
-        let permitted = permissions.verifier.as_ref().map_or(Ok(()), |verifier| verifier.check_calibration(&run, &task));
+        let permitted =
+            permissions.verifier.as_ref().map_or(Ok(()), |verifier| verifier.check_calibration(&run, &task));
         let result = permitted.and_then(|()| {
             let measured = self_measurement::measure();
             measured.map_err(|failure| format!("it cannot be calibrated: {failure}"))

@@ -36,7 +36,8 @@ impl Weights {
         };
         let (weights, read) = if words.iter().any(|word| word.contains('=')) {
             let all = words.iter().map(named).collect::<Result<Vec<_>, _>>()?;
-            if let Some((_, (name, _))) = all.iter().enumerate().find(|(at, it)| all[..*at].iter().any(|b| b.0 == it.0)) {
+            if let Some((_, (name, _))) = all.iter().enumerate().find(|(at, it)| all[..*at].iter().any(|b| b.0 == it.0))
+            {
                 return Err(format!("agent {name} has two weights: give it one"));
             }
             (all.iter().map(|(_, weight)| *weight).collect::<Vec<u32>>(), Weights::Named(all))
@@ -64,7 +65,9 @@ impl Weights {
             )),
             Weights::Named(weights) => {
                 if let Some((name, _)) = weights.iter().find(|(name, _)| !names.contains(name)) {
-                    return Err(format!("agent {name} is not in this fleet ({all}): correct its name, or leave it out"));
+                    return Err(format!(
+                        "agent {name} is not in this fleet ({all}): correct its name, or leave it out"
+                    ));
                 }
                 let weight = |name: &String| match weights.iter().find(|(of, _)| of == name) {
                     Some((_, weight)) => Ok(*weight),
@@ -175,8 +178,7 @@ mod tests {
     }
 
     fn calibration(name: &str, machine: &str, cores: u32, highest_rps: f64, unix_s: u64) -> AgentCalibration {
-        let measured =
-            SelfMeasurement { highest_rps, cpu_us: 10.0, rate_rps: 9.0, lag_p99_ns: 1, disturbed: None };
+        let measured = SelfMeasurement { highest_rps, cpu_us: 10.0, rate_rps: 9.0, lag_p99_ns: 1, disturbed: None };
         let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
         AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max: 1, unix_s, measured }
     }

@@ -191,7 +191,8 @@ mod tests {
     }
 
     fn bus(plimsoll: &str) -> WatchedBus {
-        let hello = Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned(), ..Hello::default() };
+        let hello =
+            Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned(), ..Hello::default() };
         WatchedBus {
             now_ns: 0,
             way_ns: 3 * MS,

@@ -60,8 +60,7 @@ mod tests {
             disturbed: None,
         };
         let (name, machine, plimsoll) = ("a1".to_owned(), "0af3".to_owned(), "1.0".to_owned());
-        let agent =
-            AgentCalibration { name, machine, plimsoll, cores: 4, clock_error_ns_max: 5, unix_s: 1, measured };
+        let agent = AgentCalibration { name, machine, plimsoll, cores: 4, clock_error_ns_max: 5, unix_s: 1, measured };
         assert!(agent.is_bounded() && (agent.capacity_rps() - 200_000.0).abs() < 1e-6);
         for highest_rps in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e12] {
             let measured = SelfMeasurement { highest_rps, ..agent.measured.clone() };

@@ -175,7 +175,8 @@ mod tests {
         let letters = |weights: &[u32]| {
             let parts: Vec<Stripe> =
                 (0..weights.len()).map(|index| Stripe::weighted(index, weights).expect("a partition")).collect();
-            let letter = |n| parts.iter().position(|part| part.holds(n)).map_or('-', |part| (b'a' + part as u8) as char);
+            let letter =
+                |n| parts.iter().position(|part| part.holds(n)).map_or('-', |part| (b'a' + part as u8) as char);
             (0..12).map(letter).collect::<String>()
         };
         assert_eq!(letters(&[2, 1]), "abaabaabaaba");

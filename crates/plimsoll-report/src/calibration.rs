@@ -39,7 +39,8 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     report.table(&headings, rows.collect());
     for (agent, why) in agents.iter().filter_map(|agent| Some((agent, agent.measured.disturbed.as_ref()?))) {
         let name = &agent.name;
-        report.text(Tone::Warning, format!("agent {name} was disturbed: {why}. Calibrate it again on a quiet machine."));
+        report
+            .text(Tone::Warning, format!("agent {name} was disturbed: {why}. Calibrate it again on a quiet machine."));
     }
     render(&report, false)
 }
@@ -100,8 +101,7 @@ mod tests {
 
     fn agent(name: &str, highest_rps: f64, disturbed: Option<&str>) -> AgentCalibration {
         let disturbed = disturbed.map(str::to_owned);
-        let measured =
-            SelfMeasurement { highest_rps, cpu_us: 11.0, rate_rps: 10_000.0, lag_p99_ns: 90_000, disturbed };
+        let measured = SelfMeasurement { highest_rps, cpu_us: 11.0, rate_rps: 10_000.0, lag_p99_ns: 90_000, disturbed };
         let (name, machine, plimsoll) = (name.to_owned(), "0af3".to_owned(), "1.0".to_owned());
         AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 80_000, unix_s: 1, measured }
     }

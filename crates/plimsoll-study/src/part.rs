@@ -163,8 +163,7 @@ mod tests {
         let addresses = vec![([127, 0, 0, 1], 80).into()];
         let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(2.0) });
         plan.traffic.routes[0].request.body = vec![7; 300];
-        let task =
-            Task { plan, injector: Injector { workers: 2, ..Injector::default() }, stripe: Stripe::new(1, 2) };
+        let task = Task { plan, injector: Injector { workers: 2, ..Injector::default() }, stripe: Stripe::new(1, 2) };
         let bytes = task.to_bytes();
         let read = Task::read(&mut &*bytes).expect("a task");
         assert_eq!((read.plan, read.injector, read.stripe), (task.plan.clone(), task.injector.clone(), task.stripe));

@@ -132,7 +132,10 @@ fn shares_follow_weights() {
         assert_ledger_closes(&document, weights);
         for (agent, expect) in agents(&document).iter().zip(expect) {
             assert_eq!(number(agent, "scheduled"), expect, "{weights}: {document:#}");
-            assert!((number(agent, "share") - expect / number(&document, "ledger.scheduled")).abs() < 1e-3, "{agent:#}");
+            assert!(
+                (number(agent, "share") - expect / number(&document, "ledger.scheduled")).abs() < 1e-3,
+                "{agent:#}"
+            );
         }
     }
     for (words, part) in [
@@ -166,7 +169,10 @@ fn machines_are_calibrated_and_later_shares_follow() {
     assert_eq!(agents(&document).len(), 2, "{document:#}");
     for agent in agents(&document) {
         assert!(number(agent, "highest_rps") > 100.0 && number(agent, "cores") >= 1.0, "{agent:#}");
-        assert!(number(agent, "clock_error_ns_max") < 20e6 && agent["plimsoll"] == env!("CARGO_PKG_VERSION"), "{agent:#}");
+        assert!(
+            number(agent, "clock_error_ns_max") < 20e6 && agent["plimsoll"] == env!("CARGO_PKG_VERSION"),
+            "{agent:#}"
+        );
     }
     let sum: f64 = agents(&document).iter().map(|agent| number(agent, "share")).sum();
     assert!((sum - 1.0).abs() < 1e-3, "{document:#}");
@@ -193,7 +199,11 @@ fn machines_are_calibrated_and_later_shares_follow() {
     let done = there(&["fleet", "calibrate", "ssh://load1,closed"]);
     assert!(done.code == 2 && done.stderr.contains("ssh-copy-id closed"), "{}", done.stderr);
     let done = there(&["fleet", "status", "ssh://load1", "--json"]);
-    assert!(done.code == 2 && done.stderr.contains("--json: it belongs to plimsoll fleet calibrate"), "{}", done.stderr);
+    assert!(
+        done.code == 2 && done.stderr.contains("--json: it belongs to plimsoll fleet calibrate"),
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]

@@ -14,12 +14,12 @@ pub struct Stripe {
     pub index: u64,
     /// How many parts there are.
     pub of: u64,
-    pattern: Pattern,
+    pattern: StripePattern,
 }
 
 /// The items of one unequal part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Pattern {
+struct StripePattern {
     /// A bit for each item of the pattern: whether this part has it.
     items: u128,
     /// How many items the pattern has before it repeats.
@@ -29,9 +29,9 @@ struct Pattern {
     parts: u64,
 }
 
-impl Pattern {
+impl StripePattern {
     /// All items.
-    const ALL: Pattern = Pattern { items: 1, period: 1, part: 0, parts: 1 };
+    const ALL: StripePattern = StripePattern { items: 1, period: 1, part: 0, parts: 1 };
 
     fn is_all(self) -> bool {
         self.period == 1
@@ -71,7 +71,7 @@ impl Stripe {
 
     /// Part `index` of `of` equal ones.
     pub const fn new(index: u64, of: u64) -> Stripe {
-        Stripe { index, of, pattern: Pattern::ALL }
+        Stripe { index, of, pattern: StripePattern::ALL }
     }
 
     /// Part `index` of parts with these weights; `None`: no partition has them
@@ -95,7 +95,7 @@ impl Stripe {
             items |= u128::from(next == index) << item;
         }
         let (part, parts) = (index as u64, weights.len() as u64);
-        Some(Stripe { index: 0, of: 1, pattern: Pattern { items, period, part, parts } })
+        Some(Stripe { index: 0, of: 1, pattern: StripePattern { items, period, part, parts } })
     }
 
     /// Part `index` of `of` equal ones of this stripe.

@@ -334,7 +334,7 @@ mod tests {
         let injectors = vec![Injector { workers: 2, ..Injector::default() }, Injector::default()];
         let parts: Vec<PreparedLoad> = (0..2)
             .map(|index| {
-                let stripe = Stripe { index, of: 2 };
+                let stripe = Stripe::new(index, 2);
                 prepare(&plan, &injectors[index as usize], stripe, &mut |_| ControlFlow::Continue(())).expect("ready")
             })
             .collect();

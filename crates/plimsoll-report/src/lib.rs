@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod calibration;
 pub mod chart;
 pub mod csv;
 pub mod doctor;

@@ -314,6 +314,7 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
         words.switch("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
         words.optional("--agents", fleet.agents.as_deref());
         words.optional("--wait", fleet.wait_ns.map(exact_duration));
+        words.optional("--weights", fleet.weights.as_deref());
         words.optional("--max-skew", Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration));
     }
     let arrivals = match asked {

@@ -46,7 +46,7 @@ pub fn class_of(command: &str, id: &str) -> Option<Class> {
         ("gate", "against") => Class::Plain,
         ("clean", "keep") | ("grpc", "shown") => Class::Plain,
         ("clean", "dry_run") => Class::Switch,
-        (_, "fleet" | "on_loss" | "max_skew" | "agents" | "wait" | "watch") => Class::Plain,
+        (_, "fleet" | "on_loss" | "max_skew" | "agents" | "wait" | "weights" | "watch") => Class::Plain,
         ("agent", "allow" | "join" | "name" | "trust") => Class::Plain,
         ("fleet", "what" | "place" | "word" | "local" | "bus" | "allow") => Class::Plain,
         ("agent", "creds" | "bus_ca") => Class::Path,

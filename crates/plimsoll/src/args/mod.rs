@@ -88,7 +88,7 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Show the services of a gRPC server, or a method with an example body
     Grpc(GrpcArgs),
-    /// Show the machines of a fleet: versions, cores, clocks
+    /// Show and calibrate the machines of a fleet: versions, cores, clocks, rates
     Fleet(FleetStatusArgs),
     /// Generate load for a plimsoll on another machine, which starts this with --fleet
     Agent(AgentArgs),

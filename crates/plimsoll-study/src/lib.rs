@@ -29,6 +29,7 @@ pub mod pauser;
 pub mod pprof;
 pub mod preflight;
 pub mod profile_capture;
+pub mod profile_input;
 pub mod prove_targets;
 pub mod recording;
 pub mod result_store;

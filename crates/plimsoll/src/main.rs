@@ -13,7 +13,6 @@ mod gate;
 mod live;
 mod pictures;
 mod plan_from_args;
-mod progress;
 mod quantity;
 mod refused;
 mod results;

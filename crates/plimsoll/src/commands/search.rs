@@ -10,7 +10,7 @@ use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::flag;
 use crate::results::page::write_beside;
-use crate::results::{Results, profile_note};
+use crate::results::Results;
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
@@ -19,6 +19,7 @@ use plimsoll_model::{
     Arrivals, Curve, ExperimentSpec, FindSpec, Injector, LoadShape, Plan, Planning, StartNotes, Terms,
 };
 use plimsoll_probe::{self as probes, Effort, ReadingSource};
+use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::spelling;
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::{self, Limits};
@@ -165,7 +166,7 @@ impl PreparedSearch {
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::from_experiment(&experiment, Some(&path))?;
         results.print(&terms.output, !live.lines_seen());
-        let profiled = results.profiles.as_ref().and_then(profile_note);
+        let profiled = results.profiles.as_ref().and_then(profiles_note);
         let page = write_beside(&path, &experiment);
         for note in page.into_iter().chain(note).chain(result_store::tidy(&path)).chain(profiled) {
             live.note(&note);

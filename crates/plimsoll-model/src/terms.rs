@@ -410,6 +410,31 @@ pub enum EndpointChoice<T> {
     At(Vec<T>),
 }
 
+/// The word that stands for the usual place.
+const AUTO: &str = "auto";
+
+impl EndpointChoice<String> {
+    /// The place that a flag names. `two`: there may be a comma between two URLs.
+    pub fn parse(place: &str, two: bool) -> EndpointChoice<String> {
+        match place {
+            AUTO => EndpointChoice::ByTarget,
+            place if two => EndpointChoice::At(two_urls(place)),
+            place => EndpointChoice::At(vec![place.to_owned()]),
+        }
+    }
+}
+
+/// Two URLs with a comma between them, or one. Other commas are part of a URL.
+fn two_urls(text: &str) -> Vec<String> {
+    let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
+    let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
+    let comma = with_scheme.or_else(|| text.find(',').filter(|at| is_url(&text[at + 1..])));
+    match comma {
+        Some(at) => vec![text[..at].to_owned(), text[at + 1..].to_owned()],
+        None => vec![text.to_owned()],
+    }
+}
+
 /// Profiles that are taken after the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesTerms<T> {
@@ -419,38 +444,83 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
-/// What is changed to tell causes apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangeTerms<T> {
-    /// Nothing: a request may not be repeated as another.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub none: bool,
-    /// The URL of a path of the same server that does little; `None`: one that it does not have.
-    pub reference: Option<T>,
-    /// Header fields (`Name: value`) by which other clients name themselves, one each.
-    #[serde(default = "Vec::new")]
-    pub identities: Vec<T>,
-    /// The command that changes a setting of the server's, with a place for its value.
-    #[serde(default = "Option::default")]
-    pub vary: Option<T>,
-    /// Another body for the requests that have one: text, or `@` and a file.
-    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-    pub other_body: Option<T>,
-    /// Processes behind the server that may be stopped for moments, by name or number.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub may_signal: Vec<String>,
+/// Declares terms of which each field is one flag: its name on a command line, and what it is. The
+/// redaction of a record and the words of a command line both follow from the declaration.
+///
+/// A field is a `switch`, a `text` or several `texts` of a [`TextKind`], or plain `words`.
+macro_rules! flag_terms {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident<T> {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty = $form:ident $(($kind:ident))? $flag:literal,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $name<T> {
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+
+        impl<T> Default for $name<T> {
+            fn default() -> Self {
+                $name { $($field: Default::default(),)* }
+            }
+        }
+
+        impl<T> $name<T> {
+            /// The same with other texts (see [`Terms::map`]).
+            fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<$name<U>, E> {
+                Ok($name { $($field: flag_terms!(@map $form $(($kind))? each, self.$field),)* })
+            }
+        }
+
+        impl $name<RedactedText> {
+            /// The flags that say this again, in order: each with its name, and its value if it
+            /// has one.
+            pub fn flags(&self) -> Vec<(&'static str, Option<&str>)> {
+                let mut flags = Vec::new();
+                $(flag_terms!(@flags $form flags, $flag, self.$field);)*
+                flags
+            }
+        }
+    };
+    (@map switch $each:ident, $field:expr) => { $field };
+    (@map words $each:ident, $field:expr) => { $field.clone() };
+    (@map text ($kind:ident) $each:ident, $field:expr) => { optional($each, TextKind::$kind, &$field)? };
+    (@map texts ($kind:ident) $each:ident, $field:expr) => {
+        $field.iter().map(|text| $each(TextKind::$kind, text)).collect::<Result<_, E>>()?
+    };
+    (@flags switch $flags:ident, $flag:literal, $field:expr) => { $flags.extend($field.then_some(($flag, None))) };
+    (@flags words $flags:ident, $flag:literal, $field:expr) => {
+        $flags.extend($field.iter().map(|word| ($flag, Some(word.as_str()))))
+    };
+    (@flags text $flags:ident, $flag:literal, $field:expr) => {
+        $flags.extend($field.iter().map(|text| ($flag, Some(text.text.as_str()))))
+    };
+    (@flags texts $flags:ident, $flag:literal, $field:expr) => { flag_terms!(@flags text $flags, $flag, $field) };
 }
 
-impl<T> Default for ChangeTerms<T> {
-    fn default() -> Self {
-        ChangeTerms {
-            none: false,
-            reference: None,
-            identities: Vec::new(),
-            vary: None,
-            other_body: None,
-            may_signal: Vec::new(),
-        }
+flag_terms! {
+    /// What is changed to tell causes apart.
+    pub struct ChangeTerms<T> {
+        /// Nothing: a request may not be repeated as another.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub none: bool = switch "no-intervene",
+        /// The URL of a path of the same server that does little; `None`: one that it does not
+        /// have.
+        pub reference: Option<T> = text(Reference) "reference",
+        /// Header fields (`Name: value`) by which other clients name themselves, one each.
+        #[serde(default = "Vec::new")]
+        pub identities: Vec<T> = texts(Identity) "identity",
+        /// Another body for the requests that have one: text, or `@` and a file.
+        #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+        pub other_body: Option<T> = text(OtherBody) "other-body",
+        /// Processes behind the server that may be stopped for moments, by name or number.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub may_signal: Vec<String> = words "may-signal",
+        /// The command that changes a setting of the server's, with a place for its value.
+        #[serde(default = "Option::default")]
+        pub vary: Option<T> = text(Vary) "vary",
     }
 }
 
@@ -670,19 +740,7 @@ impl<T> Terms<T> {
                 }
                 None => None,
             },
-            changes: ChangeTerms {
-                none: self.changes.none,
-                reference: optional(each, TextKind::Reference, &self.changes.reference)?,
-                identities: self
-                    .changes
-                    .identities
-                    .iter()
-                    .map(|header| each(TextKind::Identity, header))
-                    .collect::<Result<_, E>>()?,
-                vary: optional(each, TextKind::Vary, &self.changes.vary)?,
-                other_body: optional(each, TextKind::OtherBody, &self.changes.other_body)?,
-                may_signal: self.changes.may_signal.clone(),
-            },
+            changes: self.changes.map(each)?,
             builds: BuildsTerms {
                 a: optional(each, TextKind::BuildA, &self.builds.a)?,
                 b: optional(each, TextKind::BuildB, &self.builds.b)?,

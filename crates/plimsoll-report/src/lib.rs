@@ -24,6 +24,7 @@ pub mod profile;
 pub mod profile_flames;
 pub mod prove_profiles;
 pub mod remedy;
+pub mod rerun;
 pub mod spelling;
 pub mod study_status;
 pub mod text;

@@ -32,6 +32,7 @@ pub mod profile_capture;
 pub mod profile_input;
 pub mod prove_targets;
 pub mod recording;
+pub mod rerun;
 pub mod result_store;
 pub mod runner;
 pub mod script_run;

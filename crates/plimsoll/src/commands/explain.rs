@@ -1,6 +1,5 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
-use super::change_args;
 use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
 use crate::live::Live;
@@ -30,7 +29,7 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
     let (search, mut terms) = search::spec_from_args(&args.search, search_part_ns(budget_ns))?;
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
-    terms.changes = change_args::terms(&args.changes)?;
+    terms.changes = args.changes.terms()?;
     let mut interventions = changes::possible(&search.base, &terms)?;
     if search.max_rate.is_some() {
         // Users who each wait for their answer ask as fast as they are answered: no rate holds
@@ -38,7 +37,7 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
         interventions.clear();
     }
     let flagged = changes::flagged(&interventions, &terms.changes);
-    let varied = change_args::values(&args.changes)?;
+    let varied = args.changes.numbers()?;
     Ok((ExplainSpec { search, budget_ns, interventions, flagged, varied }, terms))
 }
 

@@ -4,11 +4,11 @@
 use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
 use crate::pictures::write;
-use crate::quantity::path_text;
 use crate::results::{print_json, print_report};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
+use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogChoice, folded, folds, gathered};
 use plimsoll_study::output::note;
 use plimsoll_study::traffic_file;

@@ -5,13 +5,14 @@
 use super::*;
 use crate::args::Cli;
 use crate::commands::experiment::{self, ExperimentInput};
-use crate::commands::rerun::from_files;
+use crate::commands::traffic::ReadingMeter;
 use crate::{refused, understood};
 use clap::CommandFactory;
 use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, Terms, TextKind};
 use plimsoll_report::spelling;
+use plimsoll_study::rerun::from_files;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -542,7 +543,7 @@ fn a_record_says_the_same_again() {
                 let (asked_record, terms_record) = (question.0.record(), question.1.record());
                 let again = complete(&asked_record, &terms_record, given_again(&question), &mut |complete| {
                     let seed = asked_record.plans()[0].load.seed;
-                    Some(from_files(complete, seed).expect("a file of traffic, or a log"))
+                    Some(from_files(complete, seed, &mut ReadingMeter::new()).expect("a file of traffic, or a log"))
                 });
                 let again = again.unwrap_or_else(|why| panic!("{name} {words:?}: {why:?}"));
                 assert_eq!(again, question, "{name} {words:?}");

@@ -40,7 +40,7 @@ fn is_plain(cli: &Command, written: &str) -> bool {
             let long = arg.get_long().is_some_and(|long| name == format!("--{long}"));
             let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
             if long || short {
-                match class_of(command.get_name(), arg.get_id().as_str()) {
+                match class_of(command.get_name(), arg) {
                     Some(Class::Plain) => plain = true,
                     _ => return false,
                 }

@@ -1,12 +1,13 @@
-//! What of a command line must not stand in a message: every flag of every command has a class
-//! here, and the class says what of its value may be repeated. A flag that nobody classified is not
-//! repeated at all.
+//! What of a command line must not stand in a message: every flag of every command has a class,
+//! and the class says what of its value may be repeated. The class follows from the flag's
+//! declaration: from the name of its value, which help shows (`<URL>`). A flag whose value has no
+//! known name is not repeated at all.
 //!
 //! Not here: what of a URL, header or path is harmless (`plimsoll_model::redact`), and what is
 //! recorded: that is made of what was understood, never of its text (`plimsoll_model::terms`).
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 use plimsoll_model::redact::{self, REDACTED, Redact};
 use plimsoll_model::terms;
 use plimsoll_study::message::SecretReplacements;
@@ -39,84 +40,44 @@ pub enum Class {
     Secret,
 }
 
-/// The class of an argument, by its command and clap's name for it.
-pub fn class_of(command: &str, id: &str) -> Option<Class> {
-    Some(match (command, id) {
-        ("diff", "a" | "b") | ("gate", "run") | (_, "logs") => Class::Path,
-        ("gate", "against") => Class::Plain,
-        ("clean", "keep") | ("grpc", "shown") => Class::Plain,
-        ("clean", "dry_run") => Class::Switch,
-        (_, "fleet" | "on_loss" | "max_skew" | "agents" | "wait" | "watch") => Class::Plain,
-        ("agent", "allow" | "join" | "name" | "trust") => Class::Plain,
-        ("fleet", "what" | "place" | "word" | "local" | "bus" | "allow") => Class::Plain,
-        ("agent", "creds" | "bus_ca") => Class::Path,
-        ("agent", "spool") => Class::Place,
-        (_, "fleet_copy" | "watch_copy" | "watch_only" | "stdio") => Class::Switch,
-        ("profile", "source" | "diff") | ("import", "source") => Class::Url,
-        ("import", "kind" | "host") => Class::Plain,
-        ("model", "verify") => Class::Switch,
-        (_, "lua") => Class::Program,
-        ("rerun", "file") | ("show" | "report", "files") => Class::Path,
-        (_, "url" | "urls" | "more" | "target" | "pprof" | "metrics" | "reference" | "behind" | "against") => {
-            Class::Url
-        }
-        (_, "curl") => Class::Secret,
-        (_, "headers" | "identities") => Class::Header,
-        (_, "body" | "other_body") => Class::Body,
-        (_, "a" | "b" | "build" | "start" | "before_block" | "vary") => Class::Command,
-        (_, "words") => Class::Argument,
-        (
-            _,
-            "file" | "traffic" | "unix" | "cacert" | "cert" | "key" | "tls_cert" | "tls_key" | "cgroup" | "proto"
-            | "proto_path" | "descriptor_set",
-        ) => Class::Path,
-        (_, "output" | "dir" | "name" | "store") => Class::Place,
-        (
-            _,
-            "no_keepalive"
-            | "in_turn"
-            | "insecure"
-            | "no_resumption"
-            | "no_preflight"
-            | "allow_public"
-            | "allow_commands"
-            | "no_probes"
-            | "json"
-            | "json_lines"
-            | "verbose"
-            | "quiet"
-            | "quick"
-            | "ladder"
-            | "record_commands"
-            | "allow_different_answers"
-            | "dry_run"
-            | "csv"
-            | "probes"
-            | "full"
-            | "dark"
-            | "no_intervene"
-            | "print"
-            | "keep_failed_bodies"
-            | "yes"
-            | "strict"
-            | "allow_unsafe"
-            | "help"
-            | "version",
-        ) => Class::Switch,
-        (
-            _,
-            "method" | "follow" | "timeout" | "ok_status" | "ok_grpc" | "max_connections" | "connect_to" | "source_ip"
-            | "resolve_every" | "close" | "http" | "streams" | "redact" | "threads" | "spin" | "seed" | "arrivals"
-            | "pprof_seconds" | "pid" | "process" | "concurrency" | "rate" | "requests" | "duration" | "warmup"
-            | "stop_if" | "fail_if" | "on_inconclusive" | "slo" | "line" | "retries" | "budget" | "headroom" | "need"
-            | "soak" | "max_rate" | "level_time" | "listen" | "connections" | "start_timeout" | "measure" | "margin"
-            | "blocks" | "load_time" | "seconds" | "requests_a" | "requests_b" | "sample_index" | "focus" | "ignore"
-            | "by" | "top" | "sort" | "keep" | "format" | "chart" | "log_format" | "field" | "session" | "fold"
-            | "pool" | "values" | "speed" | "scale" | "only" | "skip" | "may_signal" | "shell" | "tags" | "branch"
-            | "last",
-        ) => Class::Plain,
+/// What a value is, by the name that a flag's declaration has for it.
+fn of_value(name: &str) -> Option<Class> {
+    Some(match name {
+        // Numbers, times, and what is made of these.
+        "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => Class::Plain,
+        // Words that plimsoll knows.
+        "WHAT" | "WHEN" | "HOW" | "KIND" | "TYPE" | "ORDER" | "COLUMN" | "CHART" | "FORMAT" | "SHELL" | "VERSION"
+        | "METHOD" | "VERDICT" | "pass|fail" | "go|stop" | "nats" => Class::Plain,
+        // Conditions and patterns.
+        "CONDITION" | "SLO" | "REGEX" | "LABEL|REGEX" | "FIELD" | "NAME=.PATH,..." => Class::Plain,
+        // Names of processes, runs, branches and machines.
+        "NAME" | "NAME|PID" | "N|NAME,..." | "RUN" | "BRANCH" | "KEY=VALUE" | "PLACE" => Class::Plain,
+        "HOST" | "HOST:PORT" | "ADDR" | "ssh://HOST" | "nats://BUS:PORT" | "ed25519:KEY" => Class::Plain,
+        "ssh://HOST,...|nats://BUS:PORT" => Class::Plain,
+        "URL" | "URL2" | "URL|auto" | "URL_A,URL_B" | "FILE|URL" => Class::Url,
+        "NAME: VALUE" => Class::Header,
+        "TEXT|@FILE" | "TEXT|@FILE|-" => Class::Body,
+        "CMD" | "CMD|git:REV" => Class::Command,
+        "FILE" | "DIR" | "PATH" | "LOG" | "LOG|FILE" => Class::Path,
+        "WORDS" => Class::Argument,
+        "'curl ...'" => Class::Secret,
         _ => return None,
     })
+}
+
+/// The class of an argument of a command; `None`: nobody has said what its value is.
+pub fn class_of(command: &str, arg: &Arg) -> Option<Class> {
+    if !arg.get_action().takes_values() {
+        return Some(Class::Switch);
+    }
+    // A file may be one to read, one to write, or a script.
+    match (command, arg.get_id().as_str()) {
+        (_, "lua") => Some(Class::Program),
+        ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(Class::Place),
+        ("diff", "a" | "b") | ("gate", "run") => Some(Class::Path),
+        ("profile", "diff") => Some(Class::Url),
+        _ => of_value(arg.get_value_names()?.first()?.as_str()),
+    }
 }
 
 /// What may be repeated of a value.
@@ -156,7 +117,7 @@ fn is_field_name(name: &str) -> bool {
 }
 
 /// What was given for one argument, in order; nothing for what stands there by default.
-fn argument_values<'a>(matches: &'a ArgMatches, arg: &clap::Arg) -> Vec<&'a OsStr> {
+fn argument_values<'a>(matches: &'a ArgMatches, arg: &Arg) -> Vec<&'a OsStr> {
     let id = arg.get_id().as_str();
     match matches.value_source(id) {
         Some(ValueSource::CommandLine | ValueSource::EnvVariable) => {
@@ -176,7 +137,7 @@ pub fn hidden_of(command: &Command, matches: &ArgMatches) -> SecretReplacements 
 fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let mut hidden = Vec::new();
     for arg in command.get_arguments() {
-        let class = class_of(command.get_name(), arg.get_id().as_str()).unwrap_or(Class::Secret);
+        let class = class_of(command.get_name(), arg).unwrap_or(Class::Secret);
         if matches!(class, Class::Plain | Class::Switch | Class::Program | Class::Place) {
             continue;
         }

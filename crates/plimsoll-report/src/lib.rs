@@ -12,6 +12,7 @@ pub mod csv;
 pub mod doctor;
 pub mod event_lines;
 pub mod flame;
+pub mod grpc_services;
 pub mod history;
 pub mod json;
 pub mod junit;

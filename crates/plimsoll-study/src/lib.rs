@@ -19,7 +19,6 @@ pub mod curl_line;
 pub mod fields;
 pub mod file_traffic;
 pub mod git_builds;
-pub mod grpc;
 pub mod import_source;
 pub mod load_profiles;
 pub mod log_replay;
@@ -48,3 +47,10 @@ pub mod study_loop;
 pub mod subject;
 pub mod target;
 pub mod traffic_file;
+
+// Twins: the same items with gRPC and without it.
+#[cfg(feature = "grpc")]
+pub mod grpc;
+#[cfg(not(feature = "grpc"))]
+#[path = "grpc_off.rs"]
+pub mod grpc;

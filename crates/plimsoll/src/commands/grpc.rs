@@ -7,7 +7,6 @@ use plimsoll_report::grpc_services::{services_described, services_list};
 use plimsoll_study::base::Base;
 use plimsoll_study::grpc::{learn, of_files};
 use plimsoll_study::output::print;
-use plimsoll_traffic::grpc::Learner;
 
 /// Asks, and shows what was learned.
 pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
@@ -17,10 +16,8 @@ pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
     let schema = match &terms.schema {
         Some(files) => of_files(files)?,
-        None if args.shown == GrpcView::Describe && !service.is_empty() => {
-            learn(&plan, || Learner::of_services([service].into_iter()))?
-        }
-        None => learn(&plan, Learner::of_all)?,
+        None if args.shown == GrpcView::Describe && !service.is_empty() => learn(&plan, &[service])?,
+        None => learn(&plan, &[])?,
     };
     let text = match args.shown {
         GrpcView::List => services_list(&schema, service),

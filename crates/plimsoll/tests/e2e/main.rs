@@ -30,6 +30,7 @@ mod fleet_nats;
 mod floods;
 mod follow;
 mod gates;
+#[cfg(feature = "grpc")]
 mod grpc;
 mod h2;
 mod history;

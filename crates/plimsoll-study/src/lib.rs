@@ -47,6 +47,7 @@ pub mod study_loop;
 pub mod subject;
 pub mod target;
 pub mod traffic_file;
+pub mod value_class;
 
 // Twins: the same items with gRPC and without it.
 #[cfg(feature = "grpc")]

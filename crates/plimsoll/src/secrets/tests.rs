@@ -30,7 +30,7 @@ fn every_flag_has_a_class() {
         for arg in command.get_arguments() {
             let class = class_of(command.get_name(), arg);
             let takes = arg.get_action().takes_values();
-            if class.is_none() || takes == (class == Some(Class::Switch)) {
+            if class.is_none() || takes == (class == Some(ValueClass::Switch)) {
                 missing.push(format!("{} {}: {class:?}", command.get_name(), arg.get_id()));
             }
         }
@@ -47,7 +47,7 @@ fn what_is_left_out_can_be_given_again() {
         let command = cli.find_subcommand(name).expect("a command");
         for arg in command.get_arguments() {
             let class = class_of(name, arg);
-            let asked = matches!(class, Some(Class::Plain | Class::Switch | Class::Place));
+            let asked = matches!(class, Some(ValueClass::Plain | ValueClass::Switch | ValueClass::Place));
             let flag = arg.get_long().unwrap_or("url");
             // What a line of curl asks is recorded as URL, header fields and body.
             // Logs are given again under one name, whether they are replayed or drawn from.
@@ -62,9 +62,9 @@ fn what_is_left_out_can_be_given_again() {
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 /// Values of a class with the canary in them.
-fn values(class: Class) -> Vec<String> {
+fn values(class: ValueClass) -> Vec<String> {
     let patterns: &[&str] = match class {
-        Class::Url => &[
+        ValueClass::Url => &[
             "http://u:C@127.0.0.1:1/",
             "http://C@127.0.0.1:1/",
             "http://u:x/C@127.0.0.1:1/",
@@ -78,13 +78,13 @@ fn values(class: Class) -> Vec<String> {
             "http://127.0.0.1:1/,http://u:C@127.0.0.1:2/",
             "127.0.0.1:1/?k=C",
         ],
-        Class::Header => &["Authorization: Bearer C", "X-Any:C", "C", "C: x", "Cookie:a=C", "Authorization=C: x"],
-        Class::Body => &["C", "{\"k\":\"C\"}", "@/tmp/C/file"],
-        Class::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
-        Class::Path | Class::Place | Class::Program => &["/tmp/C/x", "C"],
-        Class::Argument => &["C", "token=C", "--key=C"],
-        Class::Secret => &["C", "curl http://127.0.0.1:1/ -H 'X-Any: C' -u ann:C -d C -b sid=C"],
-        Class::Plain | Class::Switch => &[],
+        ValueClass::Header => &["Authorization: Bearer C", "X-Any:C", "C", "C: x", "Cookie:a=C", "Authorization=C: x"],
+        ValueClass::Body => &["C", "{\"k\":\"C\"}", "@/tmp/C/file"],
+        ValueClass::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
+        ValueClass::Path | ValueClass::Place | ValueClass::Program => &["/tmp/C/x", "C"],
+        ValueClass::Argument => &["C", "token=C", "--key=C"],
+        ValueClass::Secret => &["C", "curl http://127.0.0.1:1/ -H 'X-Any: C' -u ann:C -d C -b sid=C"],
+        ValueClass::Plain | ValueClass::Switch => &[],
     };
     patterns.iter().map(|pattern| pattern.replace('C', CANARY)).collect()
 }
@@ -398,8 +398,8 @@ fn no_way_of_writing_a_secret_is_recorded() {
         let has_quiet = command.get_arguments().any(|arg| arg.get_short() == Some('q'));
         for arg in command.get_arguments() {
             let id = arg.get_id().as_str();
-            let class = class_of(name, arg).unwrap_or(Class::Secret);
-            let mut understood = class == Class::Switch || class == Class::Plain;
+            let class = class_of(name, arg).unwrap_or(ValueClass::Secret);
+            let mut understood = class == ValueClass::Switch || class == ValueClass::Plain;
             let mut values = values(class);
             // One that is there.
             let present =
@@ -417,7 +417,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
                     tried += 1;
                     match understood_as(name, &words, &besides(name, id)) {
                         Ok((cli, hidden)) => {
-                            let may = matches!(class, Class::Place | Class::Program);
+                            let may = matches!(class, ValueClass::Place | ValueClass::Program);
                             let silent = |message: &str| {
                                 let message = hidden.hide(message);
                                 assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");

@@ -24,6 +24,7 @@ pub mod pages;
 pub mod profile;
 pub mod profile_flames;
 pub mod prove_profiles;
+pub mod questions;
 pub mod remedy;
 pub mod rerun;
 pub mod spelling;

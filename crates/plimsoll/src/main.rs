@@ -8,6 +8,7 @@ mod commands;
 mod curl;
 mod event_stream;
 #[cfg(test)]
+#[path = "../tests/flags/examples.rs"]
 mod examples;
 mod gate;
 mod live;

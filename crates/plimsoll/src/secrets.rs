@@ -85,4 +85,5 @@ fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
 }
 
 #[cfg(test)]
+#[path = "../tests/flags/every_flag.rs"]
 mod tests;

@@ -11,8 +11,7 @@ use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{ExperimentSpec, ExplainSpec, Intervention, Plan, Terms};
 use plimsoll_probe::Effort;
-use plimsoll_report::chart::heading;
-use plimsoll_report::format;
+use plimsoll_report::questions::explain_question;
 use plimsoll_study::changes;
 use plimsoll_study::runner::{PlanChange, process_pauser};
 use std::path::Path;
@@ -57,12 +56,7 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);
-    live.line(&format!(
-        "searching for the bottleneck of {} under {}: {} at most",
-        heading::target(&prepared.settings.base),
-        prepared.settings.slo,
-        format::duration(budget_ns as f64)
-    ));
+    live.line(&explain_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| code(finding))
 }
 

@@ -53,9 +53,9 @@ pub fn one_chart(
     let experiment = view.experiment;
     let kind = wanted.unwrap_or_else(|| ChartKind::of_question(&experiment.asked));
     match kind {
-        ChartKind::Line => view
-            .line_svg(theme)
-            .ok_or_else(|| format!("--chart line: '{file}' contains no search for the load line")),
+        ChartKind::Line => {
+            view.line_svg(theme).ok_or_else(|| format!("--chart line: '{file}' contains no search for the load line"))
+        }
         ChartKind::Blocks => view
             .blocks_svg(theme)
             .ok_or_else(|| format!("--chart blocks: '{file}' contains no comparison (plimsoll prove)")),
@@ -64,9 +64,8 @@ pub fn one_chart(
             .ok_or_else(|| format!("--chart evidence: '{file}' contains no explanation (plimsoll explain)")),
         ChartKind::Throughput | ChartKind::Success => {
             let levels = recorded_levels(experiment).filter(|_| experiment.asked.search().is_none());
-            let (over, levels) = levels.ok_or_else(|| {
-                format!("--chart: '{file}' contains no concurrencies to draw; give a sweep or a run")
-            })?;
+            let (over, levels) = levels
+                .ok_or_else(|| format!("--chart: '{file}' contains no concurrencies to draw; give a sweep or a run"))?;
             let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
             Ok(match kind {
                 ChartKind::Success => success_chart(&heading::success(over, &levels, &target), over, &levels, theme),

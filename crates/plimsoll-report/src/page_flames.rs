@@ -54,7 +54,10 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
 
 /// The flame graph of the difference of two runs, each with its CPU profile and the requests in it:
 /// B against A, a request where both counted requests.
-pub fn flame_difference((before, before_requests): (&Profile, f64), (after, after_requests): (&Profile, f64)) -> Report {
+pub fn flame_difference(
+    (before, before_requests): (&Profile, f64),
+    (after, after_requests): (&Profile, f64),
+) -> Report {
     let mut report = Report::default();
     let basis = match before_requests > 0.0 && after_requests > 0.0 {
         true => Basis::Requests { before: before_requests, after: after_requests },

@@ -57,10 +57,9 @@ pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]
         Incomplete::Unread => {
             "the file of traffic differs from the recorded file; give the file of that time".to_owned()
         }
-        Incomplete::Missing => format!(
-            "the record of plimsoll {command} withholds a value: give it again with {}",
-            inputs_text(missing)
-        ),
+        Incomplete::Missing => {
+            format!("the record of plimsoll {command} withholds a value: give it again with {}", inputs_text(missing))
+        }
         Incomplete::Superfluous(kind) => format!(
             "{}: the record already has this value, or does not use it: leave it out, or start a new run with it",
             flag_of(*kind)

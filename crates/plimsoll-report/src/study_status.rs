@@ -61,9 +61,7 @@ pub fn study_status(
         Study::Find(search) => (trial_text(search, trial, history), Some(search.whole_ns())),
         Study::Explain(explain) => (explain_text(explain, trial, history), Some(explain.budget_ns)),
         Study::Overload(overload) => (trial_text(&overload.search, trial, history), Some(overload.budget_ns)),
-        Study::Blocks(comparison) => {
-            ((block_text(trial), standing.to_owned()), Some(comparison.budget_ns()))
-        }
+        Study::Blocks(comparison) => ((block_text(trial), standing.to_owned()), Some(comparison.budget_ns())),
     };
     StudyStatus { doing, why, total_s: total_ns.map(|ns| ns as f64 / 1e9) }
 }
@@ -159,9 +157,10 @@ pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> 
         Study::Blocks(comparison) => return block_row(comparison, history, columns),
         Study::Run(..) | Study::Sweep(_) => return OutcomeRow::default(),
     };
-    let row = search.outcomes.last().map(|outcome| {
-        (trial_heading(columns), trial_line(history.elapsed_ns, outcome, columns))
-    });
+    let row = search
+        .outcomes
+        .last()
+        .map(|outcome| (trial_heading(columns), trial_line(history.elapsed_ns, outcome, columns)));
     OutcomeRow { row, standing: None }
 }
 

@@ -20,9 +20,8 @@ pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usiz
     if routes.len() > ROUTES_MAX {
         return Err(routes.len());
     }
-    let table = |(number, route): (usize, RouteDat)| {
-        (format!("_{number}-{}.dat", file_word(&route.route)), route.lines)
-    };
+    let table =
+        |(number, route): (usize, RouteDat)| (format!("_{number}-{}.dat", file_word(&route.route)), route.lines);
     Ok((1..).zip(routes).map(table).collect())
 }
 

@@ -38,10 +38,7 @@ pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'stati
         (commands.into_iter().flatten().any(|command| !command.withheld), "run commands"),
         (script_file(terms).is_some_and(|file| !file.is_empty()), "run a script of this machine"),
         (is_sent || logs(terms).is_some(), "send a file of this machine"),
-        (
-            !terms.changes.may_signal.is_empty(),
-            "pause processes of this machine for milliseconds (--may-signal)",
-        ),
+        (!terms.changes.may_signal.is_empty(), "pause processes of this machine for milliseconds (--may-signal)"),
         (terms.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
         (terms.probes.watch.is_some(), "logs in to the server's machine, which is watched (--watch)"),
         (

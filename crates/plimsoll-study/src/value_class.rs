@@ -70,8 +70,7 @@ impl ValueClass {
     /// as a whole, and the parts that errors quote.
     pub fn replacements(self, text: &str) -> Vec<(String, String)> {
         // A script and a place are named as they are by what uses them.
-        let is_shown =
-            matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
+        let is_shown = matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
         let shown = self.redact(text);
         if is_shown || shown == text {
             return Vec::new();

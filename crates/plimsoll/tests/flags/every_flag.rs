@@ -35,7 +35,10 @@ fn every_flag_has_a_class() {
             }
         }
     }
-    assert!(missing.is_empty(), "name the value of these as one that of_value knows (what may be repeated?): {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "name the value of these as one that of_value knows (what may be repeated?): {missing:#?}"
+    );
 }
 
 /// What is left out of a record can be given again to `rerun` under the same name.

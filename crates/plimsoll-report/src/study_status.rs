@@ -150,7 +150,7 @@ pub struct OutcomeRow {
 
 /// The row of the latest outcome of a study, in lines of at most `columns`.
 pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> OutcomeRow {
-    let search = match study {
+    let search: &Search = match study {
         Study::Find(search) => search,
         Study::Explain(explain) => &explain.search,
         Study::Overload(overload) => &overload.search,

@@ -92,7 +92,9 @@ impl StudyDisplay for StudyScreen {
         if let Some((heading, row)) = outcome.row {
             self.live.row(&heading, &row);
         }
-        self.standing = outcome.standing.unwrap_or_else(|| std::mem::take(&mut self.standing));
+        if let Some(standing) = outcome.standing {
+            self.standing = standing;
+        }
     }
 
     fn broken(&self, broken: &StudyFailure) -> String {

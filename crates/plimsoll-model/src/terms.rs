@@ -121,6 +121,40 @@ impl TextKind {
         }
     }
 
+    /// The name of the flag under which it is given again; empty for words of a script, which stand
+    /// at the end.
+    pub fn flag(self) -> &'static str {
+        match self {
+            TextKind::Url => "url",
+            TextKind::Header => "header",
+            TextKind::Body => "body",
+            TextKind::Traffic => "file",
+            TextKind::Script => "lua",
+            TextKind::Argument => "",
+            TextKind::Log => "log",
+            TextKind::Unix => "unix",
+            TextKind::Issuers => "cacert",
+            TextKind::Certificate => "cert",
+            TextKind::Key => "key",
+            TextKind::Proto => "proto",
+            TextKind::ProtoPath => "proto-path",
+            TextKind::DescriptorSet => "descriptor-set",
+            TextKind::Cgroup => "cgroup",
+            TextKind::Metrics => "metrics",
+            TextKind::Profiles => "pprof",
+            TextKind::Reference => "reference",
+            TextKind::Identity => "identity",
+            TextKind::Vary => "vary",
+            TextKind::OtherBody => "other-body",
+            TextKind::BuildA => "a",
+            TextKind::BuildB => "b",
+            TextKind::BeforeBlock => "before-block",
+            TextKind::Build => "build",
+            TextKind::Start => "start",
+            TextKind::Place => "output",
+        }
+    }
+
     /// Whether it is a command for the shell.
     pub fn is_command(self) -> bool {
         use TextKind::{BeforeBlock, Build, BuildA, BuildB, Start, Vary};
@@ -444,15 +478,16 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
-/// Declares terms of which each field is one flag: its name on a command line, and what it is. The
-/// redaction of a record and the words of a command line both follow from the declaration.
+/// Declares terms of which each field is one flag. The redaction of a record and the words of a
+/// command line both follow from the declaration.
 ///
-/// A field is a `switch`, a `text` or several `texts` of a [`TextKind`], or plain `words`.
+/// A field is a `switch` or plain `words` under the name of a flag, or a `text` or several `texts`
+/// of a [`TextKind`].
 macro_rules! flag_terms {
     (
         $(#[$meta:meta])*
         pub struct $name:ident<T> {
-            $($(#[$field_meta:meta])* pub $field:ident: $type:ty = $form:ident $(($kind:ident))? $flag:literal,)*
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty = $form:ident($flag:tt),)*
         }
     ) => {
         $(#[$meta])*
@@ -470,7 +505,7 @@ macro_rules! flag_terms {
         impl<T> $name<T> {
             /// The same with other texts (see [`Terms::map`]).
             fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<$name<U>, E> {
-                Ok($name { $($field: flag_terms!(@map $form $(($kind))? each, self.$field),)* })
+                Ok($name { $($field: flag_terms!(@map $form $flag each, self.$field),)* })
             }
         }
 
@@ -479,25 +514,25 @@ macro_rules! flag_terms {
             /// has one.
             pub fn flags(&self) -> Vec<(&'static str, Option<&str>)> {
                 let mut flags = Vec::new();
-                $(flag_terms!(@flags $form flags, $flag, self.$field);)*
+                $(flag_terms!(@flags $form $flag flags, self.$field);)*
                 flags
             }
         }
     };
-    (@map switch $each:ident, $field:expr) => { $field };
-    (@map words $each:ident, $field:expr) => { $field.clone() };
-    (@map text ($kind:ident) $each:ident, $field:expr) => { optional($each, TextKind::$kind, &$field)? };
-    (@map texts ($kind:ident) $each:ident, $field:expr) => {
+    (@map switch $flag:tt $each:ident, $field:expr) => { $field };
+    (@map words $flag:tt $each:ident, $field:expr) => { $field.clone() };
+    (@map text $kind:tt $each:ident, $field:expr) => { optional($each, TextKind::$kind, &$field)? };
+    (@map texts $kind:tt $each:ident, $field:expr) => {
         $field.iter().map(|text| $each(TextKind::$kind, text)).collect::<Result<_, E>>()?
     };
-    (@flags switch $flags:ident, $flag:literal, $field:expr) => { $flags.extend($field.then_some(($flag, None))) };
-    (@flags words $flags:ident, $flag:literal, $field:expr) => {
+    (@flags switch $flag:tt $flags:ident, $field:expr) => { $flags.extend($field.then_some(($flag, None))) };
+    (@flags words $flag:tt $flags:ident, $field:expr) => {
         $flags.extend($field.iter().map(|word| ($flag, Some(word.as_str()))))
     };
-    (@flags text $flags:ident, $flag:literal, $field:expr) => {
-        $flags.extend($field.iter().map(|text| ($flag, Some(text.text.as_str()))))
+    (@flags text $kind:tt $flags:ident, $field:expr) => {
+        $flags.extend($field.iter().map(|text| (TextKind::$kind.flag(), Some(text.text.as_str()))))
     };
-    (@flags texts $flags:ident, $flag:literal, $field:expr) => { flag_terms!(@flags text $flags, $flag, $field) };
+    (@flags texts $kind:tt $flags:ident, $field:expr) => { flag_terms!(@flags text $kind $flags, $field) };
 }
 
 flag_terms! {
@@ -505,22 +540,22 @@ flag_terms! {
     pub struct ChangeTerms<T> {
         /// Nothing: a request may not be repeated as another.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        pub none: bool = switch "no-intervene",
+        pub none: bool = switch("no-intervene"),
         /// The URL of a path of the same server that does little; `None`: one that it does not
         /// have.
-        pub reference: Option<T> = text(Reference) "reference",
+        pub reference: Option<T> = text(Reference),
         /// Header fields (`Name: value`) by which other clients name themselves, one each.
         #[serde(default = "Vec::new")]
-        pub identities: Vec<T> = texts(Identity) "identity",
+        pub identities: Vec<T> = texts(Identity),
         /// Another body for the requests that have one: text, or `@` and a file.
         #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-        pub other_body: Option<T> = text(OtherBody) "other-body",
+        pub other_body: Option<T> = text(OtherBody),
         /// Processes behind the server that may be stopped for moments, by name or number.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub may_signal: Vec<String> = words "may-signal",
+        pub may_signal: Vec<String> = words("may-signal"),
         /// The command that changes a setting of the server's, with a place for its value.
         #[serde(default = "Option::default")]
-        pub vary: Option<T> = text(Vary) "vary",
+        pub vary: Option<T> = text(Vary),
     }
 }
 

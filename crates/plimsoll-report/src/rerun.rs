@@ -9,36 +9,8 @@ use plimsoll_model::completion::{Incomplete, MissingInput};
 use plimsoll_model::shell;
 
 /// The flag under which something is given again.
-pub fn flag_of(kind: TextKind) -> &'static str {
-    match kind {
-        TextKind::Url => "--url",
-        TextKind::Header => "--header",
-        TextKind::Body => "--body",
-        TextKind::Traffic => "--file",
-        TextKind::Script => "--lua",
-        TextKind::Argument => "--",
-        TextKind::Log => "--log",
-        TextKind::Unix => "--unix",
-        TextKind::Issuers => "--cacert",
-        TextKind::Certificate => "--cert",
-        TextKind::Key => "--key",
-        TextKind::Proto => "--proto",
-        TextKind::ProtoPath => "--proto-path",
-        TextKind::DescriptorSet => "--descriptor-set",
-        TextKind::Cgroup => "--cgroup",
-        TextKind::Metrics => "--metrics",
-        TextKind::Profiles => "--pprof",
-        TextKind::Reference => "--reference",
-        TextKind::Identity => "--identity",
-        TextKind::Vary => "--vary",
-        TextKind::OtherBody => "--other-body",
-        TextKind::BuildA => "--a",
-        TextKind::BuildB => "--b",
-        TextKind::BeforeBlock => "--before-block",
-        TextKind::Build => "--build",
-        TextKind::Start => "--start",
-        TextKind::Place => "--output",
-    }
+fn flag_of(kind: TextKind) -> String {
+    format!("--{}", kind.flag())
 }
 
 /// How values are given again, as a person writes it.

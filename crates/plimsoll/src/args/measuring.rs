@@ -14,6 +14,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::VARIED_MAX;
 use plimsoll_model::terms::ChangeTerms;
 use plimsoll_model::units::parse_number;
+use plimsoll_model::{EndpointChoice, TextKind};
 use plimsoll_study::runner::PLACE;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -515,4 +516,42 @@ pub struct RerunArgs {
     /// All arguments of the script
     #[arg(last = true, value_name = "WORDS", help_heading = "Left out of the record")]
     pub words: Vec<String>,
+}
+
+impl RerunArgs {
+    /// The texts that are given again, by what they are: all but URLs, header fields and a body.
+    /// `sides`: profiles are of two sides.
+    pub fn texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
+        let profiles = match self.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
+            None | Some(EndpointChoice::ByTarget) => Vec::new(),
+            Some(EndpointChoice::At(urls)) => urls,
+        };
+        let identities = self.identities.iter().map(|text| ChangeArgs::identity(text)).collect::<Result<_, _>>()?;
+        let one = |text: &Option<String>| text.iter().cloned().collect();
+        Ok(vec![
+            (TextKind::Profiles, profiles),
+            (TextKind::Identity, identities),
+            (TextKind::Argument, self.words.clone()),
+            (TextKind::Proto, self.proto.clone()),
+            (TextKind::ProtoPath, self.proto_path.clone()),
+            (TextKind::Log, self.logs.clone()),
+            (TextKind::Traffic, one(&self.traffic)),
+            (TextKind::Script, one(&self.lua)),
+            (TextKind::DescriptorSet, one(&self.descriptor_set)),
+            (TextKind::BuildA, one(&self.a)),
+            (TextKind::BuildB, one(&self.b)),
+            (TextKind::BeforeBlock, one(&self.before_block)),
+            (TextKind::Build, one(&self.build)),
+            (TextKind::Start, one(&self.start)),
+            (TextKind::Metrics, one(&self.metrics)),
+            (TextKind::Reference, one(&self.reference)),
+            (TextKind::Vary, one(&self.vary)),
+            (TextKind::OtherBody, one(&self.other_body)),
+            (TextKind::Unix, one(&self.unix)),
+            (TextKind::Issuers, one(&self.cacert)),
+            (TextKind::Certificate, one(&self.cert)),
+            (TextKind::Key, one(&self.key)),
+            (TextKind::Cgroup, one(&self.cgroup)),
+        ])
+    }
 }

@@ -8,11 +8,11 @@
 
 use super::experiment;
 use super::traffic::ReadingMeter;
-use crate::args::{ChangeArgs, RerunArgs};
+use crate::args::RerunArgs;
 use crate::results;
 use plimsoll_model::completion::{Incomplete, RerunInputs, RerunUrl, body_file, complete, missing};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{BodyFrom, EndpointChoice, ExperimentSpec, RedactedText, Terms, TextKind};
+use plimsoll_model::{BodyFrom, ExperimentSpec, RedactedText, Terms};
 use plimsoll_report::rerun::{command_text, incomplete_text, inputs_text};
 use plimsoll_report::spelling::words;
 use plimsoll_study::fields;
@@ -66,47 +66,15 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
 
 /// What is given again.
 fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, Failure> {
-    let mut given = RerunInputs::default();
+    let texts = args.texts(matches!(asked, ExperimentSpec::Prove(_)))?;
+    let texts = texts.into_iter().map(|(kind, texts)| (kind, texts.into())).collect();
+    let mut given = RerunInputs { texts, ..RerunInputs::default() };
     for url in args.target.iter().chain(&args.urls).chain(&args.against) {
         let Url { origin, path, authorization } = Url::read(url)?;
         given.urls.push_back(RerunUrl { text: url.clone(), origin, target: path, authorization });
     }
     given.headers = args.headers.iter().map(|text| fields::header(text)).collect::<Result<_, _>>()?;
     given.body = args.body.as_deref().map(fields::body).transpose()?;
-    let sides = matches!(asked, ExperimentSpec::Prove(_));
-    let profiles = match args.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
-        None | Some(EndpointChoice::ByTarget) => Vec::new(),
-        Some(EndpointChoice::At(urls)) => urls,
-    };
-    given.texts.insert(TextKind::Profiles, profiles.into());
-    given.texts.insert(TextKind::Argument, args.words.clone().into());
-    let identities: Vec<String> =
-        args.identities.iter().map(|text| ChangeArgs::identity(text)).collect::<Result<_, _>>()?;
-    given.texts.insert(TextKind::Identity, identities.into());
-    given.texts.insert(TextKind::Proto, args.proto.clone().into());
-    given.texts.insert(TextKind::ProtoPath, args.proto_path.clone().into());
-    given.texts.insert(TextKind::Log, args.logs.iter().cloned().collect());
-    for (kind, text) in [
-        (TextKind::Traffic, &args.traffic),
-        (TextKind::Script, &args.lua),
-        (TextKind::DescriptorSet, &args.descriptor_set),
-        (TextKind::BuildA, &args.a),
-        (TextKind::BuildB, &args.b),
-        (TextKind::BeforeBlock, &args.before_block),
-        (TextKind::Build, &args.build),
-        (TextKind::Start, &args.start),
-        (TextKind::Metrics, &args.metrics),
-        (TextKind::Reference, &args.reference),
-        (TextKind::Vary, &args.vary),
-        (TextKind::OtherBody, &args.other_body),
-        (TextKind::Unix, &args.unix),
-        (TextKind::Issuers, &args.cacert),
-        (TextKind::Certificate, &args.cert),
-        (TextKind::Key, &args.key),
-        (TextKind::Cgroup, &args.cgroup),
-    ] {
-        given.texts.insert(kind, text.iter().cloned().collect());
-    }
     Ok(given)
 }
 

@@ -3,7 +3,7 @@
 //! `plimsoll_traffic`'s to say.
 
 use crate::args::{ImportArgs, ImportKind};
-use crate::pictures::write;
+use crate::pictures::write_and_note;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::import_source::{lacks, read};
 use plimsoll_study::output::{note, print_as_it_is};
@@ -24,8 +24,8 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         imported(args.kind, &text, args.host.as_deref()).map_err(|error| Failure::usage(format!("{name}:{error}")))?;
     match &args.output {
         Some(path) => {
-            write(path, imported.text.as_bytes())?;
-            note(&format!("wrote {}: {}", path.display(), requests(imported.requests)));
+            let what = format!(": {}", requests(imported.requests));
+            write_and_note(path, imported.text.as_bytes(), &what)?;
         }
         // What steers a terminal is escaped in it already, in the way of TOML: it is byte for byte
         // what a file would be.

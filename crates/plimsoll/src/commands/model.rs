@@ -3,14 +3,13 @@
 
 use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
-use crate::pictures::write;
+use crate::pictures::{write, write_and_note};
 use crate::results::{print_json, print_report};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogChoice, folded, folds, gathered};
 use plimsoll_study::model_check::distances;
-use plimsoll_study::output::note;
 use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
 
@@ -58,8 +57,8 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     for (name, rows) in &model.files {
         write(&path.with_file_name(name), rows.as_bytes())?;
     }
-    write(path, model.text.as_bytes())?;
-    note(&format!("wrote {}; lists of paths: {}", path.display(), model.files.len()));
+    let what = format!("; lists of paths: {}", model.files.len());
+    write_and_note(path, model.text.as_bytes(), &what)?;
     let distances = match args.verify {
         false => None,
         true => Some(distances(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),

@@ -1,14 +1,13 @@
 //! `plimsoll profile`: reads or fetches a profile, sums it up, draws it, compares two.
 
 use crate::args::ProfileArgs;
-use crate::pictures;
+use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report};
 use plimsoll_analysis::profile::{Basis, Sort, diff, diff_tree, top, tree};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::flame::FRAMES_MAX;
 use plimsoll_report::profile::{diff_document, diff_report, profile_document, top_report};
 use plimsoll_report::profile_flames::{FlameFormat, difference_flame, profile_flame};
-use plimsoll_study::output::note;
 use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, pattern};
 use std::path::Path;
 
@@ -75,9 +74,9 @@ fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
         match (kind_of(path, false)?, &tree) {
             (FileFormat::Flame(format), Some(tree)) => {
                 let drawn = profile_flame((profile, column), (&sums, tree), &given.name, format, &report);
-                write(path, drawn.as_bytes())?;
+                write_and_note(path, drawn.as_bytes(), "")?;
             }
-            _ => write(path, &given.bytes)?,
+            _ => write_and_note(path, &given.bytes, "")?,
         }
     }
     if options.args.json {
@@ -106,7 +105,8 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
         let FileFormat::Flame(format) = kind_of(path, true)? else { continue };
         let tree = diff_tree(before.both(), after.both(), basis, FRAMES_MAX).map_err(failed)?;
         let title = format!("{} against {}", after.name, before.name);
-        write(path, difference_flame(&comparison, &tree, &title, format, &report).as_bytes())?;
+        let drawn = difference_flame(&comparison, &tree, &title, format, &report);
+        write_and_note(path, drawn.as_bytes(), "")?;
     }
     if options.args.json {
         print_json(&diff_document(&comparison, options.rows.unwrap_or(usize::MAX)));
@@ -134,10 +134,4 @@ fn kind_of(path: &Path, difference: bool) -> Result<FileFormat, Failure> {
             Err(Failure::usage(format!("-o {}: the name must end with .html or .svg{also}", path.display())))
         }
     }
-}
-
-fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    pictures::write(path, content)?;
-    note(&format!("wrote {}", path.display()));
-    Ok(())
 }

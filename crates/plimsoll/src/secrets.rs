@@ -23,7 +23,9 @@ fn of_value(name: &str) -> Option<ValueClass> {
         // Conditions and patterns.
         "CONDITION" | "SLO" | "REGEX" | "LABEL|REGEX" | "FIELD" | "NAME=.PATH,..." => ValueClass::Plain,
         // Names of processes, runs, branches and machines.
-        "NAME" | "NAME|PID" | "N|NAME,..." | "N,...|NAME=N,..." | "RUN" | "BRANCH" | "KEY=VALUE" | "PLACE" => ValueClass::Plain,
+        "NAME" | "NAME|PID" | "N|NAME,..." | "N,...|NAME=N,..." | "RUN" | "BRANCH" | "KEY=VALUE" | "PLACE" => {
+            ValueClass::Plain
+        }
         "HOST" | "HOST:PORT" | "ADDR" | "ssh://HOST" | "nats://BUS:PORT" | "ed25519:KEY" => ValueClass::Plain,
         "ssh://HOST,...|nats://BUS:PORT" => ValueClass::Plain,
         "URL" | "URL2" | "URL|auto" | "URL_A,URL_B" | "FILE|URL" => ValueClass::Url,

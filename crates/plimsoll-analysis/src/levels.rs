@@ -146,6 +146,15 @@ pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     }
 }
 
+/// The levels of a recorded experiment; `None` when it holds none that can be compared.
+pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
+    let levels: Option<Vec<(LoadUnit, Level)>> =
+        measured(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
+    let levels = levels?;
+    let over = levels.first()?.0;
+    levels.iter().all(|level| level.0 == over).then(|| (over, levels.into_iter().map(|level| level.1).collect()))
+}
+
 /// One level of a sweep, as far as it was measured.
 pub(crate) fn of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
     MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())

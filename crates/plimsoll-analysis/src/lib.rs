@@ -7,8 +7,8 @@
 //! [`study`] is what each command does next, [`finding`] what it found in the end; [`doubts`] is
 //! what speaks against that, in [`sentence`]s; [`profile`] reads profiles, sums them up and
 //! compares them; [`stages`] are the figures of a staged load by stage, [`quantile`] says which
-//! quantiles may be stated, [`fitness`] whether a machine is fit to measure. [`format`](mod@format)
-//! writes every figure, wherever it is said.
+//! quantiles may be stated, [`fitness`] whether a machine is fit to measure; [`live_meter`] has the
+//! figures of a load under way. [`format`](mod@format) writes every figure, wherever it is said.
 //!
 //! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its
 //! only text. How a run was made and how a finding looks are the affair of others.
@@ -31,6 +31,7 @@ pub mod history;
 pub mod interference;
 pub mod judge;
 pub mod levels;
+pub mod live_meter;
 mod named;
 pub mod overload;
 pub mod profile;

@@ -14,8 +14,10 @@ mod names;
 mod rows;
 mod run_file;
 mod store;
+mod whole_file;
 
 pub use marks::{RunMarks, remove_run};
 pub use names::{NameError, RunName};
 pub use run_file::read_run;
 pub use store::{RunFilter, Store};
+pub use whole_file::{decode_experiment, read_experiment};

@@ -5,7 +5,7 @@
 //! the moments that follow ([`crate::schedule`]).
 
 use crate::arrival_times::ArrivalTimes;
-use crate::curve::Curve;
+use crate::curve::{Curve, USERS_MAX};
 use serde::{Deserialize, Serialize};
 
 /// How arrivals of an open load are spaced.
@@ -175,6 +175,36 @@ impl Load {
 }
 
 impl Load {
+    /// Multiplies the visitors. The error is a number of users that no load can have.
+    pub fn scale(&mut self, times: f64) -> Result<(), f64> {
+        match &mut self.shape {
+            LoadShape::Open { rate, .. } => *rate = rate.times(times),
+            LoadShape::Closed { users } => {
+                *users = users.times(times);
+                for level in users.stages.iter_mut().flat_map(|stage| [&mut stage.from, &mut stage.to]) {
+                    *level = level.round();
+                }
+                if !(1.0..=USERS_MAX).contains(&users.max()) {
+                    return Err(users.max());
+                }
+                self.connections_ready = (f64::from(self.connections_ready) * times).round() as u32;
+            }
+            LoadShape::Given { .. } => {}
+        }
+        self.requests_max = self.requests_max.map(|max| (max as f64 * times).round().max(1.0) as u64);
+        Ok(())
+    }
+
+    /// Ends the load after this time at the latest.
+    pub fn shorten(&mut self, length_ns: u64) {
+        self.duration_ns = Some(self.duration_ns.map_or(length_ns, |ns| ns.min(length_ns)));
+        if let LoadShape::Open { rate: curve, .. } | LoadShape::Closed { users: curve } = &mut self.shape
+            && curve.duration_ns().is_some()
+        {
+            *curve = curve.until(length_ns);
+        }
+    }
+
     /// The same load where each arrival is a batch of so many requests: as many requests, in fewer
     /// arrivals.
     pub fn in_batches_of(&self, requests: u32) -> Load {

@@ -121,6 +121,40 @@ impl TextKind {
         }
     }
 
+    /// The name of the flag under which it is given again; empty for words of a script, which stand
+    /// at the end.
+    pub fn flag(self) -> &'static str {
+        match self {
+            TextKind::Url => "url",
+            TextKind::Header => "header",
+            TextKind::Body => "body",
+            TextKind::Traffic => "file",
+            TextKind::Script => "lua",
+            TextKind::Argument => "",
+            TextKind::Log => "log",
+            TextKind::Unix => "unix",
+            TextKind::Issuers => "cacert",
+            TextKind::Certificate => "cert",
+            TextKind::Key => "key",
+            TextKind::Proto => "proto",
+            TextKind::ProtoPath => "proto-path",
+            TextKind::DescriptorSet => "descriptor-set",
+            TextKind::Cgroup => "cgroup",
+            TextKind::Metrics => "metrics",
+            TextKind::Profiles => "pprof",
+            TextKind::Reference => "reference",
+            TextKind::Identity => "identity",
+            TextKind::Vary => "vary",
+            TextKind::OtherBody => "other-body",
+            TextKind::BuildA => "a",
+            TextKind::BuildB => "b",
+            TextKind::BeforeBlock => "before-block",
+            TextKind::Build => "build",
+            TextKind::Start => "start",
+            TextKind::Place => "output",
+        }
+    }
+
     /// Whether it is a command for the shell.
     pub fn is_command(self) -> bool {
         use TextKind::{BeforeBlock, Build, BuildA, BuildB, Start, Vary};
@@ -414,6 +448,31 @@ pub enum EndpointChoice<T> {
     At(Vec<T>),
 }
 
+/// The word that stands for the usual place.
+const AUTO: &str = "auto";
+
+impl EndpointChoice<String> {
+    /// The place that a flag names. `two`: there may be a comma between two URLs.
+    pub fn parse(place: &str, two: bool) -> EndpointChoice<String> {
+        match place {
+            AUTO => EndpointChoice::ByTarget,
+            place if two => EndpointChoice::At(two_urls(place)),
+            place => EndpointChoice::At(vec![place.to_owned()]),
+        }
+    }
+}
+
+/// Two URLs with a comma between them, or one. Other commas are part of a URL.
+fn two_urls(text: &str) -> Vec<String> {
+    let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
+    let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
+    let comma = with_scheme.or_else(|| text.find(',').filter(|at| is_url(&text[at + 1..])));
+    match comma {
+        Some(at) => vec![text[..at].to_owned(), text[at + 1..].to_owned()],
+        None => vec![text.to_owned()],
+    }
+}
+
 /// Profiles that are taken after the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesTerms<T> {
@@ -423,38 +482,84 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
-/// What is changed to tell causes apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangeTerms<T> {
-    /// Nothing: a request may not be repeated as another.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub none: bool,
-    /// The URL of a path of the same server that does little; `None`: one that it does not have.
-    pub reference: Option<T>,
-    /// Header fields (`Name: value`) by which other clients name themselves, one each.
-    #[serde(default = "Vec::new")]
-    pub identities: Vec<T>,
-    /// The command that changes a setting of the server's, with a place for its value.
-    #[serde(default = "Option::default")]
-    pub vary: Option<T>,
-    /// Another body for the requests that have one: text, or `@` and a file.
-    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-    pub other_body: Option<T>,
-    /// Processes behind the server that may be stopped for moments, by name or number.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub may_signal: Vec<String>,
+/// Declares terms of which each field is one flag. The redaction of a record and the words of a
+/// command line both follow from the declaration.
+///
+/// A field is a `switch` or plain `words` under the name of a flag, or a `text` or several `texts`
+/// of a [`TextKind`].
+macro_rules! flag_terms {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident<T> {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty = $form:ident($flag:tt),)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $name<T> {
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+
+        impl<T> Default for $name<T> {
+            fn default() -> Self {
+                $name { $($field: Default::default(),)* }
+            }
+        }
+
+        impl<T> $name<T> {
+            /// The same with other texts (see [`Terms::map`]).
+            fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<$name<U>, E> {
+                Ok($name { $($field: flag_terms!(@map $form $flag each, self.$field),)* })
+            }
+        }
+
+        impl $name<RedactedText> {
+            /// The flags that say this again, in order: each with its name, and its value if it
+            /// has one.
+            pub fn flags(&self) -> Vec<(&'static str, Option<&str>)> {
+                let mut flags = Vec::new();
+                $(flag_terms!(@flags $form $flag flags, self.$field);)*
+                flags
+            }
+        }
+    };
+    (@map switch $flag:tt $each:ident, $field:expr) => { $field };
+    (@map words $flag:tt $each:ident, $field:expr) => { $field.clone() };
+    (@map text $kind:tt $each:ident, $field:expr) => { optional($each, TextKind::$kind, &$field)? };
+    (@map texts $kind:tt $each:ident, $field:expr) => {
+        $field.iter().map(|text| $each(TextKind::$kind, text)).collect::<Result<_, E>>()?
+    };
+    (@flags switch $flag:tt $flags:ident, $field:expr) => { $flags.extend($field.then_some(($flag, None))) };
+    (@flags words $flag:tt $flags:ident, $field:expr) => {
+        $flags.extend($field.iter().map(|word| ($flag, Some(word.as_str()))))
+    };
+    (@flags text $kind:tt $flags:ident, $field:expr) => {
+        $flags.extend($field.iter().map(|text| (TextKind::$kind.flag(), Some(text.text.as_str()))))
+    };
+    (@flags texts $kind:tt $flags:ident, $field:expr) => { flag_terms!(@flags text $kind $flags, $field) };
 }
 
-impl<T> Default for ChangeTerms<T> {
-    fn default() -> Self {
-        ChangeTerms {
-            none: false,
-            reference: None,
-            identities: Vec::new(),
-            vary: None,
-            other_body: None,
-            may_signal: Vec::new(),
-        }
+flag_terms! {
+    /// What is changed to tell causes apart.
+    pub struct ChangeTerms<T> {
+        /// Nothing: a request may not be repeated as another.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub none: bool = switch("no-intervene"),
+        /// The URL of a path of the same server that does little; `None`: one that it does not
+        /// have.
+        pub reference: Option<T> = text(Reference),
+        /// Header fields (`Name: value`) by which other clients name themselves, one each.
+        #[serde(default = "Vec::new")]
+        pub identities: Vec<T> = texts(Identity),
+        /// Another body for the requests that have one: text, or `@` and a file.
+        #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+        pub other_body: Option<T> = text(OtherBody),
+        /// Processes behind the server that may be stopped for moments, by name or number.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub may_signal: Vec<String> = words("may-signal"),
+        /// The command that changes a setting of the server's, with a place for its value.
+        #[serde(default = "Option::default")]
+        pub vary: Option<T> = text(Vary),
     }
 }
 
@@ -674,19 +779,7 @@ impl<T> Terms<T> {
                 }
                 None => None,
             },
-            changes: ChangeTerms {
-                none: self.changes.none,
-                reference: optional(each, TextKind::Reference, &self.changes.reference)?,
-                identities: self
-                    .changes
-                    .identities
-                    .iter()
-                    .map(|header| each(TextKind::Identity, header))
-                    .collect::<Result<_, E>>()?,
-                vary: optional(each, TextKind::Vary, &self.changes.vary)?,
-                other_body: optional(each, TextKind::OtherBody, &self.changes.other_body)?,
-                may_signal: self.changes.may_signal.clone(),
-            },
+            changes: self.changes.map(each)?,
             builds: BuildsTerms {
                 a: optional(each, TextKind::BuildA, &self.builds.a)?,
                 b: optional(each, TextKind::BuildB, &self.builds.b)?,

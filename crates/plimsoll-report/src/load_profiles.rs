@@ -7,7 +7,7 @@ use crate::format::{duration, rate};
 use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, above, amount, change_cells, name_text};
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTrial};
-use plimsoll_analysis::taken_profiles::{KindSum, KindSums, Profiles};
+use plimsoll_analysis::taken_profiles::{KindSum, KindSums, ProfileFindings, Profiles};
 use serde::Serialize;
 
 /// Rows of the table in the text, and of the document.
@@ -23,6 +23,23 @@ fn with_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) ->
 /// The change by profiling, as a share.
 fn cost(level: &ProfiledTrial) -> Option<f64> {
     (level.without.goodput_rps > 0.0).then(|| level.with.goodput_rps / level.without.goodput_rps - 1.0)
+}
+
+/// Where the profiles of loads went, and how to look at them.
+pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
+    let ProfileFindings::OfLoads(profiles) = taken else { return None };
+    let profiles = profiles.open().1;
+    let cpu = |level: &str| {
+        let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == "cpu");
+        kept.map(|kept| kept.file.as_str())
+    };
+    let (low, high) = (cpu("low")?, cpu(&profiles.level_name)?);
+    let [before, after] = profiles.requests.as_slice() else { return None };
+    Some(format!(
+        "profiles: {} files beside it; the flame graph of the difference: plimsoll profile --diff {low} {high} \
+         --requests-a {before:.0} --requests-b {after:.0} -o diff.html",
+        profiles.files.len(),
+    ))
 }
 
 /// The part of a report that is about profiles.

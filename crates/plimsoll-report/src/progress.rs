@@ -6,23 +6,7 @@
 use crate::format::{count, duration, rate};
 use crate::visible::visible;
 use crate::wrap::broken;
-
-/// The figures of the last second.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct LiveFigures {
-    /// Successes a second.
-    pub rps: f64,
-    /// Response time p50 in ns.
-    pub p50_ns: u64,
-    /// Response time p90 in ns.
-    pub p90_ns: u64,
-    /// Response time p99 in ns.
-    pub p99_ns: u64,
-    /// Longest response time in ns.
-    pub max_ns: u64,
-    /// Requests in flight at its end.
-    pub in_flight: u64,
-}
+use plimsoll_analysis::live_meter::LiveFigures;
 
 /// What is known at one moment of an experiment.
 #[derive(Debug, Clone, PartialEq, Default)]

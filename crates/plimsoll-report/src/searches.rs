@@ -9,7 +9,8 @@ use crate::document::value;
 use crate::format::{change, count, duration, rate};
 use crate::remedy::spelled;
 use plimsoll_analysis::find::LoadLine;
-use plimsoll_analysis::{Findings, Verdict};
+use plimsoll_analysis::finding::SearchFinding;
+use plimsoll_analysis::{Finding, Findings, Verdict};
 use plimsoll_model::Purpose;
 use plimsoll_model::shell;
 use serde::{Serialize, Serializer};
@@ -30,6 +31,51 @@ pub struct SearchSide<'a> {
     pub findings: &'a Findings,
     /// CPU time of the server for each request at the line, us, where it was seen.
     pub cpu_us: Option<f64>,
+}
+
+/// What a recorded search found, to be compared with another.
+#[derive(Debug, Clone)]
+pub struct RecordedSearch {
+    /// What was searched, without secrets: a URL, or where a file of traffic was asked.
+    pub url: String,
+    /// How a command line names it.
+    pub target: SearchTarget,
+    /// What was found.
+    pub findings: Findings,
+    /// CPU time of the server for each request at the line, us, where it was seen.
+    pub cpu_us: Option<f64>,
+}
+
+impl RecordedSearch {
+    /// The search of a finding; `None` of a finding without one.
+    pub fn from_finding(finding: &Finding) -> Option<RecordedSearch> {
+        match finding {
+            Finding::Find(found) => Some(RecordedSearch::from_search(found)),
+            Finding::Explain(found) => Some(RecordedSearch::from_search(&found.searched)),
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
+        }
+    }
+
+    fn from_search(found: &SearchFinding) -> RecordedSearch {
+        let traffic = &found.settings.base.traffic;
+        let target = match traffic.place() == traffic.url() {
+            true => SearchTarget::Url(traffic.url()),
+            false => SearchTarget::File(traffic.origin.to_string()),
+        };
+        RecordedSearch { url: traffic.place(), target, findings: found.findings.clone(), cpu_us: found.cpu_us() }
+    }
+
+    /// The search as a side of a comparison, under this name.
+    pub fn side<'a>(&'a self, file: &str, name: &'a str) -> SearchSide<'a> {
+        SearchSide {
+            file: file.to_owned(),
+            name,
+            url: self.url.clone(),
+            target: self.target.clone(),
+            findings: &self.findings,
+            cpu_us: self.cpu_us,
+        }
+    }
 }
 
 /// What a command line says of a search's target.

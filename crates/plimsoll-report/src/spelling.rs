@@ -32,6 +32,14 @@ impl CommandLine {
         self.0.push(format!("{flag}={value}"));
     }
 
+    /// A flag by its bare name.
+    fn flag(&mut self, name: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.value(&format!("--{name}"), value),
+            None => self.switch(&format!("--{name}"), true),
+        }
+    }
+
     fn optional(&mut self, flag: &str, value: Option<impl std::fmt::Display>) {
         value.into_iter().for_each(|value| self.value(flag, value));
     }
@@ -235,13 +243,10 @@ fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<Redacted
             words.value("--slo", &explain.search.slo);
             words.value("--budget", exact_duration(explain.budget_ns));
             words.optional("--max-rate", explain.search.max_rate);
-            words.switch("--no-intervene", terms.changes.none);
-            words.text("--reference", &terms.changes.reference);
-            terms.changes.identities.iter().for_each(|header| words.value("--identity", &header.text));
-            words.text("--other-body", &terms.changes.other_body);
-            terms.changes.may_signal.iter().for_each(|word| words.value("--may-signal", word));
-            if let Some(command) = &terms.changes.vary {
-                words.value("--vary", &command.text);
+            for (flag, value) in terms.changes.flags() {
+                words.flag(flag, value);
+            }
+            if terms.changes.vary.is_some() {
                 let values: Vec<String> = explain.varied.iter().map(f64::to_string).collect();
                 words.value("--values", values.join(","));
             }

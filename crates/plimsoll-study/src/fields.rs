@@ -1,10 +1,16 @@
-//! A header field and a body as flags say them.
+//! A header field, a body, a path and a tag as flags say them.
 //!
 //! Not here: which flags there are, and what a request makes of them.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, redact};
 use plimsoll_sys::files::{self, Use};
+use std::path::Path;
+
+/// Most characters of a tag's key.
+const TAG_KEY_CHARS_MAX: usize = 40;
+/// Most characters of a tag's value.
+const TAG_VALUE_CHARS_MAX: usize = 120;
 
 /// A body: where it is from, and its bytes.
 pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
@@ -36,4 +42,28 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
         )));
     }
     Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// A path as text: what is recorded of it must lead to the same file again.
+pub fn path_text(flag: &str, path: &Path) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::usage(format!("{flag}: a path must be text in UTF-8: give the file another name")))
+}
+
+/// A tag: `key=value`. Tags stand in run files as they are, so that nothing that looks like a
+/// secret may be one.
+pub fn tag(text: &str) -> Result<(String, String), Failure> {
+    let refused = |why: &str| Failure::usage(format!("--tag: {why}"));
+    let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;
+    let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if key.is_empty() || key.len() > TAG_KEY_CHARS_MAX || !key.chars().all(is_key) {
+        return Err(refused("a key has letters, digits, - _ and ., at most 40 of them"));
+    }
+    if value.is_empty() || value.chars().count() > TAG_VALUE_CHARS_MAX || value.chars().any(char::is_control) {
+        return Err(refused("a value has 1 to 120 characters, without control characters"));
+    }
+    if redact::is_secret_name(key) {
+        return Err(refused("the key names a secret, and a tag is recorded unredacted: choose another key"));
+    }
+    Ok((key.to_owned(), value.to_owned()))
 }

@@ -117,15 +117,19 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
-    learn(plan, || Learner::of_services(services.iter().copied()))
+    learn(plan, &services.into_iter().collect::<Vec<_>>())
 }
 
-/// What the server says of itself.
-pub fn learn(plan: &Plan, of: impl Fn() -> Learner) -> Result<Schema, Failure> {
+/// What the server says of these services; of all that it has where none is named.
+pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
+    let learner = || match services {
+        [] => Learner::of_all(),
+        named => Learner::of_services(named.iter().copied()),
+    };
     let mut why = "the server does not describe its messages (no reflection)".to_owned();
     let until = Instant::now() + PATIENCE_WHOLE;
     for path in PATHS {
-        match learn_by(plan, path, of(), until) {
+        match learn_by(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
             // The older version may be there.
             Err(ReflectionFailure::Unimplemented) => {}

@@ -15,22 +15,28 @@ pub mod capacity;
 pub mod changes;
 pub mod connecting;
 pub mod curl_body;
+pub mod curl_line;
+pub mod demo_server;
 pub mod fields;
 pub mod file_traffic;
 pub mod git_builds;
-pub mod grpc;
+pub mod hints;
+pub mod import_source;
 pub mod load_profiles;
 pub mod log_replay;
 pub mod logs;
 pub mod message;
+pub mod model_check;
 pub mod output;
 pub mod part;
 pub mod pauser;
 pub mod pprof;
 pub mod preflight;
 pub mod profile_capture;
+pub mod profile_input;
 pub mod prove_targets;
 pub mod recording;
+pub mod rerun;
 pub mod result_store;
 pub mod runner;
 pub mod script_run;
@@ -43,3 +49,11 @@ pub mod study_loop;
 pub mod subject;
 pub mod target;
 pub mod traffic_file;
+pub mod value_class;
+
+// Twins: the same items with gRPC and without it.
+#[cfg(feature = "grpc")]
+pub mod grpc;
+#[cfg(not(feature = "grpc"))]
+#[path = "grpc_off.rs"]
+pub mod grpc;

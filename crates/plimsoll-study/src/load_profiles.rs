@@ -28,6 +28,20 @@ pub fn read_kept(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile,
     Ok((profile, file.display().to_string()))
 }
 
+/// The CPU profile of a level, where one was kept.
+pub fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
+    let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU.0)?;
+    read(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
+}
+
+/// The CPU profile at the load in question of a recorded run, and the requests in it.
+pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profile, f64)> {
+    let profiles = read_back(experiment, Some(path))?;
+    let profiles = profiles.open().1;
+    let profile = cpu_profile(profiles, &profiles.level_name)?;
+    Some((profile, profiles.requests.last().copied().unwrap_or(0.0)))
+}
+
 /// What the profiles beside a run file say; `None` if none were asked for.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
     let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;

@@ -68,7 +68,8 @@ static HIDDEN: OnceLock<SecretReplacements> = OnceLock::new();
 
 impl SecretReplacements {
     /// Texts, each with what may stand in its place.
-    pub fn new(hidden: Vec<(String, String)>) -> SecretReplacements {
+    pub fn new(mut hidden: Vec<(String, String)>) -> SecretReplacements {
+        hidden.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         SecretReplacements(hidden)
     }
 

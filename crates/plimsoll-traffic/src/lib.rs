@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 pub mod file;
-pub mod grpc;
 pub mod import;
 pub mod logs;
 pub mod modelling;
@@ -17,3 +16,10 @@ pub mod replay;
 pub mod survey;
 pub mod target_url;
 pub mod vegeta;
+
+// Twins: what a program without gRPC has of it, too, can be named in both.
+#[cfg(feature = "grpc")]
+pub mod grpc;
+#[cfg(not(feature = "grpc"))]
+#[path = "grpc_off.rs"]
+pub mod grpc;

@@ -3,8 +3,12 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+#[cfg(feature = "grpc")]
+mod descriptor_bounds;
 mod files;
+#[cfg(feature = "grpc")]
 mod golden;
+#[cfg(feature = "grpc")]
 mod grpc;
 mod import;
 mod logs;

@@ -8,12 +8,12 @@ mod commands;
 mod curl;
 mod event_stream;
 #[cfg(test)]
+#[path = "../tests/flags/examples.rs"]
 mod examples;
 mod gate;
 mod live;
 mod pictures;
 mod plan_from_args;
-mod progress;
 mod quantity;
 mod refused;
 mod results;

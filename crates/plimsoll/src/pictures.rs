@@ -2,6 +2,7 @@
 
 use plimsoll_model::failure::Failure;
 use plimsoll_report::chart::picture;
+use plimsoll_study::output::note;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use std::path::Path;
@@ -11,6 +12,13 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&e)));
     output_file::write(path, bytes).map_err(cannot)
+}
+
+/// Writes a file and says so on standard error; `what`: what it has besides.
+pub fn write_and_note(path: &Path, bytes: &[u8], what: &str) -> Result<(), Failure> {
+    write(path, bytes)?;
+    note(&format!("wrote {}{what}", path.display()));
+    Ok(())
 }
 
 /// Writes a chart as a picture: PNG, or SVG in a build without PNG.

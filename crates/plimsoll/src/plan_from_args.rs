@@ -11,7 +11,7 @@ use crate::args::{
     RequestArgs, SchemaArgs, ScriptArgs, StoreArgs, WatchArgs,
 };
 use crate::curl;
-use crate::quantity::{flag, path_text, positive, positive_time};
+use crate::quantity::{flag, positive, positive_time};
 use plimsoll_fleet::watched_host;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
@@ -21,7 +21,7 @@ use plimsoll_model::{
     HttpChoice, Load, LoadShape, OnInconclusive, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, StatusSet,
     Terms, TlsSpec, Traffic, WatchTerms, completion, redact,
 };
-use plimsoll_study::fields::{body, header};
+use plimsoll_study::fields::{body, header, path_text, tag};
 use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
 use plimsoll_study::script_run;
 use plimsoll_study::target::host_and_port;
@@ -30,9 +30,6 @@ use plimsoll_traffic::file::FileLoad;
 use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::OnceLock;
-
-/// What stands for a place on the target itself.
-const AUTO: &str = "auto";
 
 /// The plan of one user for each of several URLs, the first in `request` or in a file, and the
 /// terms that they share: probes, profiles, builds, conditions and places are those of nobody yet.
@@ -304,7 +301,7 @@ pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
         none: args.no_probes,
         pid: args.pid,
         process: args.process.clone(),
-        metrics: args.metrics.as_deref().map(|place| served(place, false)),
+        metrics: args.metrics.as_deref().map(|place| EndpointChoice::parse(place, false)),
         cgroup: args.cgroup.clone(),
         watch: watch(&args.elsewhere)?,
     })
@@ -320,16 +317,7 @@ pub fn watch(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
 /// Profiles of one target.
 pub fn profiles(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
     let place = args.pprof.as_deref()?;
-    Some(ProfilesTerms { served: served(place, false), seconds: args.pprof_seconds })
-}
-
-/// Where something is served. `two`: there may be a comma between two places.
-pub fn served(place: &str, two: bool) -> EndpointChoice<String> {
-    match place {
-        AUTO => EndpointChoice::ByTarget,
-        place if two => EndpointChoice::At(two_urls(place)),
-        place => EndpointChoice::At(vec![place.to_owned()]),
-    }
+    Some(ProfilesTerms { served: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
 }
 
 /// The machines that make the load in place of this one, if there are any.
@@ -363,40 +351,6 @@ pub fn stored(args: &OutputArgs, file: Option<&Path>, store: &StoreArgs) -> Resu
     let tags = store.tags.iter().map(|text| tag(text)).collect::<Result<_, _>>()?;
     let folder = store.store.as_deref().map(|folder| path_text("--store", folder)).transpose()?;
     Ok(OutputTerms { store: folder, tags, ..output(args, file)? })
-}
-
-/// A tag: `key=value`. Tags stand in run files as they are, so that nothing that looks like a
-/// secret may be one.
-fn tag(text: &str) -> Result<(String, String), Failure> {
-    let refused = |why: &str| Failure::usage(format!("--tag: {why}"));
-    let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;
-    let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if key.is_empty() || key.len() > TAG_KEY_CHARS_MAX || !key.chars().all(is_key) {
-        return Err(refused("a key has letters, digits, - _ and ., at most 40 of them"));
-    }
-    if value.is_empty() || value.chars().count() > TAG_VALUE_CHARS_MAX || value.chars().any(char::is_control) {
-        return Err(refused("a value has 1 to 120 characters, without control characters"));
-    }
-    if redact::is_secret_name(key) {
-        return Err(refused("the key names a secret, and a tag is recorded unredacted: choose another key"));
-    }
-    Ok((key.to_owned(), value.to_owned()))
-}
-
-/// Most characters of a tag's key.
-const TAG_KEY_CHARS_MAX: usize = 40;
-/// Most characters of a tag's value.
-const TAG_VALUE_CHARS_MAX: usize = 120;
-
-/// Two URLs with a comma between them, or one. Other commas are part of a URL.
-fn two_urls(text: &str) -> Vec<String> {
-    let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
-    let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
-    let comma = with_scheme.or_else(|| text.find(',').filter(|at| is_url(&text[at + 1..])));
-    match comma {
-        Some(at) => vec![text[..at].to_owned(), text[at + 1..].to_owned()],
-        None => vec![text.to_owned()],
-    }
 }
 
 /// Flags on connections that contradict each other.

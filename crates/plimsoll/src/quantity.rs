@@ -1,8 +1,7 @@
-//! Numbers, times and paths of flags, refused with the flag's name.
+//! Numbers and times of flags, refused with the flag's name.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
-use std::path::Path;
 
 /// What a flag's text was read as, or why it could not be.
 pub fn flag<T, E: std::fmt::Display>(name: &str, result: Result<T, E>) -> Result<T, Failure> {
@@ -23,10 +22,4 @@ pub fn positive_time(name: &str, text: &str) -> Result<u64, Failure> {
         0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
         ns => Ok(ns),
     }
-}
-
-/// A path as text: what is recorded of it must lead to the same file again.
-pub fn path_text(name: &str, path: &Path) -> Result<String, Failure> {
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::usage(format!("{name}: a path must be text in UTF-8: give the file another name")))
 }

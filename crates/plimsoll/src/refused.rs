@@ -4,10 +4,11 @@
 //!
 //! Not here: values that clap takes and `plan_from_args` refuses.
 
-use crate::secrets::{Class, class_of};
+use crate::secrets::class_of;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use plimsoll_model::redact;
+use plimsoll_study::value_class::ValueClass;
 use std::error::Error as _;
 
 /// What clap says of an error, as words.
@@ -40,8 +41,8 @@ fn is_plain(cli: &Command, written: &str) -> bool {
             let long = arg.get_long().is_some_and(|long| name == format!("--{long}"));
             let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
             if long || short {
-                match class_of(command.get_name(), arg.get_id().as_str()) {
-                    Some(Class::Plain) => plain = true,
+                match class_of(command.get_name(), arg) {
+                    Some(ValueClass::Plain) => plain = true,
                     _ => return false,
                 }
             }

@@ -13,6 +13,7 @@ pub const GREETING: &str = "plimsoll finds the load line of an HTTP API: the hig
 pub fn verbose() -> String {
     let features = [
         (cfg!(feature = "png"), "png"),
+        (cfg!(feature = "grpc"), "grpc"),
         (cfg!(feature = "luajit"), "luajit"),
         (cfg!(feature = "lua51"), "lua51"),
         (cfg!(feature = "web"), "web"),

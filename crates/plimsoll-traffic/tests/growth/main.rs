@@ -8,6 +8,8 @@
 
 mod descriptions;
 mod documents;
+#[cfg(feature = "grpc")]
+mod messages;
 mod records;
 
 use plimsoll_sys::allocations::{Allocations, CountingAllocator, count_allocations};
@@ -141,6 +143,12 @@ fn descriptions_take_time_and_memory_in_proportion_to_their_size() {
     check(descriptions::shapes());
 }
 
+#[cfg(feature = "grpc")]
+#[test]
+fn descriptions_of_messages_take_time_and_memory_in_proportion_to_their_size() {
+    check(messages::shapes());
+}
+
 #[test]
 fn records_take_time_and_memory_in_proportion_to_their_size() {
     check(records::shapes());
@@ -153,7 +161,14 @@ fn records_take_time_and_memory_in_proportion_to_their_size() {
 fn measure() {
     let wanted = std::env::var("GROWTH_SHAPE").unwrap_or_default();
     let factor: usize = std::env::var("GROWTH_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let all = [documents::file_shapes(), documents::import_shapes(), descriptions::shapes(), records::shapes()];
+    let all = [
+        documents::file_shapes(),
+        documents::import_shapes(),
+        descriptions::shapes(),
+        #[cfg(feature = "grpc")]
+        messages::shapes(),
+        records::shapes(),
+    ];
     for shape in all.iter().flatten().filter(|shape| shape.name.contains(&wanted)) {
         for times in [factor, 4 * factor] {
             let Cost { input_bytes, allocated: Allocations { count, bytes, peak_bytes }, cpu_ns, refusal } =

@@ -8,7 +8,14 @@ use super::reading::LogArgs;
 use super::shared::{
     GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
 };
+use crate::quantity::flag;
 use clap::{Args, ValueHint};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::intervention::VARIED_MAX;
+use plimsoll_model::terms::ChangeTerms;
+use plimsoll_model::units::parse_number;
+use plimsoll_model::{EndpointChoice, TextKind};
+use plimsoll_study::runner::PLACE;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -241,6 +248,51 @@ pub struct ChangeArgs {
     pub values: Option<String>,
 }
 
+impl ChangeArgs {
+    /// What is recorded of these flags.
+    pub fn terms(&self) -> Result<ChangeTerms<String>, Failure> {
+        let vary = self.vary.clone();
+        if vary.as_ref().is_some_and(|command| !command.contains(PLACE)) {
+            return Err(Failure::usage(format!("--vary: the command has no {PLACE} for the value")));
+        }
+        let (other_body, may_signal) = (self.other_body.clone(), self.may_signal.clone());
+        if other_body.as_deref() == Some("-") {
+            return Err(Failure::usage("--other-body: give a text or @FILE, not standard input"));
+        }
+        if may_signal.iter().any(|word| word.trim().is_empty()) {
+            return Err(Failure::usage("--may-signal: give the name or the PID of a process"));
+        }
+        Ok(ChangeTerms {
+            none: self.no_intervene,
+            reference: self.reference.clone(),
+            identities: self.identities.iter().map(|text| ChangeArgs::identity(text)).collect::<Result<_, _>>()?,
+            other_body,
+            may_signal,
+            vary,
+        })
+    }
+
+    /// A header field by which another client names itself, as it is recorded.
+    pub fn identity(text: &str) -> Result<String, Failure> {
+        // The text may hold a secret: it is not repeated.
+        let (name, value) = text.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
+            Failure::usage("--identity: write 'Name: value', a header that identifies another client")
+        })?;
+        Ok(format!("{}: {}", name.trim(), value.trim()))
+    }
+
+    /// The values of a setting that are tried.
+    pub fn numbers(&self) -> Result<Vec<f64>, Failure> {
+        let Some(text) = &self.values else { return Ok(Vec::new()) };
+        let values: Vec<f64> =
+            text.split(',').map(|value| flag("--values", parse_number(value.trim()))).collect::<Result<_, _>>()?;
+        match values.iter().all(|value| *value > 0.0) && (2..=VARIED_MAX).contains(&values.len()) {
+            true => Ok(values),
+            false => Err(Failure::usage(format!("--values: give 2 to {VARIED_MAX} values above 0, such as 2,4,8"))),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     plimsoll sweep http://localhost:8080/          1 to 512 users, a minute\n  \
@@ -464,4 +516,42 @@ pub struct RerunArgs {
     /// All arguments of the script
     #[arg(last = true, value_name = "WORDS", help_heading = "Left out of the record")]
     pub words: Vec<String>,
+}
+
+impl RerunArgs {
+    /// The texts that are given again, by what they are: all but URLs, header fields and a body.
+    /// `sides`: profiles are of two sides.
+    pub fn texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
+        let profiles = match self.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
+            None | Some(EndpointChoice::ByTarget) => Vec::new(),
+            Some(EndpointChoice::At(urls)) => urls,
+        };
+        let identities = self.identities.iter().map(|text| ChangeArgs::identity(text)).collect::<Result<_, _>>()?;
+        let one = |text: &Option<String>| text.iter().cloned().collect();
+        Ok(vec![
+            (TextKind::Profiles, profiles),
+            (TextKind::Identity, identities),
+            (TextKind::Argument, self.words.clone()),
+            (TextKind::Proto, self.proto.clone()),
+            (TextKind::ProtoPath, self.proto_path.clone()),
+            (TextKind::Log, self.logs.clone()),
+            (TextKind::Traffic, one(&self.traffic)),
+            (TextKind::Script, one(&self.lua)),
+            (TextKind::DescriptorSet, one(&self.descriptor_set)),
+            (TextKind::BuildA, one(&self.a)),
+            (TextKind::BuildB, one(&self.b)),
+            (TextKind::BeforeBlock, one(&self.before_block)),
+            (TextKind::Build, one(&self.build)),
+            (TextKind::Start, one(&self.start)),
+            (TextKind::Metrics, one(&self.metrics)),
+            (TextKind::Reference, one(&self.reference)),
+            (TextKind::Vary, one(&self.vary)),
+            (TextKind::OtherBody, one(&self.other_body)),
+            (TextKind::Unix, one(&self.unix)),
+            (TextKind::Issuers, one(&self.cacert)),
+            (TextKind::Certificate, one(&self.cert)),
+            (TextKind::Key, one(&self.key)),
+            (TextKind::Cgroup, one(&self.cgroup)),
+        ])
+    }
 }

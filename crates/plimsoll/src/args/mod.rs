@@ -1,5 +1,6 @@
 //! The command line as typed: which commands there are. Nothing here touches the world;
-//! `plan_from_args` and the commands make plans and terms of it.
+//! `plan_from_args` and the commands make plans and terms of it. Flags that are terms of their own
+//! say beside their declaration what is recorded of them (`ChangeArgs::terms`).
 //!
 //! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`,
 //! to those that read what is there in `reading`, to those that read a store in `history`, to those

@@ -1,6 +1,7 @@
 //! `plimsoll clean`: removes old runs from the folder of results, and says what it removes.
 
 use crate::args::CleanArgs;
+use crate::results::columns;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};
@@ -8,7 +9,6 @@ use plimsoll_report::text::broken;
 use plimsoll_study::output::print;
 use plimsoll_study::result_store::{RUNS_KEPT, remove, runs, surplus};
 use plimsoll_sys::system_text;
-use std::io::IsTerminal;
 
 /// Lists or removes, and says with which code to end.
 pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
@@ -22,8 +22,7 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
     let count = all.len();
     let old = surplus(all, keep);
     let mut freed = 0;
-    let terminal = std::io::stdout().is_terminal();
-    let columns = terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0);
+    let columns = columns();
     for run in &old {
         if !args.dry_run {
             remove(run).map_err(|e| cannot(&format!("'{}' cannot be removed", run.files[0].display()), &e))?;

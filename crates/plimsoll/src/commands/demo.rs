@@ -11,16 +11,14 @@ use crate::quantity::positive_time;
 use clap::Parser;
 use plimsoll_analysis::Slo;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::shell;
 use plimsoll_model::{
     Arrivals, ConnectionPlan, Curve, ExperimentSpec, FindSpec, Load, LoadShape, Origin, Plan, Planning, Request, Route,
     Terms, Traffic,
 };
+use plimsoll_study::demo_server;
 use plimsoll_study::output::print;
-use plimsoll_study::subject::Helper;
-use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::Url;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 
 /// What is asked of the server, and what it asks of its store, which takes 20 ms to answer.
 const PATH: &str = "/items";
@@ -52,9 +50,9 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>)
 
 /// Starts the servers, finds, explains and proves; ends well unless somebody stopped it.
 pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let store = helper(&["--threads", "1"])?;
+    let store = demo_server::start(&["--threads", "1"])?;
     let behind = format!("{}{BEHIND}", store.first_line());
-    let server = helper(&["--behind", &behind, "--pool", POOL])?;
+    let server = demo_server::start(&["--behind", &behind, "--pool", POOL])?;
     asked.base.traffic.origin = Url::read(server.first_line())?.origin;
     let url = format!("{}{PATH}", server.first_line());
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
@@ -72,11 +70,11 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         live.line(&format!("\n2 of 3, what limits it?   plimsoll explain {url}"));
         explained(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
-    ended(server)?;
+    demo_server::end(server)?;
     if is_whole && !plimsoll_sys::signal::interrupted() {
         // Each side is started afresh for each load, so that both have the same past.
-        let address = free_address()?;
-        let build = |pool: &str| Ok::<_, Failure>(format!("{} {}", program()?, words_of(&address, &behind, pool)));
+        let address = demo_server::free_address()?;
+        let build = |pool: &str| demo_server::pool_command(&address, &behind, pool);
         let (a, b, url) = (build(POOL)?, build(LARGER_POOL)?, format!("http://{address}{PATH}"));
         live.line(&format!(
             "\nthe known bottleneck is a pool of {POOL} connections to a store that takes 20 ms: \
@@ -88,7 +86,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         ));
         proved(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
-    ended(store)?;
+    demo_server::end(store)?;
     if terms.output.is_text() {
         print(
             "\nNow your own server:\n  \
@@ -102,37 +100,6 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     // Nothing is judged here: what was shown was shown, also where others kept the machine from
     // stating a line.
     Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
-}
-
-fn cannot(error: &std::io::Error) -> Failure {
-    Failure::start(format!("the demo's server could not be started: {}", system_text(error)))
-}
-
-/// The reference server with these flags, as a process of its own.
-fn helper(flags: &[&str]) -> Result<Helper, Failure> {
-    let program = std::env::current_exe().map_err(|error| cannot(&error))?;
-    Helper::start(&program, &[&["baseline", "--listen", "127.0.0.1:0"], flags].concat()).map_err(|error| cannot(&error))
-}
-
-/// This program, as a word of a shell.
-fn program() -> Result<String, Failure> {
-    let program = std::env::current_exe().map_err(|error| cannot(&error))?;
-    Ok(shell::quoted(&program.display().to_string()))
-}
-
-/// What it is told to be the server with a pool.
-fn words_of(address: &str, behind: &str, pool: &str) -> String {
-    format!("baseline --listen {address} --behind {behind} --pool {pool}")
-}
-
-/// An address that nobody listens on.
-fn free_address() -> Result<String, Failure> {
-    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    Ok(taken.map_err(|error| cannot(&error))?.to_string())
-}
-
-fn ended(helper: Helper) -> Result<(), Failure> {
-    helper.end().map_err(|e| Failure::start(format!("the demo's server ended with an error: {}", system_text(&e))))
 }
 
 /// What these words ask, as if they were typed.

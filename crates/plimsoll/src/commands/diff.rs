@@ -5,49 +5,21 @@
 use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
-use crate::results::page::names_apart;
-use crate::results::{
-    self, RecordedSearch, decode, flame_difference, levels, print, print_json, print_report, searched,
-};
+use crate::results::{self, decode, print, print_json, print_report, searched};
 use plimsoll_analysis::history::incomparability;
-use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
+use plimsoll_analysis::levels::{LoadUnit, parse_dat, recorded_levels};
 use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_report::chart::{NamedLevels, PICTURE_SUFFIX, Theme, heading, success_diff_chart, throughput_diff_chart};
-use plimsoll_report::{
-    DiffSide, Report, SearchSide, diff_document, diff_report, searches_chart, searches_document, searches_report,
-};
+use plimsoll_report::chart::PICTURE_SUFFIX;
+use plimsoll_report::pages::{file_name, names_apart};
+use plimsoll_report::{RecordedInput, RecordedPair, Report, flame_difference};
+use plimsoll_study::load_profiles::cpu_profile_of_run;
 use plimsoll_study::output::note;
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// What a file holds that can be compared.
-enum DiffInput {
-    /// Loads, each with its figures.
-    Levels(RecordedLevels),
-    /// A search for the load line.
-    Search(Box<RecordedSearch>),
-}
-
-struct RecordedLevels {
-    over: LoadUnit,
-    levels: Vec<Level>,
-}
-
-impl DiffInput {
-    /// What kind it is, in words.
-    fn kind(&self) -> &'static str {
-        match self {
-            DiffInput::Levels(RecordedLevels { over: LoadUnit::Concurrency, .. }) => "loads of concurrent users",
-            DiffInput::Levels(RecordedLevels { over: LoadUnit::Rate, .. }) => "loads of requests a second",
-            DiffInput::Levels(RecordedLevels { over: LoadUnit::Sessions, .. }) => "loads of sessions a second",
-            DiffInput::Search(_) => "a search for the load line",
-        }
-    }
-}
-
-fn read(path: &Path) -> Result<DiffInput, Failure> {
+fn read(path: &Path) -> Result<RecordedInput, Failure> {
     let shown = path.display();
     let bytes = files::read_as(path, |first| if is_run_file(first) { Use::RunFile } else { Use::Dat })
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
@@ -60,19 +32,19 @@ fn read(path: &Path) -> Result<DiffInput, Failure> {
             )));
         }
         if let Some(found) = searched(&experiment)? {
-            return Ok(DiffInput::Search(Box::new(found)));
+            return Ok(RecordedInput::Search(Box::new(found)));
         }
-        let (over, levels) = levels(&experiment).ok_or_else(|| {
+        let (over, levels) = recorded_levels(&experiment).ok_or_else(|| {
             Failure::usage(format!(
                 "'{shown}' contains no constant load; diff compares sweeps and runs of one constant load"
             ))
         })?;
-        return Ok(DiffInput::Levels(RecordedLevels { over, levels }));
+        return Ok(RecordedInput::Levels(over, levels));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("'{shown}' is neither a run file nor the text of a .dat file")))?;
     let levels = parse_dat(&text).map_err(|e| Failure::usage(format!("'{shown}': {e}")))?;
-    Ok(DiffInput::Levels(RecordedLevels { over: LoadUnit::Concurrency, levels }))
+    Ok(RecordedInput::Levels(LoadUnit::Concurrency, levels))
 }
 
 /// The names of two files in tables and charts: their own where they differ, else with their
@@ -103,130 +75,53 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let [a, b] = [&args.a, &args.b].map(|word| named_file(word, args.store.as_deref()));
     let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
     warn_of_unlike(args);
-    match (read(&args.a)?, read(&args.b)?) {
-        (DiffInput::Search(a), DiffInput::Search(b)) => searches(args, [&a, &b]),
-        (DiffInput::Levels(a), DiffInput::Levels(b)) if a.over == b.over => loads(args, &a, &b),
-        (a, b) => Err(Failure::usage(format!(
+    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let (names, both) = names(args);
+    let files = [&args.a, &args.b].map(|path| path.display().to_string());
+    let pair = RecordedPair::new((files[0].clone(), &names[0], &a), (files[1].clone(), &names[1], &b));
+    let pair = pair.ok_or_else(|| {
+        Failure::usage(format!(
             "'{}' and '{}' are of different kinds: one contains {}, the other {}; give two of one kind",
-            args.a.display(),
-            args.b.display(),
+            files[0],
+            files[1],
             a.kind(),
             b.kind()
-        ))),
+        ))
+    })?;
+    let mut written = Vec::new();
+    for (end, svg) in pair.charts() {
+        let path = args.dir.join(format!("{both}.{end}.{PICTURE_SUFFIX}"));
+        write_chart(&path, &svg)?;
+        written.push(path.display().to_string());
     }
+    if args.json {
+        print_json(&pair.document(&written));
+    } else {
+        print_report(&pair.report());
+        // A line each: a place is never broken.
+        let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
+        print(&format!("\n{lines}"));
+    }
+    Ok(exit::DONE)
 }
 
-/// Says where charts were written, a line each: a place is never broken.
-fn print_places(written: &[String]) {
-    let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
-    print(&format!("\n{lines}"));
-}
-
-/// Writes charts; returns where.
-fn draw(args: &DiffArgs, charts: &[(String, String)]) -> Result<Vec<String>, Failure> {
-    let write = |(name, svg): &(String, String)| {
-        let path = args.dir.join(format!("{name}.{PICTURE_SUFFIX}"));
-        write_chart(&path, svg).map(|()| path.display().to_string())
-    };
-    charts.iter().map(write).collect()
-}
-
-/// Two recordings beside each other, as a page shows them.
+/// Two recordings beside each other, as a page shows them. A page says nothing of where the store
+/// is.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
-    let mut report = figures_compared(a, b)?;
-    if let (Ok(first), Ok(second)) = (results::read(a), results::read(b))
-        && let Some(flames) = flame_difference((&first, a), (&second, b))
-    {
-        report.append(flames);
-    }
-    Ok(report)
-}
-
-/// The figures of two recordings beside each other.
-fn figures_compared(a: &Path, b: &Path) -> Result<Report, Failure> {
     let names = names_apart(a, b);
-    match (read(a)?, read(b)?) {
-        (DiffInput::Search(first), DiffInput::Search(second)) => {
-            // A page says nothing of where the store is.
-            let files = [a, b].map(file_name);
-            let sides = sides([&files[0], &files[1]].map(Path::new), &names, [&first, &second]);
-            let mut charts = Report::default();
-            charts.drawn(|theme| searches_chart(&sides, theme), &[], Vec::new());
-            let mut report = searches_report(&sides);
-            report.after_answer(charts);
-            Ok(report)
-        }
-        (DiffInput::Levels(first), DiffInput::Levels(second)) if first.over == second.over => {
-            let sides = [(a, &names[0], &first), (b, &names[1], &second)];
-            let sides =
-                sides.map(|(path, name, recorded)| DiffSide { file: file_name(path), name, levels: &recorded.levels });
-            Ok(diff_report(first.over, &sides))
-        }
-        (first, second) => Err(Failure::usage(format!(
+    let (first, second) = (read(a)?, read(b)?);
+    let pair = RecordedPair::new((file_name(a), &names[0], &first), (file_name(b), &names[1], &second));
+    let mut report = pair.as_ref().map(RecordedPair::page).ok_or_else(|| {
+        Failure::usage(format!(
             "these runs are of different kinds: one contains {}, the other {}",
             first.kind(),
             second.kind()
-        ))),
+        ))
+    })?;
+    let cpu = |path: &Path| cpu_profile_of_run(&results::read(path).ok()?, path);
+    if let (Some((before, of_before)), Some((after, of_after))) = (cpu(a), cpu(b)) {
+        report.append(flame_difference((&before, of_before), (&after, of_after)));
     }
-}
-
-/// The name of a file without its folders.
-fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
-
-fn sides<'a>(files: [&Path; 2], names: &'a [String; 2], found: [&'a RecordedSearch; 2]) -> [SearchSide<'a>; 2] {
-    [0, 1].map(|n| SearchSide {
-        file: files[n].display().to_string(),
-        name: &names[n],
-        url: found[n].url.clone(),
-        target: found[n].target.clone(),
-        findings: &found[n].findings,
-        cpu_us: found[n].cpu_us,
-    })
-}
-
-/// Two searches.
-fn searches(args: &DiffArgs, found: [&RecordedSearch; 2]) -> Result<u8, Failure> {
-    let (names, both) = names(args);
-    let sides = sides([&args.a, &args.b], &names, found);
-    let written = draw(args, &[(format!("{both}.line.diff"), searches_chart(&sides, Theme::Light))])?;
-    if args.json {
-        print_json(&searches_document(&sides, &written));
-    } else {
-        print_report(&searches_report(&sides));
-        print_places(&written);
-    }
-    Ok(exit::DONE)
-}
-
-/// Two recordings of loads.
-fn loads(args: &DiffArgs, a: &RecordedLevels, b: &RecordedLevels) -> Result<u8, Failure> {
-    let (names, both) = names(args);
-    let (first, second) = ((names[0].as_str(), a.levels.as_slice()), (names[1].as_str(), b.levels.as_slice()));
-    let recorded = [first, second].map(|(name, levels)| NamedLevels { name, levels });
-    let charts = [
-        (
-            format!("{both}.qps.ttlb.diff"),
-            throughput_diff_chart(&heading::throughput_diff(first, second), a.over, recorded, Theme::Light),
-        ),
-        (
-            format!("{both}.success_rate.diff"),
-            success_diff_chart(&heading::success_diff(first, second), a.over, recorded, Theme::Light),
-        ),
-    ];
-    let written = draw(args, &charts)?;
-    let sides = [(&args.a, first), (&args.b, second)].map(|(path, (name, levels))| DiffSide {
-        file: path.display().to_string(),
-        name,
-        levels,
-    });
-    if args.json {
-        print_json(&diff_document(a.over, &sides, &written));
-    } else {
-        print_report(&diff_report(a.over, &sides));
-        print_places(&written);
-    }
-    Ok(exit::DONE)
+    Ok(report)
 }

@@ -1,6 +1,5 @@
 //! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
 
-use super::change_args;
 use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
 use crate::live::Live;
@@ -12,8 +11,7 @@ use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{ExperimentSpec, ExplainSpec, Intervention, Plan, Terms};
 use plimsoll_probe::Effort;
-use plimsoll_report::chart::heading;
-use plimsoll_report::format;
+use plimsoll_report::questions::explain_question;
 use plimsoll_study::changes;
 use plimsoll_study::runner::{PlanChange, process_pauser};
 use std::path::Path;
@@ -30,7 +28,7 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
     let (search, mut terms) = search::spec_from_args(&args.search, search_part_ns(budget_ns))?;
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
-    terms.changes = change_args::terms(&args.changes)?;
+    terms.changes = args.changes.terms()?;
     let mut interventions = changes::possible(&search.base, &terms)?;
     if search.max_rate.is_some() {
         // Users who each wait for their answer ask as fast as they are answered: no rate holds
@@ -38,7 +36,7 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
         interventions.clear();
     }
     let flagged = changes::flagged(&interventions, &terms.changes);
-    let varied = change_args::values(&args.changes)?;
+    let varied = args.changes.numbers()?;
     Ok((ExplainSpec { search, budget_ns, interventions, flagged, varied }, terms))
 }
 
@@ -58,12 +56,7 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);
-    live.line(&format!(
-        "searching for the bottleneck of {} under {}: {} at most",
-        heading::target(&prepared.settings.base),
-        prepared.settings.slo,
-        format::duration(budget_ns as f64)
-    ));
+    live.line(&explain_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| code(finding))
 }
 

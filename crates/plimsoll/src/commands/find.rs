@@ -8,15 +8,15 @@ use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive_time};
-use plimsoll_analysis::find::{self, Demand, Forecast};
+use plimsoll_analysis::Finding;
+use plimsoll_analysis::find::{self, Demand};
 use plimsoll_analysis::finding::SearchFinding;
-use plimsoll_analysis::{Finding, Settings};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
 use plimsoll_model::{Arrivals, ExperimentSpec, FindSpec, Plan, Planning, Terms};
 use plimsoll_probe::Effort;
-use plimsoll_report::chart::heading;
+use plimsoll_report::questions::find_question;
 use plimsoll_report::{format, spelled};
 use plimsoll_study::log_replay;
 
@@ -103,7 +103,7 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     let prepared = PreparedSearch::prepare(asked, terms, Effort::Little)?;
     let asked = ExperimentSpec::Find(prepared.spec());
     let mut live = Live::new(terms.output.quiet);
-    live.line(&question(&prepared.settings, &find::forecast(&prepared.settings)));
+    live.line(&find_question(&prepared.settings, &find::forecast(&prepared.settings)));
     prepared.carry_out(asked, terms, live, |finding, live| {
         let Finding::Find(found) = finding else { return exit::CROSSED };
         let cpu_ns = found.cpu_us().map(|us| us * 1e3);
@@ -136,19 +136,4 @@ fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gat
         }
     }
     (gate, notes)
-}
-
-/// What is going to be found out, in a sentence.
-fn question(settings: &Settings, forecast: &Forecast) -> String {
-    let what = match &settings.base.traffic.listed {
-        Some(_) => "the multiple of the log",
-        None => "the highest rate",
-    };
-    format!(
-        "searching for {what} at which {} meets {}: {} at most, precise to about {:.0} %",
-        heading::target(&settings.base),
-        settings.slo,
-        format::duration(settings.budget_ns as f64),
-        (forecast.width * 100.0).max(1.0),
-    )
 }

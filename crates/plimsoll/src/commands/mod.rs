@@ -3,7 +3,6 @@
 
 pub mod agent;
 pub mod baseline;
-mod change_args;
 pub mod check;
 pub mod clean;
 pub mod completions;

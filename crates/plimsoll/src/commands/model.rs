@@ -3,31 +3,15 @@
 
 use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
-use crate::pictures::write;
-use crate::quantity::path_text;
+use crate::pictures::{write, write_and_note};
 use crate::results::{print_json, print_report};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
+use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogChoice, folded, folds, gathered};
-use plimsoll_study::output::note;
-use plimsoll_study::traffic_file;
-use plimsoll_traffic::file::RequestDefaults;
-use plimsoll_traffic::modelling::{
-    ModelDistances, ModelNames, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
-};
+use plimsoll_study::model_check::distances;
+use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
-use std::path::Path;
-use std::sync::Arc;
-
-/// Requests that are drawn to compare, about, and how many draws of the whole length they are at
-/// most.
-const DRAWN: usize = 400_000;
-const DRAWS_MAX: usize = 8;
-/// Fewer say nothing of how they vary.
-const DRAWS_MIN: usize = 3;
-/// Requests of a log that are compared, at most.
-const COMPARED_MAX: usize = 4_000_000;
 
 /// Reads the logs, writes the model, and says with which code to end.
 pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
@@ -73,11 +57,11 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     for (name, rows) in &model.files {
         write(&path.with_file_name(name), rows.as_bytes())?;
     }
-    write(path, model.text.as_bytes())?;
-    note(&format!("wrote {}; lists of paths: {}", path.display(), model.files.len()));
+    let what = format!("; lists of paths: {}", model.files.len());
+    write_and_note(path, model.text.as_bytes(), &what)?;
     let distances = match args.verify {
         false => None,
-        true => Some(verified(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
+        true => Some(distances(path, &model, args.seed, if folding.is_empty() { None } else { Some(&fold) })?),
     };
     let shown = ModelReport {
         file: &file,
@@ -96,64 +80,4 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         Some(distances) if !distances.apart().is_empty() => exit::CROSSED,
         _ => exit::DONE,
     })
-}
-
-/// How far what the file asks lies from the log. It is read, and asked what it would ask, as every
-/// load does.
-fn verified(
-    path: &Path,
-    model: &TrafficModel,
-    seed: u64,
-    fold: Option<&dyn Fn(&str) -> String>,
-) -> Result<ModelDistances, Failure> {
-    if model.stream.len() > COMPARED_MAX {
-        return Err(Failure::start(format!(
-            "--verify: more than {COMPARED_MAX} requests are too many to compare: use a part of the log (--only, \
-             --skip)"
-        )));
-    }
-    let file = traffic_file::read(path)?;
-    let address = file.base().unwrap_or_default().to_owned();
-    let Url { origin, path: prefix, .. } = Url::read(&address)?;
-    let defaults = RequestDefaults { headers: Vec::new(), ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
-    let traffic = file.traffic(origin, &prefix, &defaults, Redact::Secrets);
-    let shape = LoadShape::Open { rate: model.pace.rate.clone(), arrivals: model.pace.arrivals };
-    let mut plan = Plan { traffic, load: Load::new(shape), carriage: ConnectionPlan::tcp(vec![]) };
-    let caches = cache_sizes(paths(&model.stream));
-    let figures = |stream: &[StreamRequest]| StreamFigures::compute(stream, model.span_ns, model.resolution_ns, caches);
-    let mut folder = model.folder(fold);
-    let draws = (DRAWN / model.stream.len().max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
-    let mut drawn_figures = Vec::with_capacity(draws);
-    for draw in 0..draws as u64 {
-        plan.load.seed = seed.wrapping_add(draw);
-        drawn_figures.push(figures(&drawn(&plan, model, &mut folder)?));
-    }
-    let log = figures(&model.stream);
-    Ok(ModelDistances::between(&log, &drawn_figures, caches))
-}
-
-/// What a load of the length of the log asks. What comes after its end is put at its beginning: a
-/// load that has settled is compared.
-fn drawn(plan: &Plan, model: &TrafficModel, folder: &mut RouteFolder) -> Result<Vec<StreamRequest>, Failure> {
-    let schedule = Arc::new(Schedule::compile(&plan.load));
-    let arrivals = (0..).map_while(|n| schedule.start_ns(n)).take_while(|start| *start < model.span_ns).count();
-    let each = 2 * model.stream.len() / (model.facts.visits.max(1) as usize) + 2;
-    let asked = plimsoll_engine::first_requests(plan, arrivals.saturating_mul(each))?;
-    let mut stream: Vec<StreamRequest> = Vec::with_capacity(model.stream.len());
-    let (mut before, mut end_ns) = (None, 0);
-    for request in asked.iter().take_while(|request| (request.arrival as usize) < arrivals) {
-        let line = request.bytes.split(|byte| *byte == b'\r').next().unwrap_or_default();
-        let line = String::from_utf8_lossy(line);
-        let mut words = line.split(' ');
-        let (route, path) = folder.route(words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let is_first = before != Some(request.arrival);
-        let from_ns = if is_first { schedule.start_ns(request.arrival).unwrap_or(0) } else { end_ns };
-        let start_ns = from_ns + request.wait_ns;
-        end_ns = start_ns + model.answer_ns.get(usize::from(route)).copied().unwrap_or(0);
-        before = Some(request.arrival);
-        let wait_ns = (!is_first).then_some(request.wait_ns);
-        stream.push(StreamRequest { start_ns: start_ns % model.span_ns, visit: request.arrival, route, path, wait_ns });
-    }
-    stream.sort_by_key(|request| request.start_ns);
-    Ok(stream)
 }

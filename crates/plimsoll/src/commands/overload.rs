@@ -14,8 +14,8 @@ use plimsoll_model::retry::{RETRIES_MAX, retried};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{ExperimentSpec, OverloadSpec, Plan, Terms};
 use plimsoll_probe::Effort;
-use plimsoll_report::chart::heading;
 use plimsoll_report::format;
+use plimsoll_report::questions::overload_question;
 use plimsoll_study::base::Base;
 use plimsoll_study::runner::{PlanChange, Variant};
 
@@ -83,12 +83,7 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let search = prepared.spec();
     let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against: other });
     let mut live = Live::new(terms.output.quiet);
-    live.line(&format!(
-        "loading {} past its load line under {}: {} at most",
-        heading::target(&prepared.settings.base),
-        prepared.settings.slo,
-        format::duration(budget_ns as f64)
-    ));
+    live.line(&overload_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| match finding {
         Finding::Overload(found) if found.overloaded.verdict.is_some() => exit::DONE,
         _ => exit::CROSSED,

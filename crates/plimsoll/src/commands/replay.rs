@@ -5,13 +5,13 @@ use super::traffic::{ReadingMeter, reading_terms};
 use super::{replay_file, run};
 use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, all_of, redaction};
 use crate::plan_from_args;
-use crate::quantity::{flag, path_text, positive_time};
+use crate::quantity::{flag, positive_time};
 use plimsoll_model::completion::FromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{SECOND, parse_number};
 use plimsoll_model::{LoadShape, Plan, RunSpec, Terms};
-use plimsoll_study::fields;
+use plimsoll_study::fields::{self, path_text};
 use plimsoll_study::log_replay;
 use std::path::PathBuf;
 

@@ -7,9 +7,8 @@
 use super::run;
 use crate::args::{FleetArgs, ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
 use crate::quantity::positive_time;
-use plimsoll_model::curve::USERS_MAX;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{LoadShape, Plan, RunSpec, Terms};
+use plimsoll_model::{Plan, RunSpec, Terms};
 use plimsoll_report::load_text;
 use plimsoll_study::output::note;
 use plimsoll_study::traffic_file;
@@ -71,42 +70,16 @@ pub fn spec_from_args(
             route.label, route.request.method
         )));
     }
-    scale(plan, scale_milli)?;
+    plan.load
+        .scale(scale_milli as f64 / 1e3)
+        .map_err(|users| Failure::usage(format!("--scale: {users} users are too few, or too many")))?;
     if let Some(length_ns) = length_ns {
-        let load = &mut plan.load;
-        load.duration_ns = Some(load.duration_ns.map_or(length_ns, |ns| ns.min(length_ns)));
-        if let LoadShape::Open { rate: curve, .. } | LoadShape::Closed { users: curve } = &mut load.shape
-            && curve.duration_ns().is_some()
-        {
-            *curve = curve.until(length_ns);
-        }
+        plan.load.shorten(length_ns);
     }
     if !args.out.quiet {
         note(&format!("replays {named}: {}", load_text(&plan.record())));
     }
     Ok((asked, terms))
-}
-
-/// So many times the visitors.
-fn scale(plan: &mut Plan, scale_milli: u64) -> Result<(), Failure> {
-    let times = scale_milli as f64 / 1e3;
-    let load = &mut plan.load;
-    match &mut load.shape {
-        LoadShape::Open { rate, .. } => *rate = rate.times(times),
-        LoadShape::Closed { users } => {
-            *users = users.times(times);
-            for level in users.stages.iter_mut().flat_map(|stage| [&mut stage.from, &mut stage.to]) {
-                *level = level.round();
-            }
-            if !(1.0..=USERS_MAX).contains(&users.max()) {
-                return Err(Failure::usage(format!("--scale: {} users are too few, or too many", users.max())));
-            }
-            load.connections_ready = (f64::from(load.connections_ready) * times).round() as u32;
-        }
-        LoadShape::Given { .. } => {}
-    }
-    load.requests_max = load.requests_max.map(|max| (max as f64 * times).round().max(1.0) as u64);
-    Ok(())
 }
 
 /// Refuses what only logs have a use for.

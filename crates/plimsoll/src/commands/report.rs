@@ -2,13 +2,13 @@
 
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::pictures::{write, write_chart};
-use crate::results::page::{joined, whole_page};
-use crate::results::{Results, levels, print, read};
-use plimsoll_analysis::{Conditions, Summary};
+use crate::results::page::whole_page;
+use crate::results::{Results, print, read};
+use plimsoll_analysis::Conditions;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Experiment, ExperimentSpec};
-use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme, heading};
-use plimsoll_report::{Report, heat_svg, json, junit, markdown, percentiles_svg, time_svg};
+use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme};
+use plimsoll_report::{ChartKind, Report, json, junit, markdown, one_chart, pages};
 use std::path::{Path, PathBuf};
 
 /// Reports, and says with which code to end.
@@ -33,13 +33,16 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             let Some(path) = &args.output else {
                 return Err(Failure::usage("--format png: a picture cannot go to a terminal; add -o FILE.png"));
             };
-            write_chart(path, &one_chart(args, &files)?)?;
+            write_chart(path, &only_chart(args, &files)?)?;
             return Ok(exit::DONE);
         }
-        ReportFormat::Svg => one_chart(args, &files)?,
+        ReportFormat::Svg => only_chart(args, &files)?,
         ReportFormat::Md => {
-            let reports = files.iter().map(|(path, experiment)| summary(path, experiment));
-            markdown::render(&joined(&files, reports.collect::<Result<Vec<_>, _>>()?))
+            let mut reports = Vec::with_capacity(files.len());
+            for (path, experiment) in &files {
+                reports.push((*path, summary(path, experiment)?));
+            }
+            markdown::render(&pages::joined(reports))
         }
         ReportFormat::Junit => {
             let suites = files.iter().map(|(path, experiment)| {
@@ -111,75 +114,34 @@ pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// What a file holds, in short.
 fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
-    let mut report = Results::from_experiment(experiment, Some(path))?.page();
-    // Tables of every trial and the machine belong on the page, not into a summary.
-    let long = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
-    let mut keep = true;
-    report.blocks.retain(|block| {
-        if let plimsoll_report::ReportBlock::Heading(text) = block {
-            keep = !long.contains(&text.as_str()) || matches!(experiment.asked, ExperimentSpec::Sweep(_));
-        }
-        keep
-    });
-    Ok(report)
+    let page = Results::from_experiment(experiment, Some(path))?.page();
+    Ok(pages::summary(page, matches!(experiment.asked, ExperimentSpec::Sweep(_))))
 }
 
-fn one_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
+fn only_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     let [(path, experiment)] = files else {
         return Err(Failure::usage("--format svg and png: one chart of one file; `plimsoll diff A B` draws two"));
     };
     let theme = if args.dark { Theme::Dark } else { Theme::Light };
-    draw(path, experiment, args.chart, theme)
+    draw(path, experiment, args.chart.map(ChartKind::from), theme)
 }
 
-fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartArg>, theme: Theme) -> Result<String, Failure> {
-    let wanted = wanted.unwrap_or(match &experiment.asked {
-        ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartArg::Line,
-        ExperimentSpec::Sweep(_) => ChartArg::Throughput,
-        ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => ChartArg::Blocks,
-        ExperimentSpec::Run(_) | ExperimentSpec::Overload(_) => ChartArg::Time,
-    });
-    let shown = path.display();
-    match wanted {
-        ChartArg::Line | ChartArg::Blocks | ChartArg::Evidence => {
-            let results = Results::from_experiment(experiment, Some(path))?;
-            let (svg, lacks) = match wanted {
-                ChartArg::Line => (results.view().line_svg(theme), "line: '{}' contains no search for the load line"),
-                ChartArg::Evidence => {
-                    (results.view().evidence_svg(theme), "evidence: '{}' contains no explanation (plimsoll explain)")
-                }
-                _ => (results.view().blocks_svg(theme), "blocks: '{}' contains no comparison (plimsoll prove)"),
-            };
-            svg.ok_or_else(|| Failure::usage(format!("--chart {}", lacks.replace("{}", &shown.to_string()))))
+fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartKind>, theme: Theme) -> Result<String, Failure> {
+    let results = Results::from_experiment(experiment, Some(path))?;
+    one_chart(&results.view(), path.display(), wanted, theme).map_err(Failure::usage)
+}
+
+impl From<ChartArg> for ChartKind {
+    fn from(arg: ChartArg) -> ChartKind {
+        match arg {
+            ChartArg::Line => ChartKind::Line,
+            ChartArg::Blocks => ChartKind::Blocks,
+            ChartArg::Evidence => ChartKind::Evidence,
+            ChartArg::Throughput => ChartKind::Throughput,
+            ChartArg::Success => ChartKind::Success,
+            ChartArg::Time => ChartKind::Time,
+            ChartArg::Percentiles => ChartKind::Percentiles,
+            ChartArg::Heat => ChartKind::Heat,
         }
-        ChartArg::Throughput | ChartArg::Success => {
-            let (over, levels) =
-                levels(experiment).filter(|_| experiment.asked.search().is_none()).ok_or_else(|| {
-                    Failure::usage(format!(
-                        "--chart: '{shown}' contains no concurrencies to draw; give a sweep or a run"
-                    ))
-                })?;
-            let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
-            Ok(match wanted {
-                ChartArg::Success => {
-                    chart::success_chart(&heading::success(over, &levels, &target), over, &levels, theme)
-                }
-                _ => chart::throughput_chart(&heading::throughput(over, &levels, &target), over, &levels, theme),
-            })
-        }
-        ChartArg::Time | ChartArg::Percentiles | ChartArg::Heat => match experiment.trials.as_slice() {
-            [only, ..] if matches!(experiment.asked, ExperimentSpec::Run(_)) => {
-                let summary = Summary::from_run(&only.run);
-                Ok(match wanted {
-                    ChartArg::Percentiles => percentiles_svg(&only.run, &summary, theme),
-                    ChartArg::Heat => heat_svg(&only.run, &summary, theme),
-                    _ => time_svg(&only.run, &summary, theme),
-                })
-            }
-            trials => Err(Failure::usage(format!(
-                "--chart: '{shown}' contains {} loads; this chart needs one load (plimsoll run)",
-                trials.len()
-            ))),
-        },
     }
 }

@@ -7,7 +7,7 @@ use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
-use crate::results::{Results, profile_note};
+use crate::results::Results;
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
@@ -15,6 +15,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
 use plimsoll_model::{Curve, Experiment, ExperimentSpec, LoadShape, Plan, Run, RunSpec, Schedule, StartNotes, Terms};
 use plimsoll_probe::Effort;
+use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::spelling;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::base::Base;
@@ -158,7 +159,7 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::from_run(measured.run())));
     let tidied = measured.path.as_deref().and_then(result_store::tidy);
     let live = &mut measured.live;
-    for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profile_note)).chain(tidied) {
+    for note in measured.note.into_iter().chain(results.profiles.as_ref().and_then(profiles_note)).chain(tidied) {
         live.note(&note);
     }
     notes.iter().for_each(|note| live.note(note));

@@ -9,8 +9,8 @@ use crate::event_stream;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::flag;
+use crate::results::Results;
 use crate::results::page::write_beside;
-use crate::results::{Results, profile_note};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
@@ -18,10 +18,12 @@ use plimsoll_model::units::parse_number;
 use plimsoll_model::{
     Arrivals, Curve, ExperimentSpec, FindSpec, Injector, LoadShape, Plan, Planning, StartNotes, Terms,
 };
-use plimsoll_probe::{self as probes, Effort, ReadingSource};
+use plimsoll_probe::{Effort, ReadingSource};
+use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::spelling;
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::{self, Limits};
+use plimsoll_study::hints::hints;
 use plimsoll_study::profile_capture::Capture;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
@@ -161,11 +163,13 @@ impl PreparedSearch {
         event_stream::follow(&mut study_loop, &terms.output);
         study_loop.profiler = profiles.map(|wanted| wanted.profiler(&path));
         study_loop.carry_out(&mut study, &mut |_, _| ())?;
-        hint(terms, &base, &mut study_loop.display.live);
+        if !plimsoll_sys::signal::interrupted() {
+            hints(&base, terms).iter().for_each(|line| study_loop.display.live.line(line));
+        }
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
         let results = Results::from_experiment(&experiment, Some(&path))?;
         results.print(&terms.output, !live.lines_seen());
-        let profiled = results.profiles.as_ref().and_then(profile_note);
+        let profiled = results.profiles.as_ref().and_then(profiles_note);
         let page = write_beside(&path, &experiment);
         for note in page.into_iter().chain(note).chain(result_store::tidy(&path)).chain(profiled) {
             live.note(&note);
@@ -180,26 +184,5 @@ impl PreparedSearch {
         let profiles = self.profiles.as_ref().map(Capture::spec);
         let (slo, planning) = (slo.to_string(), self.planning);
         FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }
-    }
-}
-
-/// Says what more the target would tell to somebody who asked for it.
-fn hint(terms: &Terms<String>, base: &Base, live: &mut Live) {
-    // Hints are about addresses, which a unix socket has none of.
-    if terms.profiles.is_some()
-        || base.plan.carriage.unix.is_some()
-        || !base.local
-        || plimsoll_sys::signal::interrupted()
-    {
-        return;
-    }
-    if let Some(line) = Capture::hint(&base.plan, terms) {
-        live.line(&line);
-    }
-    if terms.probes.metrics.is_none()
-        && !terms.probes.none
-        && let Some(place) = probes::served_by(&base.plan)
-    {
-        live.line(&format!("the target serves metrics at {place}: --metrics records them"));
     }
 }

@@ -8,9 +8,9 @@ use crate::gate::Gate;
 use crate::live::Live;
 use crate::pictures::{write, write_chart};
 use crate::plan_from_args;
-use crate::quantity::{flag, path_text, positive_time};
+use crate::quantity::{flag, positive_time};
+use crate::results::Results;
 use crate::results::page::write_beside;
-use crate::results::{self, Results};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::SHARE_MIN_NS;
@@ -19,11 +19,12 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Experiment, ExperimentSpec, Lengths, Plan, Purpose, StartNotes, SweepSpec, Terms};
 use plimsoll_probe::Effort;
-use plimsoll_report::chart::{PICTURE_SUFFIX, Theme, heading, success_chart, throughput_chart};
+use plimsoll_report::chart::PICTURE_SUFFIX;
 use plimsoll_report::spelling;
-use plimsoll_report::{RouteDat, dat_by_route, dat_line, format, sweep_lengths};
+use plimsoll_report::{ROUTES_MAX, dat_line, format, route_tables, sweep_charts};
 use plimsoll_study::base::Base;
 use plimsoll_study::capacity::Limits;
+use plimsoll_study::fields::path_text;
 use plimsoll_study::output;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
@@ -37,8 +38,6 @@ use plimsoll_sys::system_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Most routes that get a table each.
-const ROUTES_MAX: usize = 200;
 /// The concurrencies of the usual script, and how long each is held.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
 const FULL_NS: u64 = 300 * SECOND;
@@ -240,45 +239,29 @@ fn beside(stem: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The name of a route as a part of the name of a file: words of letters and digits, of some
-/// length.
-fn file_word(name: &str) -> String {
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-").chars().take(40).collect()
-}
-
 /// Writes a table for each of several routes; says which.
 fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, Failure> {
-    let routes = dat_by_route(levels);
-    if routes.len() > ROUTES_MAX {
-        let routes = routes.len();
-        return Ok(Some(format!(
-            "no tables by route: the run has {routes} routes, more than the maximum of {ROUTES_MAX}"
-        )));
+    let tables = match route_tables(levels) {
+        Ok(tables) => tables,
+        Err(routes) => {
+            return Ok(Some(format!(
+                "no tables by route: the run has {routes} routes, more than the maximum of {ROUTES_MAX}"
+            )));
+        }
+    };
+    for (end, lines) in &tables {
+        write(&beside(stem, end), lines.as_bytes())?;
     }
-    let path = |number: usize, route: &RouteDat| beside(stem, &format!("_{number}-{}.dat", file_word(&route.route)));
-    for (number, route) in (1..).zip(&routes) {
-        write(&path(number, route), route.lines.as_bytes())?;
-    }
-    let (Some(first), Some(last)) = (routes.first(), routes.last()) else { return Ok(None) };
-    let (first, last) = (path(1, first), path(routes.len(), last));
+    let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Ok(None) };
+    let [first, last] = [first, last].map(|(end, _)| beside(stem, end));
     Ok(Some(format!("tables by route: {} to {}", first.display(), last.display())))
 }
 
-/// Draws what was measured as `NAME_qps_ttlb` and `NAME_successrate`; nothing where no level could
-/// be held.
+/// Draws what was measured; says where.
 fn draw(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
-    let Some((over, measured)) = results::levels(experiment) else { return Ok(Vec::new()) };
-    let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
-    let subtitle = format!("{target}{}", sweep_lengths(levels));
-    let above = (heading::throughput(over, &measured, &subtitle), heading::success(over, &measured, &subtitle));
-    let charts = [
-        ("qps_ttlb", throughput_chart(&above.0, over, &measured, Theme::Light)),
-        ("successrate", success_chart(&above.1, over, &measured, Theme::Light)),
-    ];
     let mut written = Vec::new();
-    for (what, svg) in charts {
-        let path = beside(stem, &format!("_{what}.{PICTURE_SUFFIX}"));
+    for (end, svg) in sweep_charts(experiment, levels) {
+        let path = beside(stem, &format!("{end}.{PICTURE_SUFFIX}"));
         write_chart(&path, &svg)?;
         written.push(path.display().to_string());
     }
@@ -290,21 +273,6 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
-
-    #[test]
-    fn a_route_has_a_name_that_files_may_have() {
-        for (name, expect) in [
-            ("list", "list"),
-            ("GET /items/{}", "GET-items"),
-            ("../../etc/passwd", "etc-passwd"),
-            ("\u{e9}t\u{e9}", "t"),
-            ("\u{1b}[31m", "31m"),
-            ("", ""),
-            (&"x".repeat(300), &"x".repeat(40)),
-        ] {
-            assert_eq!(file_word(name), expect);
-        }
-    }
 
     #[test]
     fn what_is_said_chooses_levels_and_lengths() {

@@ -2,7 +2,7 @@
 
 use crate::args::{LogArgs, TrafficArgs};
 use crate::live::Live;
-use crate::pictures::write;
+use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::LogReadingTerms;
@@ -11,7 +11,6 @@ use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
 use plimsoll_study::log_replay::{ReadingProgress, folded, folds, reading, refuse_unread, strictly};
 use plimsoll_study::logs::{Counts, Logs};
-use plimsoll_study::output::note;
 use plimsoll_traffic::survey::{Figures, Survey};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -49,8 +48,8 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.output {
         let report = traffic_page(&figures, &context, args.top);
         let names: Vec<&str> = shown.iter().map(|log| log.name.as_str()).collect();
-        write(path, page::render(&report, &format!("traffic of {}", names.join(", "))).as_bytes())?;
-        note(&format!("wrote {}", path.display()));
+        let page = page::render(&report, &format!("traffic of {}", names.join(", ")));
+        write_and_note(path, page.as_bytes(), "")?;
     }
     match args.json {
         true => print_json(&traffic_document(&figures, &context)),

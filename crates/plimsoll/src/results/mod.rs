@@ -5,27 +5,20 @@
 //! Not here: making experiments (the commands), arithmetic (`plimsoll-analysis`), layout
 //! (`plimsoll-report`).
 
-mod flames;
 pub mod page;
-mod profile_note;
 
-#[cfg_attr(not(feature = "web"), allow(unused_imports, reason = "the pages show it"))]
-pub use flames::flame_difference;
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::finding::explain::of_search;
-use plimsoll_analysis::levels::{Level, LoadUnit, measured};
 use plimsoll_analysis::taken_profiles::ProfileFindings;
-use plimsoll_analysis::{Assessment, Finding, Findings, conclude};
-use plimsoll_model::codec::{self, RunFileContents};
+use plimsoll_analysis::{Assessment, Finding, conclude};
+use plimsoll_history::{decode_experiment, read_experiment};
+use plimsoll_model::Experiment;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
-use plimsoll_model::{Experiment, ExperimentSpec};
-use plimsoll_report::{PageContext, Report, ResultView, SearchTarget, event_lines, json, text};
+use plimsoll_report::{PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section, text};
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{note, print_as_it_is};
 use plimsoll_study::{load_profiles, side_profiles};
-use plimsoll_sys::files::{self, Use};
-pub use profile_note::profile_note;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -126,87 +119,31 @@ impl<'a> Results<'a> {
     pub fn page(&self) -> Report {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {
-            Some(ProfileFindings::OfLoads(profiles)) => flames::with_flames(profiles),
+            Some(ProfileFindings::OfLoads(profiles)) => {
+                let taken = profiles.open().1;
+                let cpu = |level: &str| load_profiles::cpu_profile(taken, level);
+                profiles_section(profiles, cpu("low").as_ref(), cpu(&taken.level_name).as_ref())
+            }
             Some(ProfileFindings::OfSides(_)) | None => Report::default(),
         };
         self.view().page(&PageContext { file, extra })
     }
 }
 
-/// What a recorded search found, to be compared with another.
-pub struct RecordedSearch {
-    /// What was searched, without secrets: a URL, or where a file of traffic was asked.
-    pub url: String,
-    /// How a command line names it.
-    pub target: SearchTarget,
-    pub findings: Findings,
-    /// CPU time of the server for each request at the line, us, where it was seen.
-    pub cpu_us: Option<f64>,
-}
-
-fn recorded(found: &SearchFinding) -> RecordedSearch {
-    let traffic = &found.settings.base.traffic;
-    let target = match traffic.place() == traffic.url() {
-        true => SearchTarget::Url(traffic.url()),
-        false => SearchTarget::File(traffic.origin.to_string()),
-    };
-    RecordedSearch { url: traffic.place(), target, findings: found.findings.clone(), cpu_us: found.cpu_us() }
-}
-
 /// What a recorded search found; `None` of another experiment.
 pub fn searched(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failure> {
     let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
-    Ok(match finding.open().1 {
-        Finding::Find(found) => Some(recorded(found)),
-        Finding::Explain(found) => Some(recorded(&found.searched)),
-        Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
-    })
+    Ok(RecordedSearch::from_finding(finding.open().1))
 }
 
 /// Reads a run file; says on standard error what is missing from it.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
-    let bytes = files::read(path, Use::RunFile).map_err(|why| Failure::start(format!("'{}' {why}", path.display())))?;
-    decode(path, &bytes)
+    read_experiment(path, &mut |text| note(&format!("warning: {text}")))
 }
 
 /// The same of the bytes of the file at `path`.
 pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
-    let shown = path.display();
-    let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =
-        codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
-    if experiment.trials.is_empty() && matches!(experiment.asked, ExperimentSpec::Run(_)) {
-        return Err(Failure::start(format!("'{shown}' was cut off before its run began: it contains no load")));
-    }
-    let warn = |text: String| {
-        note(&format!("warning: {shown}: {text}"));
-    };
-    if let Some(damage) = damage {
-        warn(format!(
-            "read up to byte {}; the {} bytes after it are damaged and were left out",
-            damage.good_bytes, damage.lost_bytes
-        ));
-    } else if experiment.elapsed_ns.is_none() {
-        match experiment.broken() {
-            Some(reason) => warn(format!("the run broke off: {reason}; the results are those until then")),
-            None => warn("the recording was cut off; the results are those until then".into()),
-        }
-    }
-    if figures_unknown > 0 {
-        warn(format!("{figures_unknown} figures were written by a newer plimsoll and were passed over"));
-    }
-    if frames_unknown > 0 {
-        warn(format!("{frames_unknown} entries were written by a newer plimsoll and were passed over"));
-    }
-    Ok(experiment)
-}
-
-/// The levels of a recorded experiment; `None` when it holds none that can be compared.
-pub fn levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
-    let measured: Option<Vec<(LoadUnit, Level)>> =
-        measured(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
-    let measured = measured?;
-    let over = measured.first()?.0;
-    measured.iter().all(|m| m.0 == over).then(|| (over, measured.into_iter().map(|m| m.1).collect()))
+    decode_experiment(path, bytes, &mut |text| note(&format!("warning: {text}")))
 }
 
 /// Columns of the terminal that the results go to; `None` where lines may be of any length.

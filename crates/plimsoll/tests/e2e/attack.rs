@@ -81,6 +81,7 @@ fn regular_expressions_of_a_file_have_a_budget() {
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
+#[cfg(feature = "grpc")]
 #[test]
 fn a_librarys_panic_is_a_sentence() {
     let path = place("syntax", "proto4.pb");
@@ -90,6 +91,7 @@ fn a_librarys_panic_is_a_sentence() {
     assert!(done.stderr.contains("'proto4'") && !done.stderr.contains("panicked"), "{}", done.stderr);
 }
 
+#[cfg(feature = "lua")]
 #[test]
 fn a_document_stays_one_where_a_script_prints() {
     let server = baseline(1);
@@ -105,6 +107,7 @@ fn a_document_stays_one_where_a_script_prints() {
     }
 }
 
+#[cfg(feature = "lua")]
 #[test]
 fn a_script_does_not_pass_a_gate_by_ending_the_program() {
     let server = baseline(1);
@@ -140,6 +143,7 @@ fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) 
     panic!("{signals:?}: it goes on");
 }
 
+#[cfg(feature = "lua")]
 #[test]
 fn a_command_ends_when_it_is_told_to_wherever_it_is() {
     let server = baseline(1);

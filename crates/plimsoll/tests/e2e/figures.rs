@@ -237,6 +237,7 @@ const NEEDS: [(&str, &str); 4] = [
     ("--metrics", "--metrics"),
 ];
 
+#[cfg(all(feature = "lua", feature = "png"))]
 #[test]
 fn every_example_of_a_help_text_works() {
     let server = baseline(1);

@@ -10,6 +10,7 @@ mod action;
 mod addresses;
 mod around;
 mod attack;
+#[cfg(feature = "web")]
 mod browser;
 mod builds;
 mod capture;
@@ -30,6 +31,7 @@ mod fleet_nats;
 mod floods;
 mod follow;
 mod gates;
+#[cfg(feature = "grpc")]
 mod grpc;
 mod h2;
 mod history;
@@ -57,7 +59,9 @@ mod scale;
 mod scenario;
 mod screens;
 mod secrets;
+#[cfg(feature = "web")]
 mod serve;
+#[cfg(feature = "web")]
 mod serve_pages;
 mod sweep;
 mod tls;
@@ -65,4 +69,5 @@ mod traffic;
 mod usage;
 mod vegeta;
 mod watch;
+#[cfg(feature = "lua")]
 mod wrk;

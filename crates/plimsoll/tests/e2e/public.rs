@@ -398,6 +398,7 @@ fn a_file_is_named_as_its_user_has_typed_it() {
     assert!(done.stderr.contains("www.shop.example_Archive [25-11-20 10-12-13].har:1:8"), "{}", done.stderr);
 }
 
+#[cfg(feature = "grpc")]
 #[test]
 fn any_of_nothing_is_taken() {
     let folder = folder("public");

@@ -270,3 +270,12 @@ fn a_reader_that_goes_away_is_no_crash() {
     let output = child.wait_with_output().expect("ends");
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
 }
+
+#[cfg(not(feature = "grpc"))]
+#[test]
+fn a_build_without_grpc_refuses_it() {
+    let call = "grpc://127.0.0.1:9/a.B/C";
+    for arguments in [&["run", call][..], &["find", call], &["grpc", "list", "grpc://127.0.0.1:9/"]] {
+        check(arguments, "built without gRPC: build it with --features grpc");
+    }
+}

@@ -15,8 +15,7 @@ use plimsoll_model::{
     BlocksSpec, Criterion, ExperimentSpec, LadderSpec, LoadEnd, OnInconclusive, Plan, ProveSpec, Purpose, StartNotes,
     Stop, Terms, Trial,
 };
-use plimsoll_report::format::duration;
-use plimsoll_report::measure_text;
+use plimsoll_report::questions::blocks_question;
 use plimsoll_report::spelled;
 use plimsoll_report::spelling;
 use plimsoll_study::capacity::Limits;
@@ -34,15 +33,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use question::spec_from_args;
-
-/// What is going to be found out, in a sentence.
-fn question(blocks: &BlocksSpec<Plan>, criterion: Option<Criterion>) -> String {
-    let budget = duration(blocks.budget_ns as f64);
-    match criterion {
-        None => format!("how much throughput is left at each of {} steps? ({budget} at most)", blocks.arms.len()),
-        Some(criterion) => format!("is B better than A? {} decides ({budget} at most)", measure_text(criterion)),
-    }
-}
 
 /// Compares two builds, reports, and says with which code to end.
 pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
@@ -99,7 +89,7 @@ fn compare(
     let (differing, hint) = if criterion.is_some() { prove_targets::pasts(targets) } else { (None, None) };
     warnings.extend(differing.as_ref().map(spelled));
     let mut live = Live::new(terms.output.quiet);
-    live.line(&question(&blocks, criterion));
+    live.line(&blocks_question(blocks.arms.len(), blocks.budget_ns, criterion));
     if let Some(hint) = hint {
         live.line(hint);
     }

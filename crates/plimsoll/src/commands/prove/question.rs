@@ -37,7 +37,7 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     if args.ladder {
         return Err(Failure::usage("--pprof: profiles compare two builds; leave --ladder out"));
     }
-    let served = plan_from_args::served(named, true);
+    let served = EndpointChoice::parse(named, true);
     match &served {
         // Builds that are started one after the other may have one address for it.
         EndpointChoice::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(

@@ -1,8 +1,9 @@
-//! The figures behind what is shown while a load runs, collected tick by tick.
+//! The figures of a load under way ([`LiveMeter`]), collected tick by tick: the last second, and
+//! the throughput so far in equal stretches.
+//!
+//! Not here: figures of a load that has ended ([`crate::summary`]), and how they look.
 
-use plimsoll_engine::{Phase, Tick};
-use plimsoll_model::{Histogram, Plan, RouteFigures};
-use plimsoll_report::{LiveFigures, Progress};
+use plimsoll_model::{Histogram, Interval, Plan, RouteFigures};
 use std::collections::VecDeque;
 
 /// Ticks of which "now" is made: one second.
@@ -10,9 +11,26 @@ const RECENT: usize = 10;
 /// Stretches that are kept; from there on two are joined to one.
 const RATES_MAX: usize = 480;
 
-/// What happened so far, over all loads of an experiment.
-#[derive(Default)]
-pub struct Meter {
+/// The figures of the last second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LiveFigures {
+    /// Successes a second.
+    pub rps: f64,
+    /// Response time p50 in ns.
+    pub p50_ns: u64,
+    /// Response time p90 in ns.
+    pub p90_ns: u64,
+    /// Response time p99 in ns.
+    pub p99_ns: u64,
+    /// Longest response time in ns.
+    pub max_ns: u64,
+    /// Requests in flight at its end.
+    pub in_flight: u64,
+}
+
+/// The figures so far, over all loads of an experiment.
+#[derive(Debug, Default)]
+pub struct LiveMeter {
     recent: VecDeque<RouteFigures>,
     bad: u64,
     /// Successes a second, oldest first, each over `ticks_each` ticks; then the sum of the stretch
@@ -22,31 +40,28 @@ pub struct Meter {
     under_way: (usize, u64),
 }
 
-impl Meter {
-    /// A new load begins: what is shown as now is of this load alone.
+impl LiveMeter {
+    /// A new load begins: "now" is of this load alone.
     pub fn next_load(&mut self) {
         self.recent.clear();
         self.bad = 0;
     }
 
-    /// Takes a tick in; returns what is known then. Time and words are the caller's.
-    pub fn push(&mut self, tick: &Tick) -> Progress {
-        let whole = tick.interval.whole();
-        let measured = matches!(tick.phase, Phase::Measured | Phase::Grace);
-        if measured {
-            self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
-            self.recent.push_back(whole.clone());
-            if self.recent.len() > RECENT {
-                self.recent.pop_front();
-            }
+    /// Takes a tick of the measurement in. `in_window`: it is of the measured window, not of the
+    /// wait for the last responses.
+    pub fn push(&mut self, interval: &Interval, in_window: bool) {
+        let whole = interval.whole();
+        self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
+        self.recent.push_back(whole.clone());
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
         }
-        if tick.phase == Phase::Measured {
-            self.keep(whole.ledger.succeeded);
+        if in_window {
+            self.add_rate(whole.ledger.succeeded);
         }
-        Progress { rates_rps: self.rates.clone(), now: self.now(), bad: self.bad, ..Progress::default() }
     }
 
-    fn keep(&mut self, succeeded: u64) {
+    fn add_rate(&mut self, succeeded: u64) {
         let each = self.ticks_each.max(1);
         self.under_way.0 += 1;
         self.under_way.1 += succeeded;
@@ -61,7 +76,18 @@ impl Meter {
         }
     }
 
-    fn now(&self) -> Option<LiveFigures> {
+    /// Successes a second in equal stretches so far, oldest first.
+    pub fn rates_rps(&self) -> &[f64] {
+        &self.rates
+    }
+
+    /// Requests that failed or were never sent, since the load began.
+    pub fn bad(&self) -> u64 {
+        self.bad
+    }
+
+    /// The last second; `None` before anything was measured.
+    pub fn now(&self) -> Option<LiveFigures> {
         let last = self.recent.back()?;
         let mut response = Histogram::new();
         let mut succeeded = 0;
@@ -84,7 +110,6 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::Interval;
 
     fn tick(number: u64, succeeded: u64) -> Interval {
         let mut response = Histogram::new();
@@ -96,22 +121,18 @@ mod tests {
 
     #[test]
     fn now_is_the_last_second_and_the_line_is_all_of_it() {
-        let mut meter = Meter::default();
-        let mut last = Progress::default();
+        let mut meter = LiveMeter::default();
         for number in 0..2000u64 {
-            let interval = tick(number, if number < 1000 { 10 } else { 20 });
-            let (start_ns, end_ns) = (number * Plan::TICK_NS, (number + 1) * Plan::TICK_NS);
-            last = meter.push(&Tick { start_ns, end_ns, phase: Phase::Measured, origin_ns: 0, interval: &interval });
+            meter.push(&tick(number, if number < 1000 { 10 } else { 20 }), true);
         }
-        let now = last.now.expect("figures");
-        assert!((now.rps - 200.0).abs() < 1e-9 && last.bad == 2000, "{last:?}");
+        let now = meter.now().expect("figures");
+        assert!((now.rps - 200.0).abs() < 1e-9 && meter.bad() == 2000, "{now:?}");
         assert!(now.p50_ns > 1_900_000_000 && now.max_ns >= now.p99_ns, "{now:?}");
-        assert!((100..RATES_MAX).contains(&last.rates_rps.len()), "{}", last.rates_rps.len());
-        assert_eq!((last.rates_rps[0], last.rates_rps[last.rates_rps.len() - 1]), (100.0, 200.0));
+        let rates = meter.rates_rps();
+        assert!((100..RATES_MAX).contains(&rates.len()), "{}", rates.len());
+        assert_eq!((rates[0], rates[rates.len() - 1]), (100.0, 200.0));
         meter.next_load();
-        let interval = tick(0, 5);
-        let tick =
-            Tick { start_ns: 0, end_ns: Plan::TICK_NS, phase: Phase::Measured, origin_ns: 0, interval: &interval };
-        assert_eq!(meter.push(&tick).now.map(|n| n.rps), Some(50.0));
+        meter.push(&tick(0, 5), false);
+        assert_eq!(meter.now().map(|now| now.rps), Some(50.0));
     }
 }

@@ -5,13 +5,14 @@
 use super::*;
 use crate::args::Cli;
 use crate::commands::experiment::{self, ExperimentInput};
-use crate::commands::rerun::from_files;
+use crate::commands::traffic::ReadingMeter;
 use crate::{refused, understood};
 use clap::CommandFactory;
 use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, Terms, TextKind};
 use plimsoll_report::spelling;
+use plimsoll_study::rerun::from_files;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,14 +28,17 @@ fn every_flag_has_a_class() {
     let mut missing = Vec::new();
     for command in cli.get_subcommands().filter(|command| command.get_name() != "help") {
         for arg in command.get_arguments() {
-            let class = class_of(command.get_name(), arg.get_id().as_str());
+            let class = class_of(command.get_name(), arg);
             let takes = arg.get_action().takes_values();
-            if class.is_none() || takes == (class == Some(Class::Switch)) {
+            if class.is_none() || takes == (class == Some(ValueClass::Switch)) {
                 missing.push(format!("{} {}: {class:?}", command.get_name(), arg.get_id()));
             }
         }
     }
-    assert!(missing.is_empty(), "give these a class in class_of (what may be recorded of them?): {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "name the value of these as one that of_value knows (what may be repeated?): {missing:#?}"
+    );
 }
 
 /// What is left out of a record can be given again to `rerun` under the same name.
@@ -45,8 +49,8 @@ fn what_is_left_out_can_be_given_again() {
     for name in MEASURING {
         let command = cli.find_subcommand(name).expect("a command");
         for arg in command.get_arguments() {
-            let class = class_of(name, arg.get_id().as_str());
-            let asked = matches!(class, Some(Class::Plain | Class::Switch | Class::Place));
+            let class = class_of(name, arg);
+            let asked = matches!(class, Some(ValueClass::Plain | ValueClass::Switch | ValueClass::Place));
             let flag = arg.get_long().unwrap_or("url");
             // What a line of curl asks is recorded as URL, header fields and body.
             // Logs are given again under one name, whether they are replayed or drawn from.
@@ -61,9 +65,9 @@ fn what_is_left_out_can_be_given_again() {
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 /// Values of a class with the canary in them.
-fn values(class: Class) -> Vec<String> {
+fn values(class: ValueClass) -> Vec<String> {
     let patterns: &[&str] = match class {
-        Class::Url => &[
+        ValueClass::Url => &[
             "http://u:C@127.0.0.1:1/",
             "http://C@127.0.0.1:1/",
             "http://u:x/C@127.0.0.1:1/",
@@ -77,13 +81,13 @@ fn values(class: Class) -> Vec<String> {
             "http://127.0.0.1:1/,http://u:C@127.0.0.1:2/",
             "127.0.0.1:1/?k=C",
         ],
-        Class::Header => &["Authorization: Bearer C", "X-Any:C", "C", "C: x", "Cookie:a=C", "Authorization=C: x"],
-        Class::Body => &["C", "{\"k\":\"C\"}", "@/tmp/C/file"],
-        Class::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
-        Class::Path | Class::Place | Class::Program => &["/tmp/C/x", "C"],
-        Class::Argument => &["C", "token=C", "--key=C"],
-        Class::Secret => &["C", "curl http://127.0.0.1:1/ -H 'X-Any: C' -u ann:C -d C -b sid=C"],
-        Class::Plain | Class::Switch => &[],
+        ValueClass::Header => &["Authorization: Bearer C", "X-Any:C", "C", "C: x", "Cookie:a=C", "Authorization=C: x"],
+        ValueClass::Body => &["C", "{\"k\":\"C\"}", "@/tmp/C/file"],
+        ValueClass::Command => &["C", "./x C", "KEY=C ./x", "'C' x", "./x -pC", "sh -c 'exec ./x C'", "K='a C' ./x"],
+        ValueClass::Path | ValueClass::Place | ValueClass::Program => &["/tmp/C/x", "C"],
+        ValueClass::Argument => &["C", "token=C", "--key=C"],
+        ValueClass::Secret => &["C", "curl http://127.0.0.1:1/ -H 'X-Any: C' -u ann:C -d C -b sid=C"],
+        ValueClass::Plain | ValueClass::Switch => &[],
     };
     patterns.iter().map(|pattern| pattern.replace('C', CANARY)).collect()
 }
@@ -130,9 +134,10 @@ fn remove_files() {
         .for_each(|file| std::fs::remove_file(file).expect("removed"));
 }
 
-/// A value that each flag takes, other than its default.
-fn sample(command: &str, id: &str) -> String {
-    let text = match (command, id) {
+/// A value that each flag takes, other than its default: of its own, or one of its kind.
+fn sample(command: &str, arg: &clap::Arg) -> String {
+    let kind = arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
+    let text = match (command, arg.get_id().as_str()) {
         (_, "soak") => "30m",
         (_, "fleet") => "ssh://load1,ann@load2:2222",
         (_, "watch") => "ssh://ann@server1:2222",
@@ -153,12 +158,10 @@ fn sample(command: &str, id: &str) -> String {
         (_, "log_format") => "combined",
         (_, "field") => "time=.at,path=.url,method=.verb",
         (_, "session") => "client",
-        (_, "fold") => "[a-f]+",
         (_, "only") => "^GET /items",
         (_, "skip") => "/items/3",
         (_, "speed" | "scale") => "2x",
         (_, "ok_status") => "200-299,404",
-        (_, "connect_to") => "127.0.0.1:8080",
         (_, "source_ip") => "127.0.0.1-127.0.0.9",
         (_, "close") => "reset",
         (_, "redact") => "all",
@@ -166,9 +169,6 @@ fn sample(command: &str, id: &str) -> String {
         // What is not the default.
         ("find" | "explain" | "overload", "arrivals") => "constant",
         (_, "arrivals") => "poisson",
-        (_, "url" | "more" | "target" | "metrics") | ("run" | "find" | "explain", "pprof") => {
-            "http://127.0.0.1:1/items?id=5"
-        }
         ("prove", "pprof") => "http://127.0.0.1:1/a,http://127.0.0.1:2/b",
         ("prove", "rate") => "2.5k",
         (_, "rate") => "0..5000@4s,5000@4s",
@@ -188,24 +188,30 @@ fn sample(command: &str, id: &str) -> String {
         (_, "other_body") => "a longer one",
         (_, "vary") => "TOKEN=x ./set -p '{n}' --a=b",
         (_, "values") => "2,4.5,8",
-        (_, "a" | "b" | "build" | "start" | "before_block") => "TOKEN=x ./server -p '8080' --a=b",
-        (_, "process" | "name") => "api",
-        (
-            _,
-            "unix" | "cacert" | "cert" | "key" | "tls_cert" | "tls_key" | "cgroup" | "proto" | "proto_path"
-            | "descriptor_set",
-        ) => "/run/a b/x=y.pem",
         (_, "ok_grpc") => "OK,NOT_FOUND",
         (_, "output" | "dir" | "store") => "/run/a b/x.y",
         (_, "tags") => "release=1.4",
         (_, "listen") => "127.0.0.1:0",
         // Its steps take a while.
         ("overload", "budget") => "90s",
-        (_, "timeout" | "resolve_every" | "duration" | "warmup" | "budget" | "level_time" | "start_timeout") => "3s",
         (_, "load_time") => "300ms",
-        _ => "7",
+        _ => return of_kind(kind).to_owned(),
     };
     text.to_owned()
+}
+
+/// A value of a kind, by the name of values of that kind.
+fn of_kind(kind: &str) -> &'static str {
+    match kind {
+        "TIME" => "3s",
+        "FILE" | "PATH" | "DIR" => "/run/a b/x=y.pem",
+        "CMD" | "CMD|git:REV" => "TOKEN=x ./server -p '8080' --a=b",
+        "NAME" => "api",
+        "REGEX" => "[a-f]+",
+        "URL" | "URL|auto" => "http://127.0.0.1:1/items?id=5",
+        "HOST:PORT" => "127.0.0.1:8080",
+        _ => "7",
+    }
 }
 
 /// A command line with one flag, in each way that clap takes.
@@ -398,8 +404,8 @@ fn no_way_of_writing_a_secret_is_recorded() {
         let has_quiet = command.get_arguments().any(|arg| arg.get_short() == Some('q'));
         for arg in command.get_arguments() {
             let id = arg.get_id().as_str();
-            let class = class_of(name, id).unwrap_or(Class::Secret);
-            let mut understood = class == Class::Switch || class == Class::Plain;
+            let class = class_of(name, arg).unwrap_or(ValueClass::Secret);
+            let mut understood = class == ValueClass::Switch || class == ValueClass::Plain;
             let mut values = values(class);
             // One that is there.
             let present =
@@ -417,7 +423,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
                     tried += 1;
                     match understood_as(name, &words, &besides(name, id)) {
                         Ok((cli, hidden)) => {
-                            let may = matches!(class, Class::Place | Class::Program);
+                            let may = matches!(class, ValueClass::Place | ValueClass::Program);
                             let silent = |message: &str| {
                                 let message = hidden.hide(message);
                                 assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");
@@ -523,7 +529,7 @@ fn a_record_says_the_same_again() {
         let name = command.get_name();
         for arg in command.get_arguments().filter(|arg| !["help", "version"].contains(&arg.get_id().as_str())) {
             let id = arg.get_id().as_str();
-            let value = sample(name, id);
+            let value = sample(name, arg);
             let spelled = match (arg.get_action().takes_values(), arg.get_long()) {
                 (false, Some(long)) => vec![vec![format!("--{long}")]],
                 _ => spellings(arg, &value, false),
@@ -545,7 +551,7 @@ fn a_record_says_the_same_again() {
                 let (asked_record, terms_record) = (question.0.record(), question.1.record());
                 let again = complete(&asked_record, &terms_record, given_again(&question), &mut |complete| {
                     let seed = asked_record.plans()[0].load.seed;
-                    Some(from_files(complete, seed).expect("a file of traffic, or a log"))
+                    Some(from_files(complete, seed, &mut ReadingMeter::new()).expect("a file of traffic, or a log"))
                 });
                 let again = again.unwrap_or_else(|why| panic!("{name} {words:?}: {why:?}"));
                 assert_eq!(again, question, "{name} {words:?}");

@@ -1,0 +1,45 @@
+//! A whole run file, read ([`read_experiment`]): what was asked and measured, with warnings about
+//! what the file lacks.
+//!
+//! Not here: what a list shows of a run file (`run_file`), and the bytes (`plimsoll_model::codec`).
+
+use plimsoll_model::codec::{self, RunFileContents};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::{Experiment, ExperimentSpec};
+use plimsoll_sys::files::{self, Use};
+use std::path::Path;
+
+/// Reads the run file at `path`; `warn` is given a sentence for each thing that is missing from it.
+pub fn read_experiment(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
+    let bytes = files::read(path, Use::RunFile).map_err(|why| Failure::start(format!("'{}' {why}", path.display())))?;
+    decode_experiment(path, &bytes, warn)
+}
+
+/// The same of the bytes of the file at `path`.
+pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
+    let shown = path.display();
+    let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =
+        codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
+    if experiment.trials.is_empty() && matches!(experiment.asked, ExperimentSpec::Run(_)) {
+        return Err(Failure::start(format!("'{shown}' was cut off before its run began: it contains no load")));
+    }
+    let mut warn = |text: String| warn(format!("{shown}: {text}"));
+    if let Some(damage) = damage {
+        warn(format!(
+            "read up to byte {}; the {} bytes after it are damaged and were left out",
+            damage.good_bytes, damage.lost_bytes
+        ));
+    } else if experiment.elapsed_ns.is_none() {
+        match experiment.broken() {
+            Some(reason) => warn(format!("the run broke off: {reason}; the results are those until then")),
+            None => warn("the recording was cut off; the results are those until then".into()),
+        }
+    }
+    if figures_unknown > 0 {
+        warn(format!("{figures_unknown} figures were written by a newer plimsoll and were passed over"));
+    }
+    if frames_unknown > 0 {
+        warn(format!("{frames_unknown} entries were written by a newer plimsoll and were passed over"));
+    }
+    Ok(experiment)
+}

@@ -1,0 +1,105 @@
+//! Two recordings beside each other ([`RecordedPair`]): loads by their level, or searches for the
+//! load line. One place gives their table, their charts, their document and their page.
+//!
+//! Not here: how each kind looks (`diff`, `searches`), and reading files.
+
+use crate::block::Report;
+use crate::chart::{NamedLevels, Theme, heading, success_diff_chart, throughput_diff_chart};
+use crate::diff::{DiffSide, diff_document, diff_report};
+use crate::searches::{RecordedSearch, SearchSide, searches_chart, searches_document, searches_report};
+use plimsoll_analysis::levels::{Level, LoadUnit};
+use serde_json::Value;
+
+/// What a file holds that can be compared.
+#[derive(Debug, Clone)]
+pub enum RecordedInput {
+    /// Loads in this unit, each with its figures.
+    Levels(LoadUnit, Vec<Level>),
+    /// A search for the load line.
+    Search(Box<RecordedSearch>),
+}
+
+impl RecordedInput {
+    /// What kind it is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            RecordedInput::Levels(LoadUnit::Concurrency, _) => "loads of concurrent users",
+            RecordedInput::Levels(LoadUnit::Rate, _) => "loads of requests a second",
+            RecordedInput::Levels(LoadUnit::Sessions, _) => "loads of sessions a second",
+            RecordedInput::Search(_) => "a search for the load line",
+        }
+    }
+}
+
+/// Two recordings of one kind.
+#[derive(Debug, Clone)]
+pub enum RecordedPair<'a> {
+    /// Two recordings of loads in this unit.
+    Levels(LoadUnit, [DiffSide<'a>; 2]),
+    /// Two searches.
+    Searches([SearchSide<'a>; 2]),
+}
+
+impl<'a> RecordedPair<'a> {
+    /// The recordings `a` and `b`, each with its file and its name; `None` where they are of
+    /// different kinds.
+    pub fn new(
+        (file_a, name_a, a): (String, &'a str, &'a RecordedInput),
+        (file_b, name_b, b): (String, &'a str, &'a RecordedInput),
+    ) -> Option<RecordedPair<'a>> {
+        match (a, b) {
+            (RecordedInput::Search(a), RecordedInput::Search(b)) => {
+                Some(RecordedPair::Searches([a.side(&file_a, name_a), b.side(&file_b, name_b)]))
+            }
+            (RecordedInput::Levels(over, a), RecordedInput::Levels(other, b)) if over == other => {
+                let a = DiffSide { file: file_a, name: name_a, levels: a };
+                Some(RecordedPair::Levels(*over, [a, DiffSide { file: file_b, name: name_b, levels: b }]))
+            }
+            _ => None,
+        }
+    }
+
+    /// The charts of both, each with the end of its file's name.
+    pub fn charts(&self) -> Vec<(&'static str, String)> {
+        match self {
+            RecordedPair::Searches(sides) => vec![("line.diff", searches_chart(sides, Theme::Light))],
+            RecordedPair::Levels(over, [a, b]) => {
+                let (first, second) = ((a.name, a.levels), (b.name, b.levels));
+                let recorded = [first, second].map(|(name, levels)| NamedLevels { name, levels });
+                let throughput = heading::throughput_diff(first, second);
+                let success = heading::success_diff(first, second);
+                vec![
+                    ("qps.ttlb.diff", throughput_diff_chart(&throughput, *over, recorded, Theme::Light)),
+                    ("success_rate.diff", success_diff_chart(&success, *over, recorded, Theme::Light)),
+                ]
+            }
+        }
+    }
+
+    /// The table and the sentence about what it proves.
+    pub fn report(&self) -> Report {
+        match self {
+            RecordedPair::Searches(sides) => searches_report(sides),
+            RecordedPair::Levels(over, sides) => diff_report(*over, sides),
+        }
+    }
+
+    /// The same as a page shows it: two searches with their chart.
+    pub fn page(&self) -> Report {
+        let mut report = self.report();
+        if let RecordedPair::Searches(sides) = self {
+            let mut charts = Report::default();
+            charts.drawn(|theme| searches_chart(sides, theme), &[], Vec::new());
+            report.after_answer(charts);
+        }
+        report
+    }
+
+    /// The JSON document; `charts`: where charts were written.
+    pub fn document(&self, charts: &[String]) -> Value {
+        match self {
+            RecordedPair::Searches(sides) => searches_document(sides, charts),
+            RecordedPair::Levels(over, sides) => diff_document(*over, sides, charts),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The services of a gRPC server as text: their methods, and for each method an example body.
+//!
+//! Not here: asking the server (`plimsoll-study`), and what descriptors say (`plimsoll-traffic`).
+
+use crate::visible::visible;
+use plimsoll_traffic::grpc::{Schema, SchemaError};
+use std::fmt::Write;
+
+/// The methods of a service, or of all services where `service` is empty.
+pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaError> {
+    let mut text = String::new();
+    for service in services(schema, service) {
+        let _ = writeln!(text, "{service}");
+        schema.methods(&service)?.iter().for_each(|line| _ = writeln!(text, "  {line}"));
+    }
+    finished(schema, text, service, "")
+}
+
+/// The methods of a service, or one `method` of it, each with its shape and a command line with an
+/// example body. `origin`: where the calls go.
+pub fn services_described(
+    schema: &Schema,
+    service: &str,
+    method: &str,
+    origin: impl std::fmt::Display,
+) -> Result<String, SchemaError> {
+    let mut text = String::new();
+    for service in services(schema, service) {
+        for line in schema.methods(&service)? {
+            let name = line.split('(').next().unwrap_or_default();
+            if !method.is_empty() && name != method {
+                continue;
+            }
+            let path = format!("/{service}/{name}");
+            let described = schema.method(&path)?;
+            let _ = writeln!(text, "{service}.{line}\n{}", described.shape());
+            let _ = writeln!(text, "plimsoll run {origin}{path} -b '{}'\n", described.example());
+        }
+    }
+    finished(schema, text, service, method)
+}
+
+fn services(schema: &Schema, service: &str) -> Vec<String> {
+    if service.is_empty() { schema.services() } else { vec![service.to_owned()] }
+}
+
+fn finished(schema: &Schema, text: String, service: &str, method: &str) -> Result<String, SchemaError> {
+    if text.is_empty() {
+        // The error names those that there are.
+        schema.method(&format!("/{service}/{method}"))?;
+    }
+    // Names come from the server.
+    let lines: Vec<String> = text.lines().map(|line| visible(line).into_owned()).collect();
+    Ok(format!("{}\n", lines.join("\n").trim_end()))
+}

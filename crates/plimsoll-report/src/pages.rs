@@ -1,0 +1,98 @@
+//! Reports of several run files in one: each under its name, two searches in one picture above
+//! their own, and the short form of a page.
+//!
+//! Not here: reading files, and how one finding looks (`result_view`).
+
+use crate::block::{Report, ReportBlock};
+use crate::charted::two_searches;
+use crate::page;
+use crate::searches::RecordedSearch;
+use std::path::Path;
+
+/// Parts of a page that are too long for a summary: tables of every trial, and the machine.
+const LONG: [&str; 3] = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
+
+/// A run file as a part of a page.
+#[derive(Debug, Clone)]
+pub struct PagePart<'a> {
+    /// Where the file is.
+    pub path: &'a Path,
+    /// What its page shows.
+    pub report: Report,
+    /// Its search, where it has one.
+    pub search: Option<RecordedSearch>,
+}
+
+/// One page of several files, about this target.
+pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
+    let mut all = match parts.as_slice() {
+        [PagePart { path: a, search: Some(first), .. }, PagePart { path: b, search: Some(second), .. }] => {
+            let [name_a, name_b] = names_apart(a, b);
+            two_searches((&name_a, &first.findings), (&name_b, &second.findings))
+        }
+        _ => Report::default(),
+    };
+    all.append(joined(parts.into_iter().map(|part| (part.path, part.report)).collect()));
+    page::render(&all, &format!("plimsoll: {target}"))
+}
+
+/// The reports of several files below each other, each under its name.
+pub fn joined(reports: Vec<(&Path, Report)>) -> Report {
+    let several = reports.len() > 1;
+    let mut all = Report::default();
+    for (path, report) in reports {
+        if several {
+            all.heading(path.display().to_string());
+        }
+        all.append(report);
+    }
+    all
+}
+
+/// The page of a run file without its long parts. The levels of a sweep are no long part.
+pub fn summary(mut page: Report, is_sweep: bool) -> Report {
+    let mut is_short = true;
+    page.blocks.retain(|block| {
+        if let ReportBlock::Heading(text) = block {
+            is_short = !LONG.contains(&text.as_str()) || is_sweep;
+        }
+        is_short
+    });
+    page
+}
+
+/// Names of two files by which they are told apart: without folders, as far as that tells.
+pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
+    let names = [a, b].map(|path| {
+        let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();
+        parts.into_iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<String>>()
+    });
+    let most = names[0].len().max(names[1].len());
+    let last = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
+    let apart = (1..=most).map(|count| [last(&names[0], count), last(&names[1], count)]).find(|[a, b]| a != b);
+    // The same name with two endings, or one file twice.
+    apart.unwrap_or_else(|| [a, b].map(file_name))
+}
+
+/// The name of a file without its folders.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_files_have_two_names() {
+        for (a, b, expect) in [
+            ("old.plimsoll", "new.plimsoll", ["old", "new"]),
+            ("old/find.plimsoll", "new/find.plimsoll", ["old/find", "new/find"]),
+            ("x/a/find.plimsoll", "y/a/find.plimsoll", ["x/a/find", "y/a/find"]),
+            ("find.plimsoll", "old/find.plimsoll", ["find", "old/find"]),
+            ("find.plimsoll", "find.dat", ["find.plimsoll", "find.dat"]),
+        ] {
+            assert_eq!(names_apart(Path::new(a), Path::new(b)), expect.map(str::to_owned));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a study is going to find out, in a sentence before it begins.
+//!
+//! Not here: how it stands meanwhile (`study_status`), and what it found.
+
+use crate::chart::heading;
+use crate::format::duration;
+use crate::prove::measure_text;
+use plimsoll_analysis::Settings;
+use plimsoll_analysis::find::Forecast;
+use plimsoll_model::Criterion;
+
+/// The question of a search.
+pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
+    let what = match &settings.base.traffic.listed {
+        Some(_) => "the multiple of the log",
+        None => "the highest rate",
+    };
+    format!(
+        "searching for {what} at which {} meets {}: {} at most, precise to about {:.0} %",
+        heading::target(&settings.base),
+        settings.slo,
+        duration(settings.budget_ns as f64),
+        (forecast.width * 100.0).max(1.0),
+    )
+}
+
+/// The question of an explanation.
+pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
+    format!(
+        "searching for the bottleneck of {} under {}: {} at most",
+        heading::target(&settings.base),
+        settings.slo,
+        duration(budget_ns as f64)
+    )
+}
+
+/// The question of a load past the line.
+pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
+    format!(
+        "loading {} past its load line under {}: {} at most",
+        heading::target(&settings.base),
+        settings.slo,
+        duration(budget_ns as f64)
+    )
+}
+
+/// The question of a comparison, or of a ladder of so many steps, which no criterion decides.
+pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
+    let budget = duration(budget_ns as f64);
+    match criterion {
+        None => format!("how much throughput is left at each of {steps} steps? ({budget} at most)"),
+        Some(criterion) => format!("is B better than A? {} decides ({budget} at most)", measure_text(criterion)),
+    }
+}

@@ -1,0 +1,56 @@
+//! The words of a repetition: under which flag a value that a record withholds is given again, and
+//! why a record cannot be completed.
+//!
+//! Not here: the recorded command line (`spelling`), and completing a record
+//! (`plimsoll_model::completion`).
+
+use plimsoll_model::TextKind;
+use plimsoll_model::completion::{Incomplete, MissingInput};
+use plimsoll_model::shell;
+
+/// The flag under which something is given again.
+fn flag_of(kind: TextKind) -> String {
+    format!("--{}", kind.flag())
+}
+
+/// How values are given again, as a person writes it.
+pub fn inputs_text(missing: &[MissingInput]) -> String {
+    let text = |MissingInput { kind, was }: &MissingInput| match kind {
+        TextKind::Header => format!("-H '{was}: ...'"),
+        TextKind::Body => format!("-b TEXT or -b @FILE (the body was {was})"),
+        kind => format!("{} ... (it was {was})", flag_of(*kind)),
+    };
+    missing.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// Why the record of a `command` cannot be completed, with the way out.
+pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]) -> String {
+    match why {
+        Incomplete::Unread => {
+            "the file of traffic differs from the recorded file; give the file of that time".to_owned()
+        }
+        Incomplete::Missing => {
+            format!("the record of plimsoll {command} withholds a value: give it again with {}", inputs_text(missing))
+        }
+        Incomplete::Superfluous(kind) => format!(
+            "{}: the record already has this value, or does not use it: leave it out, or start a new run with it",
+            flag_of(*kind)
+        ),
+        Incomplete::Differs(MissingInput { kind, was }) => format!(
+            "{}: this differs from the record ({was}): give the recorded value, or start a new run",
+            flag_of(*kind)
+        ),
+        Incomplete::Alike => "--url: the recorded targets differ where these are equal, or the reverse; give each \
+                              target in the record's order"
+            .to_owned(),
+    }
+}
+
+/// Words as a shell reads them, and as a terminal may have them.
+pub fn command_text(words: &[String]) -> String {
+    let shown = |word: &String| {
+        let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        shell::word(&word)
+    };
+    words.iter().map(shown).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,67 @@
+//! The files of a sweep beside its run file: names and contents of tables by route, and charts.
+//!
+//! Not here: the lines of a table (`sweep`), the charts themselves (`chart`), and writing files.
+
+use crate::chart::{Theme, heading, success_chart, throughput_chart};
+use crate::sweep::{RouteDat, dat_by_route, sweep_lengths};
+use plimsoll_analysis::finding::SweepLevel;
+use plimsoll_analysis::levels::recorded_levels;
+use plimsoll_model::Experiment;
+
+/// Most routes that get a table each.
+pub const ROUTES_MAX: usize = 200;
+/// Characters of a route's name in the name of a file.
+const WORD_CHARS_MAX: usize = 40;
+
+/// A table for each of several routes: what its file's name has behind that of the sweep, and its
+/// lines. The error is a number of routes above [`ROUTES_MAX`].
+pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usize> {
+    let routes = dat_by_route(levels);
+    if routes.len() > ROUTES_MAX {
+        return Err(routes.len());
+    }
+    let table =
+        |(number, route): (usize, RouteDat)| (format!("_{number}-{}.dat", file_word(&route.route)), route.lines);
+    Ok((1..).zip(routes).map(table).collect())
+}
+
+/// The charts of a sweep: what the file's name has behind that of the sweep, without its ending,
+/// and the drawing. None where no level could be held.
+pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'static str, String)> {
+    let Some((over, measured)) = recorded_levels(experiment) else { return Vec::new() };
+    let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
+    let subtitle = format!("{target}{}", sweep_lengths(levels));
+    let throughput = heading::throughput(over, &measured, &subtitle);
+    let success = heading::success(over, &measured, &subtitle);
+    vec![
+        ("_qps_ttlb", throughput_chart(&throughput, over, &measured, Theme::Light)),
+        ("_successrate", success_chart(&success, over, &measured, Theme::Light)),
+    ]
+}
+
+/// The name of a route as a part of the name of a file: words of letters and digits, of some
+/// length.
+fn file_word(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").chars().take(WORD_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_has_a_name_that_files_may_have() {
+        for (name, expect) in [
+            ("list", "list"),
+            ("GET /items/{}", "GET-items"),
+            ("../../etc/passwd", "etc-passwd"),
+            ("\u{e9}t\u{e9}", "t"),
+            ("\u{1b}[31m", "31m"),
+            ("", ""),
+            (&"x".repeat(300), &"x".repeat(40)),
+        ] {
+            assert_eq!(file_word(name), expect);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A command line of curl as a request ([`CurlInput`]): its URL, header fields and body, with the
+//! files that it names.
+//!
+//! Not here: what curl's words mean (`plimsoll_traffic`), and the flags that they stand for.
+
+use crate::curl_body::{BodyInput, body, multipart, with_query};
+use crate::fields;
+use base64::Engine;
+use plimsoll_model::BodyFrom;
+use plimsoll_model::failure::Failure;
+use plimsoll_traffic::import::curl::{CurlRequest, words};
+
+/// What a command line of curl asks.
+#[derive(Debug)]
+pub struct CurlInput {
+    /// The line as curl understands it.
+    pub curl: CurlRequest,
+    /// The URL, with everything that the line puts into its query.
+    pub url: String,
+    /// Header fields (`Name: value`) without those that the caller has itself.
+    pub headers: Vec<String>,
+    /// The body.
+    pub body: Option<BodyInput>,
+}
+
+impl CurlInput {
+    /// Reads a line; `own_headers`: header fields of the caller, which win over the line's.
+    pub fn read(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
+        let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
+        let mut headers = Vec::new();
+        let body = match curl.form.is_empty() {
+            true => body(&curl)?,
+            false => {
+                let (bytes, boundary) = multipart(&curl.form)?;
+                // A type that is given is sent with our boundary, as curl does.
+                let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
+                let given = curl.headers.iter().find(is_type).map_or("multipart/form-data", |(_, value)| value);
+                let kind = given.split(';').next().unwrap_or_default().trim();
+                headers.push(("Content-Type".to_owned(), format!("{kind}; boundary={boundary}")));
+                Some((BodyFrom::Text, bytes))
+            }
+        };
+        let (url, body) = match (curl.in_query, body) {
+            (true, Some((_, bytes))) => {
+                let query = String::from_utf8(bytes).map_err(|_| wrong(&"the data of -G are not UTF-8"))?;
+                (with_query(&curl.url, &query), None)
+            }
+            (_, body) => (curl.url.clone(), body),
+        };
+        let url = if curl.query.is_empty() { url } else { with_query(&url, &curl.query.join("&")) };
+        headers.extend(implied(&curl, body.is_some()));
+        let headers = sent(&curl, headers, own_headers)?;
+        Ok(CurlInput { curl, url, headers, body })
+    }
+}
+
+/// Header fields that curl adds by itself, unless the line decides of their names.
+fn implied(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    if curl.json {
+        headers.push(("Content-Type", "application/json".to_owned()));
+        headers.push(("Accept", "application/json".to_owned()));
+    } else if has_body && curl.form.is_empty() && !curl.upload {
+        headers.push(("Content-Type", "application/x-www-form-urlencoded".to_owned()));
+    }
+    if let Some(user) = &curl.user {
+        let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user));
+        headers.push(("Authorization", value));
+    }
+    headers.retain(|(name, _)| !curl.says(name));
+    headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The header fields of the line and those besides, without the caller's own.
+fn sent(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
+    let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
+    let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+    // What the body is says its length.
+    let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
+    // Of those that would be sent in any case.
+    let removed =
+        ["Accept", "User-Agent"].into_iter().filter(|name| curl.removed.iter().any(|it| it.eq_ignore_ascii_case(name)));
+    let removed: Vec<(String, String)> = removed.map(|name| (name.to_owned(), String::new())).collect();
+    let is_replaced = |name: &str| !curl.form.is_empty() && name.eq_ignore_ascii_case("content-type");
+    let of_line = curl.headers.iter().filter(|(name, _)| !is_replaced(name));
+    let all = of_line.chain(&besides).chain(&removed).filter(carried);
+    Ok(all.map(|(name, value)| format!("{name}: {value}")).collect())
+}

@@ -1,0 +1,20 @@
+//! What more a target would tell somebody who asked for it: its profiles and its metrics.
+//!
+//! Not here: taking either.
+
+use crate::base::Base;
+use crate::profile_capture::Capture;
+use plimsoll_model::Terms;
+use plimsoll_probe as probes;
+
+/// A line for each flag that would show more of this target. Hints are about addresses of this
+/// machine, and a unix socket has none.
+pub fn hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
+    if terms.profiles.is_some() || base.plan.carriage.unix.is_some() || !base.local {
+        return Vec::new();
+    }
+    let asks_metrics = terms.probes.metrics.is_none() && !terms.probes.none;
+    let metrics = asks_metrics.then(|| probes::served_by(&base.plan)).flatten();
+    let metrics = metrics.map(|place| format!("the target serves metrics at {place}: --metrics records them"));
+    Capture::hint(&base.plan, terms).into_iter().chain(metrics).collect()
+}

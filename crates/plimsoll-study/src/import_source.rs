@@ -1,0 +1,59 @@
+//! The text that is imported, wherever it is, and whether the imported file of traffic can be
+//! asked.
+//!
+//! Not here: what a format means (`plimsoll_traffic::import`).
+
+use crate::file_traffic::plan_of;
+use crate::target::resolve_plain;
+use crate::traffic_file::{self, text_of};
+use plimsoll_model::failure::Failure;
+use plimsoll_probe::fetch::{ByteBudget, FetchResponse, fetch};
+use plimsoll_sys::files::{self, Use};
+use plimsoll_traffic::target_url::redact_query;
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes of a description that are fetched, at most, and how long that may take.
+const FETCHED_BYTES_MAX: usize = 64 << 20;
+const FETCHED_WITHIN: Duration = Duration::from_secs(30);
+/// The name of what is imported, without secrets, and its text: a file, standard input (`-`), or an
+/// address that `may_fetch` permits.
+pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String, String), Failure> {
+    if source == "-" {
+        let bytes = files::read_stdin(Use::Import).map_err(|why| Failure::start(format!("standard input {why}")))?;
+        return text_of(bytes, "standard input").map(|text| ("standard input".to_owned(), text));
+    }
+    if !source.contains("://") {
+        let bytes = files::read(Path::new(source), Use::Import)
+            .map_err(|why| Failure::start(format!("the file '{source}' {why}")))?;
+        return text_of(bytes, source).map(|text| (source.to_owned(), text));
+    }
+    if !may_fetch {
+        return Err(Failure::usage(format!(
+            "'{}': only an API description (openapi) may have an address; save the rest as a file",
+            redact_query(source)
+        )));
+    }
+    let target = resolve_plain(source, allow_public)?;
+    let name = redact_query(source);
+    match fetch(&target, &target.path, FETCHED_WITHIN, &ByteBudget::new(FETCHED_BYTES_MAX)) {
+        Ok(FetchResponse { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),
+        Ok(FetchResponse { status, .. }) => {
+            Err(Failure::start(format!("'{name}' has status {status}: give the address of the description itself")))
+        }
+        Err(error) => Err(Failure::start(format!("'{name}': the fetch failed: {}", error.text()))),
+    }
+}
+
+/// What a file lacks to be asked, as `check` and `run` would say; `None`: nothing.
+pub fn lacks(text: &str, folder: &Path) -> Option<String> {
+    let (file, lacks) = match traffic_file::lacks(text, folder) {
+        Ok(read) => read,
+        Err(lacks) => return Some(lacks),
+    };
+    if !lacks.is_empty() {
+        return Some(lacks.join(", "));
+    }
+    let asked = plan_of(&file, "what was imported", None, None);
+    asked.and_then(|(plan, _)| traffic_file::encodes(&plan)).err().map(|failure| failure.to_string())
+}

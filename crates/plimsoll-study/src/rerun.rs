@@ -1,0 +1,126 @@
+//! A repetition of what a run file records: what of it could do harm, how this machine differs,
+//! what its files ask, and where its results go.
+//!
+//! Not here: what was left out of the record (`plimsoll_model::completion`), and asking anybody.
+
+use crate::fields::path_text;
+use crate::recording::environment;
+use crate::result_store::FOLDER;
+use crate::{file_traffic, log_replay};
+use plimsoll_model::completion::{FromFile, body_file, logs, other_body_file, script_file, traffic_file};
+use plimsoll_model::failure::Failure;
+use plimsoll_model::terms::{BuildsTerms, OutputTerms};
+use plimsoll_model::{Experiment, ExperimentSpec, RedactedText, Terms};
+use std::path::{Path, PathBuf};
+
+/// What a file of traffic, or logs, ask of each target.
+pub fn from_files(
+    terms: &Terms<String>,
+    seed: u64,
+    progress: &mut dyn log_replay::ReadingProgress,
+) -> Result<Vec<FromFile>, Failure> {
+    match (&terms.replay, &terms.mix) {
+        (Some(logs), _) => Ok(vec![log_replay::of_logs(logs, seed, terms.redact, terms.output.quiet, progress)?]),
+        (None, Some(mix)) => {
+            let asked = file_traffic::of_file(mix, terms.redact)?;
+            Ok(asked.into_iter().map(|(traffic, _)| FromFile { traffic, arrivals: None }).collect())
+        }
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// What a repetition does that only the run file says and that could do harm, a phrase each.
+pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'static str> {
+    let BuildsTerms { a, b, build, start, before_block, .. } = &terms.builds;
+    let commands = [a, b, build, start, before_block, &terms.changes.vary];
+    let is_sent = body_file(terms).or_else(|| traffic_file(terms)).or_else(|| other_body_file(terms)).is_some();
+    [
+        (commands.into_iter().flatten().any(|command| !command.withheld), "run commands"),
+        (script_file(terms).is_some_and(|file| !file.is_empty()), "run a script of this machine"),
+        (is_sent || logs(terms).is_some(), "send a file of this machine"),
+        (!terms.changes.may_signal.is_empty(), "pause processes of this machine for milliseconds (--may-signal)"),
+        (terms.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
+        (terms.probes.watch.is_some(), "logs in to the server's machine, which is watched (--watch)"),
+        (
+            asked.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld),
+            "use a unix socket",
+        ),
+        (terms.public, "put load on public addresses (--allow-public)"),
+    ]
+    .into_iter()
+    .filter_map(|(does, what)| does.then_some(what))
+    .collect()
+}
+
+/// What is not as it was when the file was recorded, a sentence each.
+pub fn differences(experiment: &Experiment) -> Vec<String> {
+    let now = environment(experiment.environment.target_local);
+    let then = &experiment.environment;
+    [
+        ("plimsoll", &then.plimsoll, &now.plimsoll),
+        ("kernel", &then.kernel, &now.kernel),
+        ("processor", &then.cpu, &now.cpu),
+        ("cores", &then.cores.to_string(), &now.cores.to_string()),
+    ]
+    .into_iter()
+    .filter(|(_, then, now)| then != now)
+    .map(|(what, then, now)| format!("the machine differs from the record: {what} '{now}' instead of '{then}'"))
+    .collect()
+}
+
+/// Where the results of a repetition go: to `output` where that is given, never over the `record`.
+pub fn place(
+    asked: &ExperimentSpec,
+    terms: &Terms<RedactedText>,
+    output: Option<&Path>,
+    record: &Path,
+) -> Result<OutputTerms<String>, Failure> {
+    let OutputTerms { json, json_lines, verbose, quiet, .. } = terms.output;
+    let (store, tags) = (None, terms.output.tags.clone());
+    let (mut file, mut files) = (None, None);
+    if let Some(path) = output {
+        if terms.demo {
+            return Err(Failure::usage("-o: a demo writes no run file; leave it out"));
+        }
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let is_sweep = matches!(asked, ExperimentSpec::Sweep(_));
+        if is_sweep && (path.extension().is_none_or(|extension| extension != "plimsoll") || stem.is_empty()) {
+            return Err(Failure::usage(
+                "-o: the run file of a sweep ends in .plimsoll, since its other files have the same name; \
+                 add the ending",
+            ));
+        }
+        refuse_the_record(path, record)?;
+        if is_sweep {
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            files = Some((path_text("-o", folder)?, stem.to_owned()));
+        } else {
+            file = Some(path_text("-o", path)?);
+        }
+    } else if matches!(asked, ExperimentSpec::Sweep(_)) {
+        files = Some((FOLDER.to_owned(), free_name(Path::new(FOLDER))));
+    }
+    Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
+}
+
+/// A name for the files of a sweep under which there are none yet.
+fn free_name(folder: &Path) -> String {
+    let names = std::iter::once("rerun".to_owned()).chain((2u32..).map(|number| format!("rerun-{number}")));
+    names.into_iter().find(|name| !folder.join(format!("{name}.plimsoll")).exists()).unwrap_or_default()
+}
+
+/// The record is not written over, by whatever name.
+fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
+    let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
+    let same_file = || {
+        use std::os::unix::fs::MetadataExt;
+        let of = |path: &Path| std::fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+        of(output).is_some() && of(output) == of(record)
+    };
+    match (real(output).is_some() && real(output) == real(record)) || same_file() {
+        true => {
+            Err(Failure::usage(format!("-o {}: that is the recorded file itself: name another file", output.display())))
+        }
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,43 @@
+//! The twin of `grpc` in a program that was built without gRPC: there are no descriptors, so that
+//! no message is made.
+//!
+//! Not here: gRPC (`grpc`).
+
+use std::convert::Infallible;
+
+/// There is none.
+#[derive(Debug, Clone)]
+pub enum Schema {}
+
+/// There is none.
+#[derive(Debug)]
+pub enum Method {}
+
+/// There is none.
+pub type SchemaError = Infallible;
+
+#[allow(missing_docs, reason = "as in the twin; none can be called")]
+impl Schema {
+    pub fn services(&self) -> Vec<String> {
+        match *self {}
+    }
+
+    pub fn methods(&self, _: &str) -> Result<Vec<String>, SchemaError> {
+        match *self {}
+    }
+
+    pub fn method(&self, _: &str) -> Result<Method, SchemaError> {
+        match *self {}
+    }
+}
+
+#[allow(missing_docs, reason = "as in the twin; none can be called")]
+impl Method {
+    pub fn example(&self) -> String {
+        match *self {}
+    }
+
+    pub fn shape(&self) -> String {
+        match *self {}
+    }
+}

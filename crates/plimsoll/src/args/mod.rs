@@ -5,12 +5,13 @@
 //! to those that read what is there in `reading`, to those that read a store in `history`, to those
 //! that are another tool by name in `doors`, to what asks a server of itself in `grpc`, to what
 //! checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`;
-//! what several have in common in `shared`, which knows none of them.
+//! what several have in common in `shared`, which knows none of them. `help` orders the help.
 
 mod doctor;
 mod doors;
 mod fleet;
 mod grpc;
+pub mod help;
 mod history;
 mod install;
 mod known_words;
@@ -19,7 +20,7 @@ mod prove;
 mod reading;
 mod replay;
 mod shared;
-pub mod short_help;
+mod short_help;
 
 pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
@@ -72,7 +73,7 @@ pub struct Cli {
 pub enum Command {
     /// Find the load line: the highest sustainable rate under the SLO, the peak and the knee
     Find(FindArgs),
-    /// Name the bottleneck that limits the load line, with the evidence and the way to move it
+    /// Name the bottleneck that limits the load line, its evidence, and how to move it
     Explain(Box<ExplainArgs>),
     /// Load the target past its line: how much throughput survives, and does it recover?
     Overload(Box<OverloadArgs>),

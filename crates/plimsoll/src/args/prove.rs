@@ -33,7 +33,7 @@ pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
     /// The second target; with --ladder all further steps
-    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    #[arg(value_name = "URL", value_hint = ValueHint::Url, help_heading = "Request")]
     pub more: Vec<String>,
     /// Side A as a build: the command that starts it, anew for each load; or git:REV, a revision of
     /// this repository

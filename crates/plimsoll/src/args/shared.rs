@@ -59,19 +59,19 @@ pub struct RequestArgs {
           conflicts_with = "file")]
     pub follow: Option<u8>,
     /// Statuses of gRPC calls that count as success, by name or code [default: OK]
-    #[arg(long, value_name = "SET")]
+    #[arg(long, value_name = "SET", help_heading = "gRPC")]
     pub ok_grpc: Option<String>,
     /// Send each message of a gRPC call after the response to the message before [default: all at
     /// once]
-    #[arg(long)]
+    #[arg(long, help_heading = "gRPC")]
     pub in_turn: bool,
     #[command(flatten)]
     pub schema: SchemaArgs,
     /// Open a new connection for each request
-    #[arg(long)]
+    #[arg(long, help_heading = "Connections")]
     pub no_keepalive: bool,
     /// Open at most N connections (open loop)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Connections")]
     pub max_connections: Option<String>,
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -79,21 +79,21 @@ pub struct RequestArgs {
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
     /// Put load on an address that is neither loopback nor private
-    #[arg(long, help_heading = "Request")]
+    #[arg(long, help_heading = "Safety")]
     pub allow_public: bool,
     /// Values to redact in records and reports: secrets (as far as recognised), or all (query and
     /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
-          value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
+          value_parser = redact_words(), hide_possible_values = true, help_heading = "Safety")]
     pub redact: Redact,
     /// Record the bodies of failed responses, with any secrets in them
-    #[arg(long, conflicts_with = "redact", help_heading = "Request")]
+    #[arg(long, conflicts_with = "redact", help_heading = "Safety")]
     pub keep_failed_bodies: bool,
 }
 
 /// Where the messages of gRPC are described.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Request")]
+#[command(next_help_heading = "gRPC")]
 pub struct SchemaArgs {
     /// File that describes the gRPC messages, instead of the server's reflection (repeatable)
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]

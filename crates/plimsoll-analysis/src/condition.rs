@@ -692,7 +692,7 @@ mod tests {
             ((0, 1000, 0, 0, ms), "p99<200ms", Some(none)),
             ((0, 1000, 0, 0, ms), "service.mean>200ms", Some(none)),
             ((0, 1000, 0, 0, ms), "rps<1", Some("it was 0")),
-            ((0, 1000, 0, 0, ms), "success<1%", Some("it was 0.0 %")),
+            ((0, 1000, 0, 0, ms), "success<1%", Some("it was 0 %")),
             ((0, 0, 0, 0, ms), "success<99%", Some(none)),
             ((0, 0, 0, 0, ms), "errors>1%", Some(none)),
             ((0, 0, 0, 0, ms), "timeouts>1%", Some(none)),

@@ -112,6 +112,15 @@ impl Doubts {
         self.0.push(Doubt { kind, text: text.into() });
     }
 
+    /// Adds one to the sentence of its kind, so that one cause is one warning; at the end, where
+    /// there is none of its kind.
+    pub fn join(&mut self, doubt: Doubt) {
+        match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
+            Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),
+            None => self.0.push(doubt),
+        }
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Doubt> {
         self.0.iter()
@@ -205,6 +214,11 @@ mod tests {
         assert_eq!(above.len() + beside.len(), DoubtKind::ALL.len() + 1);
         assert!(DoubtKind::ALL.iter().all(|kind| doubts.has(*kind)), "no kind is missing from the list");
         assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));
+        let mut joined = Doubts::noted(&["slow".into()]);
+        for (kind, text) in [(DoubtKind::Others, "stolen"), (DoubtKind::Others, "again")] {
+            joined.join(Doubt { kind, text: text.into() });
+        }
+        assert_eq!(joined.texts(|kind| kind == DoubtKind::Others).collect::<Vec<_>>(), [&"stolen; again".into()]);
         let again: Doubts = doubts.clone().into_iter().collect();
         assert_eq!(again, doubts);
     }

@@ -200,7 +200,7 @@ mod tests {
         one.add(&VegetaResult { latency_ns: 5, ..VegetaResult::default() });
         let page = page::render(&attacks_page(&one, "t", 0), "x");
         assert!(
-            page.contains("attack: 1 request at once; 0.0 % succeeded; half within 5 ns, ")
+            page.contains("attack: 1 request at once; 0 % succeeded; half within 5 ns, ")
                 && page.contains("no response"),
             "{page}"
         );

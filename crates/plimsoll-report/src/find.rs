@@ -89,12 +89,12 @@ pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
 
-/// That there is no load line, and what it lies below where that is known.
+/// The upper bound of a load line that has no lower one; or that no line was found.
 pub(crate) fn not_found_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.counted, &findings.slo);
     match findings.load_line_rps.upper {
         Some(upper) => format!(
-            "no load line was found under {slo}: it lies below {}{} {counted}/s ({})",
+            "load line: below {}{} {counted}/s under {slo} ({}; no lower bound was found)",
             log_times(findings, upper),
             rate(upper),
             arrivals_text(findings.arrivals)

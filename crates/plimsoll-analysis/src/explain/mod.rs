@@ -349,12 +349,23 @@ fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
 /// of.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
-    let of = [("the low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
-    for (what, run) in of.into_iter().chain([("past the line", loads.past)]) {
-        let others = run.map(Interference::from_run).filter(|others| others.disturbed);
-        if let Some(reason) = others.and_then(|others| others.reason) {
-            doubts.add(DoubtKind::Others, format!("{what} was disturbed: {reason}"));
-        }
+    let steady = [("low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
+    let steady = steady.into_iter().chain([("past the line", loads.past)]);
+    let disturbed: Vec<(&str, Interference)> = steady
+        .filter_map(|(name, run)| Some((name, Interference::from_run(run?))))
+        .filter(|(_, others)| others.disturbed)
+        .collect();
+    if !disturbed.is_empty() {
+        let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let text = match findings.others.disturbed {
+            // It joins the sentence about the search.
+            true => format!("steady loads were disturbed, too ({names})"),
+            false => {
+                let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();
+                format!("steady loads were disturbed ({names}): {}", Interference::blame(&all))
+            }
+        };
+        doubts.add(DoubtKind::Others, text);
     }
     let missing: Vec<&str> =
         [("low load", loads.low), ("load at the line", loads.line), ("load past the line", loads.past)]

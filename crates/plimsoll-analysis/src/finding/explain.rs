@@ -153,6 +153,12 @@ fn explained<'a>(
     let (of_search, found) = searched.open();
     let explained = explain(&found.findings, loads, made);
     let (own, explanation) = explained.open();
-    let doubts: Doubts = of_search.clone().into_iter().chain(own.clone()).collect();
+    let mut doubts = of_search.clone();
+    for doubt in own.clone() {
+        match doubt.kind {
+            DoubtKind::Others => doubts.join(doubt),
+            _ => doubts.extend([doubt]),
+        }
+    }
     Assessment::new(doubts, ExplainFinding { searched: found.clone(), explanation: explanation.clone() })
 }

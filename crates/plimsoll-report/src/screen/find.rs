@@ -175,7 +175,7 @@ pub(crate) fn find_screen(
     if let Some(log) = &findings.log {
         screen.fact(2, "log", log_text(log, findings.load_line_rps.rps));
     }
-    screen.failed_answer(4, &FailedKind::of_trials(experiment.trials.iter()));
+    screen.failed_response(4, &FailedKind::of_trials(experiment.trials.iter()));
     let trials = || findings.trials.iter().filter(|trial| trial.purpose != Purpose::Settle);
     let voids = trials().filter(|trial| trial.verdict == Verdict::Void).count();
     let trials = match trials().count() {

@@ -83,8 +83,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds what the first failed answer said, where one failed.
-    pub(crate) fn failed_answer(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
+    /// Adds what the first failed response said, where one failed.
+    pub(crate) fn failed_response(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
         if let Some((label, text)) = failed::facts(kinds).into_iter().next() {
             self.fact(rank, label, text);
         }
@@ -109,6 +109,12 @@ impl<'a> Screen<'a> {
             let note = ScreenContent::Note(format!("{more} more rows: --verbose"));
             self.parts.push(ScreenPart { rank, content: note });
         }
+        self
+    }
+
+    /// Adds a line below a table: one sentence that fits.
+    pub(crate) fn note(&mut self, rank: u8, text: impl Into<String>) -> &mut Screen<'a> {
+        self.parts.push(ScreenPart { rank, content: ScreenContent::Note(text.into()) });
         self
     }
 

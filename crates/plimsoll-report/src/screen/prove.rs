@@ -114,7 +114,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
     screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
     screen.fact(3, "load", compared_load(context));
-    screen.failed_answer(2, &FailedKind::of_trials(context.experiment.trials.iter()));
+    screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     if !proof.routes.is_empty() {
         screen.fact(1, "by request", routes_text(&proof.routes));
     }
@@ -139,7 +139,7 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
     screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
     screen.fact(3, "load", compared_load(context));
-    screen.failed_answer(2, &FailedKind::of_trials(context.experiment.trials.iter()));
+    screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     let steps = (1u8..).zip(ladder.rungs.iter().skip(1));
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {

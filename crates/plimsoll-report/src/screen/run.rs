@@ -20,7 +20,7 @@ const ROUTES_MAX: usize = 4;
 /// Agents that it lists.
 const AGENTS_MAX: usize = 5;
 /// Facts that a load has on its screen where requests failed.
-const FAILED: [&str; 4] = ["statuses", "failed answer", "not connected", "TLS failed"];
+const FAILED: [&str; 4] = ["statuses", "failed response", "not connected", "TLS failed"];
 
 /// The screen of a load.
 pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {

@@ -58,6 +58,6 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     if let Some(text) = error_text(&found.levels) {
         screen.fact(2, "+/-", text);
     }
-    screen.failed_answer(3, &FailedKind::of_trials(experiment.trials.iter()));
+    screen.failed_response(3, &FailedKind::of_trials(experiment.trials.iter()));
     screen
 }

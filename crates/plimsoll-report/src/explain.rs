@@ -9,11 +9,11 @@ use crate::find::{answer, stopped_text};
 use crate::format::{duration, rate, whole_percent as percent};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
-use plimsoll_analysis::{Doubts, Findings};
 use plimsoll_analysis::explain::{
     Cause, Explanation, InterventionReport, RequestPlace, SignalRow, VariedSetting, VariedStep, shown_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
+use plimsoll_analysis::{Doubts, Findings};
 use plimsoll_model::Intervention;
 
 /// The answer in one sentence, with its probability where a cause is named.

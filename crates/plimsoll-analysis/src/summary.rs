@@ -75,10 +75,13 @@ impl Latency {
     }
 
     /// The highest usual quantile that may be stated, up to p99, in words: `p99 12.5 ms`; where p99
-    /// has too few requests beyond it, `max 20.1 ms of 17`.
+    /// has too few requests beyond it, `max 20.1 ms (17 samples)`.
     pub fn tail(&self) -> String {
         match self.quantiles.p99 {
-            Quantile::Few => format!("max {} of {}", format::duration(self.max_ns as f64), format::count(self.count)),
+            Quantile::Few => {
+                let samples = if self.count == 1 { "1 sample".to_owned() } else { format!("{} samples", format::count(self.count)) };
+                format!("max {} ({samples})", format::duration(self.max_ns as f64))
+            }
             p99 => format!("p99 {p99}"),
         }
     }

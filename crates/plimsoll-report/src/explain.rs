@@ -29,8 +29,8 @@ pub(crate) fn explain_answer(explanation: &Explanation) -> String {
 /// The names of the steady loads. Without a line, the loads are shares of the peak throughput.
 pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     match findings.load_line_rps.rps > 0.0 {
-        true => ["low load", "at the line", "past the line"],
-        false => ["low load", "near the peak", "past the peak"],
+        true => ["low load", "at the line", "past it"],
+        false => ["low load", "near the peak", "past it"],
     }
 }
 

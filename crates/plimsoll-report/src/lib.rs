@@ -69,7 +69,7 @@ pub use prove::{
 pub use remedy::spelled;
 pub use result_view::ResultView;
 pub use run::load_text;
-pub use screen::{COLUMNS_MAX, LINES_MAX};
+pub use screen::{COLUMNS_MAX, LINES_MAX, render_short};
 pub use searches::{SearchSide, SearchTarget, searches_chart, searches_document, searches_report};
 pub use server::probes_csv;
 pub use sweep::{RouteDat, dat_by_route, dat_line, sweep_header, sweep_lengths, sweep_row};

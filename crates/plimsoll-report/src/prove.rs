@@ -478,13 +478,9 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
-/// A share of a rung before, which may be a small one: with at least two digits that tell.
-fn part(share: f64) -> String {
-    match share {
-        share if share < 0.001 => format!("{:.3} %", share * 100.0),
-        share if share < 0.01 => format!("{:.2} %", share * 100.0),
-        share => percent(share),
-    }
+/// A share of the rung before, which may be more than all of it.
+fn part(ratio: f64) -> String {
+    if ratio > 1.0 { percent(ratio) } else { share(ratio) }
 }
 
 /// A cost: `+71.2 us`, `+76 900 us`.

@@ -47,13 +47,9 @@ pub(crate) fn share_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A part of a whole for people; some is never none, nor all.
+/// A part of a whole for people.
 fn percent(part: u64, whole: u64) -> String {
-    match (part, whole) {
-        (0, _) => "0 %".into(),
-        (part, whole) if part >= whole => "100 %".into(),
-        (part, whole) => format!("{:.1} %", (share_of(part, whole) * 100.0).clamp(0.1, 99.9)),
-    }
+    format::share(share_of(part, whole))
 }
 
 /// The finding in one sentence.

@@ -216,8 +216,8 @@ pub fn shown_value(signal: Signal, value: f64) -> String {
         "bytes/s" => format!("{}/s", format::bytes(value)),
         "1/s" => format!("{}/s", format::rate(value)),
         "cores" => format!("{value:.2}"),
-        _ if value >= 100.0 => format!("{value:.0}"),
-        _ => format!("{}", (value * 100.0).round() / 100.0),
+        _ if value >= 100.0 => format::count(value.round() as u64),
+        _ => format::rounded((value * 100.0).round() / 100.0, 3).to_string(),
     }
 }
 

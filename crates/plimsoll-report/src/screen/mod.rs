@@ -10,6 +10,7 @@ mod explain;
 mod find;
 mod overload;
 mod prove;
+mod report;
 mod run;
 mod sweep;
 
@@ -18,6 +19,7 @@ pub(crate) use explain::{explain_screen, profiled_text};
 pub(crate) use find::find_screen;
 pub(crate) use overload::overload_screen;
 pub(crate) use prove::{ladder_screen, prove_screen};
+pub use report::render_short;
 pub(crate) use run::run_screen;
 pub(crate) use sweep::sweep_screen;
 

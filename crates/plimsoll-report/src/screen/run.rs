@@ -35,10 +35,10 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     if ledger.succeeded < ledger.scheduled {
         let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
         let parts = parts.into_iter().filter(|(_, requests)| *requests > 0);
-        let failed = format!("{} failed{}", count(ledger.failed_total()), failed_kinds(ledger));
+        let (failed, scheduled) = (count(ledger.failed_total()), count(ledger.scheduled));
+        let failed = format!("{failed} of {scheduled} requests{}", failed_kinds(ledger));
         let parts = std::iter::once(failed).chain(parts.map(|(what, many)| format!("{} {what}", count(many))));
-        let of = count(ledger.scheduled);
-        screen.fact(0, "failed", format!("of {of} requests {}", parts.collect::<Vec<_>>().join(", ")));
+        screen.fact(0, "failed", parts.collect::<Vec<_>>().join(", "));
         let mut shown: Vec<&str> = Vec::new();
         for (label, text) in ledger_facts(context, summary) {
             if let Some(&label) = FAILED.iter().find(|known| **known == label)

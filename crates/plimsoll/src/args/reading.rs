@@ -90,7 +90,7 @@ pub struct ProfileArgs {
     /// Split costs by a label such as endpoint, or by the first matching function from the root
     #[arg(long, value_name = "LABEL|REGEX", help_heading = "Selection")]
     pub by: Option<String>,
-    /// Rows of the table [default: 30; all with --json]
+    /// Rows of the table [default: as many as fit on a screen; all with --json]
     #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
     pub top: Option<Option<String>>,
     /// Order of the rows: flat, cum [default: cum; flat with --diff]
@@ -258,9 +258,9 @@ pub struct TrafficArgs {
     pub logs: Vec<PathBuf>,
     #[command(flatten)]
     pub log: LogArgs,
-    /// Rows of the tables
-    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Output")]
-    pub top: usize,
+    /// Rows of the tables [default: as many as fit on a screen; 20 in a page]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub top: Option<usize>,
     /// Write a page with charts (.html)
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,

@@ -7,7 +7,7 @@ use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
 use crate::results::page::names_apart;
 use crate::results::{
-    self, RecordedSearch, decode, flame_difference, levels, print, print_json, print_report, searched,
+    self, RecordedSearch, decode, flame_difference, levels, print, print_json, print_screen, searched,
 };
 use plimsoll_analysis::history::incomparability;
 use plimsoll_analysis::levels::{Level, LoadUnit, parse_dat};
@@ -195,7 +195,7 @@ fn searches(args: &DiffArgs, found: [&RecordedSearch; 2]) -> Result<u8, Failure>
     if args.json {
         print_json(&searches_document(&sides, &written));
     } else {
-        print_report(&searches_report(&sides));
+        print_screen(&searches_report(&sides), written.len() + 1, "--json");
         print_places(&written);
     }
     Ok(exit::DONE)
@@ -225,7 +225,7 @@ fn loads(args: &DiffArgs, a: &RecordedLevels, b: &RecordedLevels) -> Result<u8, 
     if args.json {
         print_json(&diff_document(a.over, &sides, &written));
     } else {
-        print_report(&diff_report(a.over, &sides));
+        print_screen(&diff_report(a.over, &sides), written.len() + 1, "--json");
         print_places(&written);
     }
     Ok(exit::DONE)

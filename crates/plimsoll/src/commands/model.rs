@@ -5,7 +5,7 @@ use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
 use crate::pictures::write;
 use crate::quantity::path_text;
-use crate::results::{print_json, print_report};
+use crate::results::{print_json, print_screen};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
@@ -90,7 +90,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     };
     match args.json {
         true => print_json(&model_document(&shown)),
-        false => print_report(&model_report(&shown)),
+        false => print_screen(&model_report(&shown), 0, "--json"),
     }
     Ok(match distances {
         Some(distances) if !distances.apart().is_empty() => exit::CROSSED,

@@ -1,7 +1,7 @@
 //! `plimsoll profile`: reads or fetches a profile, sums it up, draws it, compares two.
 
 use crate::args::ProfileArgs;
-use crate::results::{print_json, print_report};
+use crate::results::{print_json, print_report, print_screen};
 use plimsoll_analysis::profile::{
     Basis, SampleSplit, Sort, Tree, View, diff, diff_tree, grouped, has_label, label_keys, read as read_profile, top,
     tree,
@@ -132,8 +132,11 @@ fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
     }
     if options.args.json {
         print_json(&profile_document(profile.functions(), column, &sums, options.rows.unwrap_or(usize::MAX)));
-    } else {
+    } else if options.rows.is_some() {
         print_report(&report);
+    } else {
+        let by = options.by.as_ref().map(|(name, _)| *name);
+        print_screen(&top_report(profile, column, &sums, usize::MAX, by), 0, "--top N");
     }
     Ok(exit::DONE)
 }
@@ -172,8 +175,10 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
     }
     if options.args.json {
         print_json(&diff_document(&comparison, options.rows.unwrap_or(usize::MAX)));
-    } else {
+    } else if options.rows.is_some() {
         print_report(&report);
+    } else {
+        print_screen(&diff_report(&comparison, options.sort, usize::MAX), 0, "--top N");
     }
     Ok(exit::DONE)
 }

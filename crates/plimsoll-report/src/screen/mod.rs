@@ -225,7 +225,7 @@ impl<'a> Screen<'a> {
 }
 
 /// Columns before the value of a fact, at most.
-const FACT_INDENT: usize = 17;
+const FACT_INDENT: usize = 19;
 
 /// How much a warning changes the meaning of the figures: 0 most; `None`: it is only counted.
 fn weight(kind: DoubtKind) -> Option<u8> {

@@ -222,8 +222,8 @@ pub fn print_report(report: &Report) {
     print_as_it_is(&text::render_in(report, std::io::stdout().is_terminal(), columns()));
 }
 
-/// Writes a report as text within a screen, with room for `lines_after` more lines. `more`: the flag
-/// that shows what does not fit.
+/// Writes a report as text within a screen, with room for `lines_after` more lines. `more`: the
+/// flag that shows what does not fit.
 pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
     let colour = std::io::stdout().is_terminal();
     print_as_it_is(&render_short(report, colour, columns(), LINES_MAX - lines_after, more));

@@ -79,7 +79,11 @@ impl Latency {
     pub fn tail(&self) -> String {
         match self.quantiles.p99 {
             Quantile::Few => {
-                let samples = if self.count == 1 { "1 sample".to_owned() } else { format!("{} samples", format::count(self.count)) };
+                let samples = if self.count == 1 {
+                    "1 sample".to_owned()
+                } else {
+                    format!("{} samples", format::count(self.count))
+                };
                 format!("max {} ({samples})", format::duration(self.max_ns as f64))
             }
             p99 => format!("p99 {p99}"),

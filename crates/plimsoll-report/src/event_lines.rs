@@ -84,7 +84,7 @@ struct LoadEndsFields {
     generator_limited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     interference_cores: Option<f64>,
-    /// What a search makes of it.
+    /// The verdict of a search on the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<TrialFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ struct LoadEndsFields {
     elapsed_s: f64,
 }
 
-/// What was found: the document of `--json`.
+/// The finding: the document of `--json`.
 #[derive(Serialize)]
 struct FindingEventFields<'a> {
     event: &'static str,

@@ -51,7 +51,7 @@ pub(crate) fn tidy(value: &Value) -> Value {
     }
 }
 
-/// What stands around the figures of every document: schema, command, machine, request.
+/// The fields around the figures of every document: schema, command, machine, request.
 #[derive(Serialize)]
 pub(crate) struct FrameFields<'a> {
     schema: &'static str,
@@ -64,7 +64,7 @@ pub(crate) struct FrameFields<'a> {
     agents: Vec<AgentFields>,
 }
 
-/// Where it was measured.
+/// The machine of the measurement.
 #[derive(Serialize)]
 struct MachineFields<'a> {
     plimsoll: &'a str,
@@ -112,7 +112,7 @@ impl<'a> LoadSetupFields<'a> {
 }
 
 impl<'a> FrameFields<'a> {
-    /// Of an experiment.
+    /// The fields of an experiment.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -141,7 +141,7 @@ impl<'a> FrameFields<'a> {
     }
 }
 
-/// What others used of the machine: the fields `disturbed` and `others` of every document.
+/// The CPU used by other processes: the fields `disturbed` and `others` of every document.
 #[derive(Serialize)]
 pub(crate) struct InterferenceFields<'a> {
     disturbed: bool,
@@ -232,7 +232,7 @@ impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
     }
 }
 
-/// What the table of measures says of a load, each figure under the name that it has there.
+/// The figures of a load by the table of measures, each under its name there.
 struct CountedFields<'a>(&'a Summary);
 
 impl Serialize for CountedFields<'_> {
@@ -354,7 +354,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
     }
 }
 
-/// A stage of a load: of users, or of requests a second.
+/// A stage of a load: its users, or its requests a second.
 #[derive(Serialize)]
 struct StageFields {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -687,7 +687,7 @@ impl From<find::LoadLine> for LoadLineFields {
     }
 }
 
-/// What the server completes while requests always wait, 1/s.
+/// The throughput of the server while requests always wait, 1/s.
 #[derive(Serialize)]
 struct CapacityFields {
     rps: f64,
@@ -755,7 +755,7 @@ pub(crate) struct TrialFields {
 }
 
 impl TrialFields {
-    /// Of a trial, and of the load that it judges.
+    /// The fields of a trial, and of its load.
     pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
         // All machines of a load come from the same addresses.
         let injector = run.injectors.first();

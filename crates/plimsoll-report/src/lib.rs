@@ -1,8 +1,8 @@
-//! How findings look: figures become a [`Report`] of blocks, blocks become text, Markdown or a
-//! page; the same figures become JSON, CSV, JUnit's XML and charts.
+//! How findings look. Figures become a [`Report`] of blocks; blocks become text, Markdown or a
+//! page. The same figures become JSON, CSV, JUnit's XML and charts.
 //!
-//! This crate does not know how numbers were computed, and nothing of the engine. It writes to no
-//! stream: it returns text, and the binary says where that goes.
+//! This crate does not know how numbers were computed, and nothing of the engine. It returns text;
+//! the binary decides where the text goes.
 
 #![forbid(unsafe_code)]
 

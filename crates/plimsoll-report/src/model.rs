@@ -1,4 +1,4 @@
-//! What a model of access logs is, and how far it lies from them: a report, and the document
+//! A model of access logs, and its distance from the logs: a report, and the document
 //! `plimsoll.model/1`.
 
 use crate::block::{Report, Tone};
@@ -18,11 +18,11 @@ pub struct ModelReport<'a> {
     pub lines_read: u64,
     /// Lines that were not understood.
     pub lines_unparsed: u64,
-    /// How it is asked, as the command line has it.
+    /// The command line that sends the model's traffic.
     pub command: String,
     /// The model.
     pub model: &'a TrafficModel,
-    /// How far it lies from the logs, where that was asked.
+    /// The distance from the logs, with `--verify`.
     pub distances: Option<&'a ModelDistances>,
 }
 

@@ -1,5 +1,5 @@
-//! How an overload looks: what is kept of the line at each step, what becomes of the rest, and
-//! whether the server comes back.
+//! The result of an overload: throughput at each step as a share of the line, the kinds of
+//! failures, and whether the server recovers.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
@@ -48,7 +48,7 @@ fn watched(found: &OverloadResult) -> String {
     duration(found.watched_s * 1e9)
 }
 
-/// What became of what did not succeed.
+/// The failures of a step, by kind.
 fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
     let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
@@ -76,7 +76,7 @@ pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     ]
 }
 
-/// The report of an overload, below what speaks against it.
+/// The report of an overload, below the warnings.
 pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, overload_answer(&found.overloaded));
@@ -105,7 +105,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
-/// The line; of sessions with what that is in requests, as all of a step is told.
+/// The line. A line in sessions also stands in requests, since the steps are in requests.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
@@ -116,7 +116,7 @@ pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String 
 
 pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
-/// The page: with what was asked and what was answered in time, over time.
+/// The page, with the offered rate and the goodput over time.
 pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut page = overload_report(context, found);
     let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| Line {

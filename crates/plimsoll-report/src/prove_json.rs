@@ -62,7 +62,7 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// What one load said; a quantile only where there were enough requests for it.
+/// The figures of one load; a quantile only with enough requests for it.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
@@ -104,7 +104,7 @@ impl Serialize for BlockFields<'_> {
     }
 }
 
-/// What every document of a comparison begins with.
+/// The first fields of every document of a comparison.
 #[derive(Serialize)]
 struct ComparisonFields<'a> {
     #[serde(flatten)]

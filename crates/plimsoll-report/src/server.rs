@@ -125,7 +125,7 @@ struct ProbeFields<'a> {
 }
 
 impl<'a> ServerFields<'a> {
-    /// What was seen.
+    /// The fields of the observed server.
     pub(crate) fn new(view: &ServerView<'a>) -> ServerFields<'a> {
         let around = view.around();
         let used = view.used.as_ref().ok();

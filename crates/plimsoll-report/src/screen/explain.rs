@@ -23,7 +23,7 @@ const SHOWN: usize = 3;
 /// Places of requests that a screen names.
 const PLACES_SHOWN: usize = 3;
 
-/// How sure the cause is: what else has evidence, and what an experiment showed.
+/// How sure the cause is: the next cause, and the results of experiments.
 fn how_sure(explanation: &Explanation) -> Option<String> {
     let [first, rest @ ..] = explanation.causes.as_slice() else { return None };
     if explanation.abstained {
@@ -58,7 +58,7 @@ fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     rows.filter(changed).take(SHOWN).collect()
 }
 
-/// What could not be observed, and how to make it observable.
+/// The unobserved parts, and how to observe them.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let server = &found.searched.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
@@ -85,8 +85,8 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
-/// What profiles show that were taken beside loads: the costliest functions, or those that differ
-/// most between two sides.
+/// The functions of the profiles taken with the loads: those with the highest cost, or those that
+/// differ most between two sides.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::OfLoads(profiles) => {

@@ -193,7 +193,7 @@ pub(crate) fn find_screen(
     screen
 }
 
-/// What to do after a search.
+/// The next command after a search.
 fn next_text(context: &RunContext, findings: &Findings) -> String {
     let target = target_words(context, &findings.slo);
     match findings.stopped_by {

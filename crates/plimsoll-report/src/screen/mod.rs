@@ -40,7 +40,7 @@ const WARNINGS_MAX: usize = 3;
 const WARNING_LINES_MAX: usize = 5;
 /// Lines of the answer.
 const ANSWER_LINES_MAX: usize = 3;
-/// What stands in place of the rest of a text.
+/// The words that replace the rest of a text.
 const CLIPPED: &str = "(more: --verbose)";
 
 /// One part of a screen. Parts of a higher rank are left out first; those of rank 0 stay.
@@ -62,7 +62,7 @@ enum ScreenContent<'a> {
     Bars(Box<Bars>),
 }
 
-/// What one finding shows first.
+/// The first screen of one finding.
 pub(crate) struct Screen<'a> {
     answer: String,
     parts: Vec<ScreenPart<'a>>,
@@ -132,8 +132,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds what speaks against the figures: warnings that change their meaning, the weightiest
-    /// first; others are counted.
+    /// Adds the warnings that change the meaning of the figures, the most serious first. The others
+    /// are counted.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
@@ -152,7 +152,7 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Says what to do next: a command, with what it does.
+    /// Adds the next step: a command, and its purpose.
     pub(crate) fn next(&mut self, next: impl Into<String>) -> &mut Screen<'a> {
         self.next = Some(visible(&next.into()).into_owned());
         self

@@ -33,7 +33,8 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
-/// What the CPU time of a request means in servers, where its whole interval says so.
+/// The CPU time of a request as a number of servers, where the whole interval gives the same
+/// number.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (more, less, ratio) = match cpu.verdict {
@@ -45,7 +46,7 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
 }
 
-/// What the comparison means in plain words: only what follows from its figures.
+/// The meaning of the comparison in plain words. It contains only what follows from the figures.
 fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));

@@ -1,5 +1,5 @@
-//! A report within the size of a screen: tables lose their last rows, and a line says what shows
-//! them all.
+//! A report within the size of a screen: tables lose their last rows, and a line names the flag for
+//! all rows.
 //!
 //! Not here: the reports, and findings, whose screens have parts of their own (`Screen`).
 

@@ -1,5 +1,5 @@
-//! The first screen of a load: what succeeded, the response times with their histogram, what
-//! failed, and the server's CPU.
+//! The first screen of a load: its successes, the response times with their histogram, the
+//! failures, and the server's CPU.
 //!
 //! Not here: the ledger, other clocks and connections (`run`).
 

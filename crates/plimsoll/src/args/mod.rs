@@ -1,11 +1,10 @@
-//! The command line as typed: which commands there are. Nothing here touches the world;
-//! `plan_from_args` and the commands make plans and terms of it.
+//! The command line: all commands and their arguments. Nothing here reads files or opens sockets;
+//! `plan_from_args` and the commands turn arguments into plans and terms.
 //!
-//! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`,
-//! to those that read what is there in `reading`, to those that read a store in `history`, to those
-//! that are another tool by name in `doors`, to what asks a server of itself in `grpc`, to what
-//! checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`;
-//! what several have in common in `shared`, which knows none of them. `help` orders the help.
+//! The files: `measuring`, `prove` and `replay` (commands that generate load), `reading` (commands
+//! that read files), `history` (commands that read a store), `doors` (commands that behave like
+//! another tool), `grpc`, `doctor`, `install`, and `fleet` (other machines). `shared` has the flags
+//! that several commands share, and knows no command. `help` has the order of the help.
 
 mod doctor;
 mod doors;

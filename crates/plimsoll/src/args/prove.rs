@@ -1,6 +1,6 @@
-//! What is said to `plimsoll prove`, which compares builds.
+//! The arguments of `plimsoll prove`, which compares builds.
 //!
-//! Not here: what it is asked in the same words as other commands (`shared`).
+//! Not here: the flags that several commands share (`shared`).
 
 use super::fleet::{FleetArgs, WatchArgs};
 use super::known_words::KnownWords;

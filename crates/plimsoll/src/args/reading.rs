@@ -1,5 +1,5 @@
-//! What is said to the commands that put load on nothing: they read run files, profiles, access
-//! logs and files of traffic, or tidy up.
+//! The arguments of the commands that generate no load: they read run files, profiles, access logs
+//! and files of traffic, or remove old runs.
 //!
 //! Not here: commands that measure.
 
@@ -129,7 +129,7 @@ pub struct DiffArgs {
     pub json: bool,
 }
 
-/// What a report is written as.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// A page with charts, complete in itself
@@ -311,7 +311,7 @@ pub struct ModelArgs {
     pub json: bool,
 }
 
-/// What a file is that is imported.
+/// The kind of a file to import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportKind {
     /// A browser's recording (HAR)

@@ -1,4 +1,4 @@
-//! What was said to `plimsoll replay`.
+//! The arguments of `plimsoll replay`.
 
 use super::reading::LogArgs;
 use super::shared::{

@@ -1,7 +1,7 @@
-//! What is said to several commands alike: the request, its connections, the generator, probes,
-//! profiles, a search, and where results go.
+//! The flags that several commands share: the request, its connections, the generator, probes,
+//! profiles, a search, and the output.
 //!
-//! Not here: any command. Those that measure hold these, and these hold none of them.
+//! Not here: any command.
 
 use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use plimsoll_model::{Redact, Route, Spin};
 use std::path::PathBuf;
 
-/// What a gate means where nothing can be decided.
+/// The meaning of a gate that cannot decide.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InconclusiveArgs {
     /// Pass or fail the gate if nothing can be decided [default: exit with 3]
@@ -19,7 +19,7 @@ pub struct InconclusiveArgs {
     pub on_inconclusive: Option<String>,
 }
 
-/// What is asked, and how answers count.
+/// The request, and the responses that count as success.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Request")]
 pub struct RequestArgs {
@@ -150,7 +150,7 @@ pub struct ConnectionArgs {
     pub no_resumption: bool,
 }
 
-/// A script that says what is asked.
+/// A script that makes the requests.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Script")]
 pub struct ScriptArgs {
@@ -200,7 +200,7 @@ pub struct PprofArgs {
     pub pprof_seconds: u32,
 }
 
-/// What is watched while the load runs.
+/// The processes and metrics to watch during the load.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Probes")]
 pub struct ProbeArgs {
@@ -225,7 +225,7 @@ pub struct ProbeArgs {
     pub elsewhere: WatchArgs,
 }
 
-/// What a search for a load line needs to know, whatever it is made for.
+/// The flags of every search for a load line.
 #[derive(Debug, Clone, Args)]
 pub struct SearchArgs {
     #[command(flatten)]
@@ -264,7 +264,7 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// Where run files are kept, and what a run is marked with.
+/// The folder of run files, and the tags of a run.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct StoreArgs {
@@ -277,7 +277,7 @@ pub struct StoreArgs {
     pub tags: Vec<String>,
 }
 
-/// What is left out, by both flags that say it.
+/// The redaction that both flags for it give.
 pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
     if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }
 }
@@ -291,7 +291,7 @@ fn spin_words() -> impl TypedValueParser<Value = Spin> {
     KnownWords::new(&["auto", "on", "off"], parse_spin)
 }
 
-/// What is left out, by its word.
+/// The redaction of a word.
 fn parse_redact(text: &str) -> Result<Redact, String> {
     match text {
         "secrets" => Ok(Redact::Secrets),

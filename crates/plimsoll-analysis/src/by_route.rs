@@ -5,7 +5,7 @@
 use crate::summary::{Latency, latencies};
 use plimsoll_model::{Histogram, RouteFigures, Run};
 
-/// What one of several routes did in a load.
+/// The figures of one of several routes in a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteSummary {
     /// Its name.
@@ -20,8 +20,8 @@ pub struct RouteSummary {
     pub figures: RouteFigures<Latency>,
 }
 
-/// The routes of a load in the order of its plan, also those that were never asked; none where
-/// there is only one.
+/// The routes of a load in the order of its plan, with routes that got no request; empty for a plan
+/// with one route.
 pub fn by_route(run: &Run) -> Vec<RouteSummary> {
     let routes = &run.plan.traffic.routes;
     if routes.len() < 2 {

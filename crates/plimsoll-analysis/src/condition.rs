@@ -30,7 +30,7 @@ pub enum Statistic {
     Mean,
 }
 
-/// What a condition is about.
+/// The figure that a condition is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Metric {
     /// A time in ns.
@@ -50,7 +50,7 @@ pub enum Metric {
     Timeouts(Amount),
 }
 
-/// Whether a number of requests is meant as such or as a share of all.
+/// Whether a number of requests is absolute or a share of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// So many.
@@ -226,7 +226,7 @@ impl Condition {
         self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
     }
 
-    /// What was found, as a clause that follows "CONDITION: ".
+    /// The measured figure, as a clause that follows "CONDITION: ".
     pub fn describe_figure(&self, figure: Option<f64>) -> String {
         match (figure, self.metric) {
             (None, _) => "nothing was measured".to_owned(),
@@ -382,9 +382,9 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// Whether it decides. Of a void load (the generator was the limit, or the machine was
-    /// disturbed) errors that were counted do; times and rates do not, and neither does what was
-    /// not measured.
+    /// Whether the figure decides. In a void load (the generator was the limit, or the machine was
+    /// disturbed) only counted errors decide; times and rates do not, nor figures that were not
+    /// measured.
     pub fn decides(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)

@@ -1,13 +1,12 @@
-//! What speaks against the figures of a finding ([`Doubts`]): every finding carries its own, in the
-//! order in which they are to be read, and hands its figures out with them. Each has a kind, by
-//! which a format knows where it belongs, and a sentence.
+//! The evidence against the figures of a finding ([`Doubts`]). Every finding carries its own doubts
+//! in reading order, and returns its figures only together with them. Each doubt has a kind, by
+//! which a format places it, and a sentence.
 //!
-//! Not here: when something is doubtful (each finding says so where it is concluded), and how a
-//! doubt looks.
+//! Not here: when something is doubtful (each finding decides), and how a doubt looks.
 
 use crate::sentence::Sentence;
 
-/// What a doubt is about.
+/// The subject of a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DoubtKind {
     /// Said before the first load.
@@ -80,14 +79,14 @@ impl DoubtKind {
         DoubtKind::Unlike,
     ];
 
-    /// Whether it is said in a few words that stand in one line with the figure, and not in a
-    /// sentence above all figures.
+    /// Whether the doubt stands in a few words beside the figure, and not in a sentence above all
+    /// figures.
     pub fn is_beside(self) -> bool {
         matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread)
     }
 }
 
-/// One thing that speaks against a figure.
+/// One piece of evidence against a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
     /// What it is about.
@@ -96,13 +95,13 @@ pub struct Doubt {
     pub text: Sentence,
 }
 
-/// All that speaks against the figures of a finding, in the order in which it is to be read.
+/// All evidence against the figures of a finding, in reading order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Doubts(Vec<Doubt>);
 
 impl Doubts {
-    /// What was said before the first load.
+    /// The warnings from before the first load.
     pub fn noted(sentences: &[String]) -> Doubts {
         sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.as_str().into() }).collect()
     }
@@ -152,7 +151,7 @@ impl Doubts {
     }
 }
 
-/// Figures, and all that speaks against them: neither is handed out without the other.
+/// Figures together with the evidence against them: neither is available without the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment<T> {
     doubts: Doubts,
@@ -160,7 +159,7 @@ pub struct Assessment<T> {
 }
 
 impl<T> Assessment<T> {
-    /// These figures, with what speaks against them.
+    /// These figures, with the evidence against them.
     pub fn new(doubts: Doubts, figures: T) -> Assessment<T> {
         Assessment { doubts, figures }
     }
@@ -170,7 +169,7 @@ impl<T> Assessment<T> {
         (&self.doubts, &self.figures)
     }
 
-    /// Other figures that the same speaks against.
+    /// Other figures with the same evidence against them.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Assessment<U> {
         Assessment { doubts: self.doubts, figures: of(self.figures) }
     }

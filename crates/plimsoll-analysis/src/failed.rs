@@ -1,8 +1,7 @@
-//! What failed answers said, over one load or many: of each kind the first, and how many there
-//! were.
+//! The failed responses of one load or of several: the first of each kind, and the number of each
+//! kind.
 //!
-//! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a
-//! report.
+//! Not here: the text of a response (`plimsoll_model::failed_answer`), and the report.
 
 use plimsoll_model::{CallFault, FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
 

@@ -1,10 +1,10 @@
-//! The causes that can hold a load line ([`Cause`]): a fixed vocabulary.
+//! The causes that can limit a load line ([`Cause`]): a fixed vocabulary.
 //!
-//! Not here: what speaks for each (`rules`).
+//! Not here: the evidence for each (`causes`).
 
 use std::fmt;
 
-/// What holds a load line.
+/// The cause that limits a load line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// plimsoll itself.
@@ -109,7 +109,7 @@ impl Cause {
         }
     }
 
-    /// What is meant by it, in a few words.
+    /// The meaning of the cause, in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Cause::Client => "plimsoll itself",

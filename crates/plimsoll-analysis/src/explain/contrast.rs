@@ -1,7 +1,8 @@
-//! Everything that rules look at ([`Contrast`]): what the loads showed at a low rate, half way, at
-//! the line and just past it; what the search found; and what follows by the laws of queues.
+//! The facts about one server ([`Contrast`]): the signals of the loads at a low rate, half way, at
+//! the line and just past it, the result of the search, and the figures that follow by the laws of
+//! queues.
 //!
-//! Not here: the rules.
+//! Not here: the meaning of the facts (`features`).
 
 use super::demands::{ServiceDemand, UsedResource, demands, used_of_allowed};
 use super::signals::{LoadSignals, Signal};
@@ -38,8 +39,8 @@ pub struct Loads<'a> {
     pub killed: Option<f64>,
 }
 
-/// How many they were in some loads, in their order. Of another group, that of a server that was
-/// started again, it is counted anew.
+/// The number of killed processes in some loads, in their order. A server that was restarted has a
+/// new control group, and is counted anew.
 pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
@@ -171,8 +172,8 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// What a search and the loads after it showed. `findings` without settled loads; `loads`:
-    /// those to look at.
+    /// The facts of a search and of the loads after it. `findings` without settling loads; `loads`:
+    /// the steady loads.
     pub fn from_loads(findings: &Findings, loads: &Loads) -> Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
@@ -267,23 +268,23 @@ impl Contrast {
         self.top(signal).map(|top| top >= least)
     }
 
-    /// Whether a value at or past the line is `times` that at the low load, or more. What was not
-    /// there at the low load has risen.
+    /// Whether a value at or past the line is at least `times` the value at the low load. A value
+    /// that appears only later has risen.
     pub fn rises(&self, signal: Signal, times: f64) -> Option<bool> {
         let (low, top) = (self.low.get(signal)?, self.top(signal)?);
         Some(top > 0.0 && top >= low * times)
     }
 
-    /// Requests that are served at the same time when the server does all it can: the most that it
-    /// answers, times what a request takes that is alone (Little's law). Of a resource that serves
-    /// k at a time it is k; below 1 nothing works all the time. Where nothing was offered past the
-    /// line it is not known what the server can do.
+    /// The number of requests that the server serves at the same time at its peak: its highest
+    /// throughput times the service time of a request that is alone (Little's law). A resource that
+    /// serves k requests at a time gives k; below 1, no part is always busy. Without a load past
+    /// the line the peak is not known.
     pub fn at_a_time(&self) -> Option<f64> {
         self.past.get(Signal::Goodput)?;
         (self.best_rps > 0.0).then_some(self.best_rps * self.taken_ns()? / 1e9)
     }
 
-    /// How long a request that is alone occupies whoever serves it, ns.
+    /// The time that a request without others occupies its worker, ns.
     pub fn taken_ns(&self) -> Option<f64> {
         // Who has written the rest of an answer does not wait until it may leave.
         let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
@@ -296,15 +297,15 @@ impl Contrast {
         Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= USED_UP)
     }
 
-    /// How much of what came of asking for too much while its line was searched comes now of users
-    /// who each wait for their answer, none of them refused. Of these fewer are in each other's
-    /// way, so that a little more says nothing.
+    /// The throughput of a closed loop without refusals now, as a share of the throughput under too
+    /// much load during the search. Fewer requests are in each other's way in a closed loop, so a
+    /// slightly higher throughput means nothing.
     pub fn answers_more(&self) -> Option<f64> {
         Some(self.answers_most()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
-    /// Whether more was asked past the line, and no more came of it. What fails at any load is not
-    /// asked too much.
+    /// Whether a higher offered rate past the line brought no higher throughput. A load that fails
+    /// at any rate does not count as too high.
     pub fn plateau(&self) -> Option<bool> {
         let (asked, got) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
@@ -355,16 +356,16 @@ impl Contrast {
         (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
-    /// Whether the server may run on some of the cores only, and these are used up at or past the
-    /// line, by itself and by what is behind it and may use no others.
+    /// Whether the server may use only some cores, and it and its dependencies use these up at or
+    /// past the line.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
         Some(allowed < self.top(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
-    /// Whether the server may run on one core only, and there are others: of a thread that fills it
-    /// nobody knows whether a second one would have found work.
+    /// Whether the server may use one core only, on a machine with more. Then one saturated thread
+    /// is no evidence: a second thread would have no core.
     pub fn bound_to_one(&self) -> bool {
         self.top(Signal::CoresAllowed).zip(self.top(Signal::Cores)).is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
     }
@@ -391,9 +392,9 @@ impl Contrast {
         Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
-    /// Share of the server's CPU time that collects garbage. Of a collector that works beside
-    /// requests it is that past the line: before it, cores that nobody wants may collect, which
-    /// costs nothing (Go's idle workers do).
+    /// The share of the server's CPU time for garbage collection. A concurrent collector is
+    /// measured past the line: below the line it may use idle cores, at no cost to requests (Go's
+    /// idle workers do).
     pub fn collected(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
         past.or(self.top(Signal::Gc))
@@ -412,8 +413,7 @@ impl Contrast {
         top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
     }
 
-    /// Whether collectors that requests have to stop for take half a core or more: so long nobody
-    /// else does anything.
+    /// Whether collectors that stop all requests use half a core or more.
     pub fn collects_alone(&self) -> bool {
         let alone = !self.past.collects_beside && !self.line.collects_beside;
         let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
@@ -428,8 +428,8 @@ impl Contrast {
         Some(top >= least && (top >= AS_FAST * low || one))
     }
 
-    /// Whether more requests are served at a time than cores work on them: who serves them waits
-    /// for something.
+    /// Whether the server serves more requests at a time than it has on cores, so that its workers
+    /// wait for something.
     pub fn served_and_not_worked_on(&self) -> Option<bool> {
         let served_ns = self.taken_ns()? - WAKING_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE * self.top(Signal::ServerCores)?)
@@ -455,10 +455,10 @@ impl Contrast {
         Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }
 
-    /// The connection to others of which the server has most at and past the line: its address, and
-    /// how many. Those that hardly a request is sent on are none, where others are in use. Where
-    /// they are a fixed number to several others, it is to whom there are about as many as requests
-    /// are served at a time.
+    /// The dependency with the most connections at and past the line: its address and their number.
+    /// A dependency with hardly any request does not count where another one is in use. Among
+    /// several fixed pools, the one whose size is close to the number of requests in service
+    /// counts.
     pub fn peer(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.asks(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
@@ -502,7 +502,7 @@ impl Contrast {
         sights.into_iter().find_map(|sight| sight.peer_names.get(address)).map(String::as_str)
     }
 
-    /// The name of a process in the control group behind the server that its quota held back most.
+    /// The name of the process in the dependency's control group that its quota throttled most.
     pub fn held_back_behind(&self) -> Option<&str> {
         [&self.past, &self.line].into_iter().find_map(|sight| sight.held_back_behind.as_deref())
     }
@@ -513,8 +513,8 @@ impl Contrast {
         Some((self.line.peers.get(peer).copied()?, self.past.peers.get(peer).copied()?))
     }
 
-    /// A signal at the low load, at the line and past it; of connections to others those to the
-    /// main one.
+    /// A signal at the low load, at the line and past it; for connections to dependencies, those to
+    /// the main one.
     pub fn over_loads(&self, signal: Signal) -> [Option<f64>; 3] {
         let peer = self.peer().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {
@@ -524,7 +524,7 @@ impl Contrast {
         [&self.low, &self.line, &self.past].map(of)
     }
 
-    /// What requests demand of a resource.
+    /// The demand of requests on a resource.
     pub fn demand(&self, resource: UsedResource) -> Option<&ServiceDemand> {
         self.demands.iter().find(|demand| demand.resource == resource)
     }
@@ -534,8 +534,8 @@ impl Contrast {
         self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
 
-    /// The share of the requests that fails at any load, where that alone breaks the promise:
-    /// nobody waits at a low load, so that no limit is behind it.
+    /// The share of the requests that fail at any load, where that alone breaks the SLO. No request
+    /// queues at a low load, so no limit causes the failures.
     pub fn fails_anyhow(&self) -> Option<f64> {
         let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
@@ -544,18 +544,17 @@ impl Contrast {
         now.or(self.failing.as_ref().map(|failing| failing.share))
     }
 
-    /// What the server answers at a low load, 1/s, where that is not half of what is asked,
-    /// although its search held more: what was too much has broken it, and no load afterwards says
-    /// what holds a server that works.
+    /// The throughput at a low load, 1/s, where that is less than half of the offered rate although
+    /// the search sustained more. Overload has broken the server, and later loads show no limit of
+    /// a working one.
     pub fn broken_since(&self) -> Option<f64> {
         let (asked, got) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
         (asked * self.low.seconds >= 10.0 && got < MOST * asked && self.lower_rps >= asked).then_some(got)
     }
 
-    /// Whether the low load breaks the latency promised by itself. What answers take by themselves
-    /// they take at half the line, too: where that load is in time, the low one met a stall. Of a
-    /// server so slow that a low load has no request, a single user tells it; and of a part of the
-    /// answers a low load of a few requests may have none.
+    /// Whether the low load breaks the latency bound of the SLO. Half the line must break it, too:
+    /// otherwise the low load met a stall. Where a low load has no request, a single user decides;
+    /// a low load of a few requests may miss late responses.
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
@@ -569,8 +568,8 @@ impl Contrast {
         broken.reduce(|a, b| a || b)
     }
 
-    /// The load that tells how late answers are where nobody waits: half of the line, where it met
-    /// later ones than a low load of few.
+    /// The load that shows the latency without a queue: half the line, where it has later responses
+    /// than a low load of few requests.
     pub fn late_low(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
         if self.few_when_low() && later { &self.half } else { &self.low }

@@ -1,9 +1,9 @@
-//! What a request demands of each resource, and the rate at which that resource ends
+//! The demand of a request on each resource, and the rate at which the resource is saturated
 //! ([`ServiceDemand`]), by the utilisation law: busy = rate x demand. The demand is the slope of
-//! the busy time over the rate of several loads, so that what a resource does anyhow (background,
-//! others) is not taken for the requests'.
+//! the busy time over the rate of several loads, so that background work does not count as work for
+//! requests.
 //!
-//! Not here: which of them is the limit (`posterior`).
+//! Not here: which resource is the limit (`posterior`).
 
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{FEW, MOST};
@@ -48,7 +48,7 @@ impl UsedResource {
         }
     }
 
-    /// What it is, in words.
+    /// The name of the resource, in words.
     pub fn text(self) -> &'static str {
         match self {
             UsedResource::Thread => "the server's busiest thread",
@@ -89,7 +89,7 @@ pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
 
-/// What a request demands of a resource.
+/// The demand of a request on a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServiceDemand {
     /// Of which.
@@ -107,7 +107,7 @@ pub struct ServiceDemand {
 /// A resource of which less than this share was ever in use has no demand to be told.
 const USED_MIN: f64 = 0.002;
 
-/// The demands that can be told from these loads, the lowest ceiling first.
+/// The demands that these loads show, the lowest ceiling first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
         UsedResource::ALL.into_iter().filter_map(|resource| demand(resource, sights)).collect();

@@ -1,8 +1,8 @@
-//! What is observed of a server under load, as answers to questions ([`Feature`]): each is asked
-//! once, of all loads together, and an answer that was not observed is none.
+//! The observations of a server under load, as answers to questions ([`Feature`]). Each question is
+//! asked once for all loads together; without an observation there is no answer.
 //!
-//! Not here: what an answer says of a cause (`causes`, `likelihoods`), and the numbers by which a
-//! figure becomes an answer (`thresholds`).
+//! Not here: the weight of an answer (`causes`, `likelihoods`), and the bounds between answers
+//! (`thresholds`).
 
 use super::contrast::Contrast;
 use super::demands::UsedResource;
@@ -30,7 +30,7 @@ pub struct FeatureValue {
     pub text: &'static str,
 }
 
-/// How a feature is told, and how it is read.
+/// The name of a feature, its answers, and how it is read.
 #[derive(Clone, Copy)]
 pub struct FeatureCard {
     /// Its name in the file of likelihoods.
@@ -60,7 +60,7 @@ macro_rules! features {
             /// All of them.
             pub const ALL: &[Feature] = &[$(Feature::$feature,)*];
 
-            /// How it is told, and how it is read.
+            /// The description of the feature.
             pub fn card(self) -> FeatureCard {
                 match self {
                     $(Feature::$feature => FeatureCard {

@@ -9,7 +9,7 @@ use super::signals::{LoadSignals, Signal};
 use crate::profile::{Basis, ProfileDiff, SampledProfile, Sort, View, diff};
 use plimsoll_model::Run;
 
-/// What functions cost a request.
+/// The cost of functions per request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCosts {
     /// CPU time a request, in nanoseconds, at the first load and at the other one.
@@ -27,7 +27,7 @@ pub struct FunctionCosts {
     pub in_kernel: bool,
 }
 
-/// What is known of the server's functions.
+/// The observations of the server's functions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionObservation {
     /// This.
@@ -38,7 +38,8 @@ pub enum FunctionObservation {
 }
 
 impl FunctionObservation {
-    /// What is known of them; `None` where nobody looked, or the server did too little for it.
+    /// The observations; `None` where functions were not sampled, or the server used too little
+    /// CPU.
     pub fn from_loads(case: &Contrast, loads: &Loads) -> Option<FunctionObservation> {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];

@@ -1,9 +1,10 @@
-//! How probable each answer is under each cause ([`Likelihoods`]): what a cause expects, written
-//! beside it, is the prior; what was counted over the corpus (`likelihoods.tsv`) moves it.
+//! The probability of each answer under each cause ([`Likelihoods`]). The prior is the expectation
+//! in the file of the cause; counts over the corpus (`likelihoods.tsv`) move it.
 //!
-//! Answers are taken as independent given the cause (naive Bayes). They are not quite, so that the
-//! sum of their logarithms is multiplied by a temperature, fitted over the corpus with one
-//! set of servers left out at a time. Not here: the answers (`features`) and the causes (`causes`).
+//! Answers count as independent given the cause (naive Bayes). They are not quite independent, so
+//! the sum of their logarithms is multiplied by a temperature. It was fitted over the corpus with
+//! one set of servers left out at a time. Not here: the answers (`features`) and the causes
+//! (`causes`).
 
 use super::causes::card::{ExpectedAnswer, Manifestation};
 use super::features::Feature;
@@ -99,7 +100,8 @@ impl Likelihoods {
         all.into_iter().map(|count| count / sum).collect()
     }
 
-    /// How probable each answer is under a way in which a cause shows. `background`: of any server.
+    /// The probability of each answer under one way in which a cause shows. `background`: the
+    /// probability for any server.
     pub fn under(&self, way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = expected(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };

@@ -1,10 +1,11 @@
-//! What changes that were made say: what became of what succeeds
-//! ([`InterventionOutcomes::effects`]), for which causes that speaks, and against which.
+//! The results of experiments: the effect on the goodput ([`InterventionOutcomes::effects`]), and
+//! the causes that the effect supports or contradicts.
 //!
-//! The first and the last load are made without a change; how far they lie apart is the noise that
-//! every effect has to exceed. What plimsoll or others limited says nothing of the server.
+//! The first and the last load are controls without a change. The difference between them is the
+//! noise that every effect must exceed. A load is void where plimsoll or other processes were the
+//! limit.
 //!
-//! Not here: what causes predict (`interventions`).
+//! Not here: the predictions of causes (`interventions`).
 
 use super::cause::Cause;
 use super::interventions::at_stake;
@@ -29,7 +30,7 @@ pub struct InterventionOutcome {
     pub void: Option<String>,
 }
 
-/// What was measured without a change, and with it.
+/// The figures without the change and with it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeFigures {
@@ -81,7 +82,7 @@ const NOISE_TIMES: f64 = 2.0;
 const STILL_AT_WORK: f64 = 0.6;
 
 impl InterventionOutcomes {
-    /// What these loads say.
+    /// The outcomes of these loads.
     pub fn from_loads(loads: &ExperimentLoads) -> InterventionOutcomes {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
         let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::from_run(run)).collect();
@@ -150,7 +151,7 @@ impl InterventionOutcomes {
         InterventionOutcomes(loads.changed.iter().map(of).collect())
     }
 
-    /// The effects that can be told.
+    /// The effects that exceed the noise.
     pub fn effects(&self) -> Vec<(Intervention, Effect)> {
         self.0.iter().filter_map(|made| Some((made.intervention, made.effect?))).collect()
     }
@@ -162,8 +163,8 @@ fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
 }
 
-/// Whether plimsoll or others kept a load with this change from saying anything, so that the same
-/// may say more when it is made again.
+/// Whether plimsoll or other processes limited a load with this change, so that a repetition may
+/// give a result.
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
         // Whether we are the limit is what it is made for.
@@ -309,7 +310,7 @@ impl InterventionOutcome {
         InterventionOutcome { intervention, figures, effect: None, void: Some(why) }
     }
 
-    /// What was measured, in words.
+    /// The measured effect, in words.
     pub fn measured(&self) -> String {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
@@ -334,8 +335,8 @@ impl InterventionOutcome {
         }
     }
 
-    /// Causes that stood and that it makes more probable, against the others that stood.
-    /// `posterior`: before it was made.
+    /// The remaining causes that the result makes more probable than other remaining causes.
+    /// `posterior`: before the experiment.
     pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio >= SPEAKS)
     }

@@ -1,9 +1,9 @@
-//! What limits a load line ([`explain`]): signals of steady loads at a low rate, at the line and
-//! past it become answers to some forty questions ([`features`]); Bayes' rule turns these, and the
-//! effects of interventions, into a probability of each cause ([`posterior`]). Where none is
-//! probable enough, the answer is that it is not known, with what would tell.
+//! The limit of a load line ([`explain`]). Signals of steady loads at a low rate, at the line and
+//! past it become answers to some forty questions ([`features`]). Bayes' rule turns the answers,
+//! and the effects of experiments, into a probability of each cause ([`posterior`]). Where no cause
+//! is probable enough, the result is "not known", with the missing evidence.
 //!
-//! Not here: which loads are made (`study::explain`), and how the answer looks.
+//! Not here: which loads are made (`study::explain`), and how the result looks.
 
 pub mod cause;
 pub mod causes;
@@ -75,7 +75,7 @@ pub struct SignalRow {
     pub supports: Cause,
 }
 
-/// What is to be expected without the cause.
+/// The prediction for the server without the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinePrediction {
     /// The rate at which the next resource ends: the least ceiling of the others, 1/s.
@@ -104,7 +104,7 @@ pub struct InterventionReport {
     pub denies: Vec<Cause>,
 }
 
-/// What holds a load line.
+/// The explanation of a load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The answer; `Unknown` where it is not known.
@@ -144,8 +144,8 @@ pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
     Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
 }
 
-/// Explains what a search found by these loads and experiments, with what speaks against that
-/// beyond the search's own doubts.
+/// Explains the result of a search by these loads and experiments. The doubts are those beyond the
+/// search's own.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
     let case = Contrast::from_loads(findings, loads);
     let changes = InterventionOutcomes::from_loads(made);
@@ -173,7 +173,7 @@ fn may_be_told(case: &Contrast, cause: Cause) -> bool {
     (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
 }
 
-/// What a case and its changes say.
+/// The explanation of a case and its experiments.
 pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps: LoadLine) -> Explanation {
     let answers = Answers::from_contrast(case);
     let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);

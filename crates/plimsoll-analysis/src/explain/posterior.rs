@@ -28,7 +28,7 @@ impl Answers {
     }
 }
 
-/// What an answer adds to a cause, against any server.
+/// The weight of an answer for a cause, compared with any server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EvidenceTerm {
     /// The question.

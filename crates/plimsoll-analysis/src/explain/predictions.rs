@@ -1,11 +1,11 @@
-//! What a cause predicts of interventions ([`Predictions`]): the probability of each effect.
+//! The predictions of a cause for experiments ([`Predictions`]): the probability of each effect.
 //!
-//! Not here: the causes (`causes`), and which interventions are made (`interventions`).
+//! Not here: the causes (`causes`), and which experiments are made (`interventions`).
 
 use plimsoll_model::Intervention;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of what succeeds.
+/// The effect on the goodput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -35,7 +35,7 @@ impl Effect {
     }
 }
 
-/// What a cause predicts of an intervention: the probability of each effect, in the order of
+/// The prediction of a cause for an experiment: the probability of each effect, in the order of
 /// [`Effect::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction([f64; 3]);
@@ -87,8 +87,8 @@ impl Prediction {
     }
 }
 
-/// What a cause predicts of each intervention. There is no default: who adds one says what each
-/// cause predicts.
+/// The prediction of a cause for each experiment. There is no default: a new cause states each of
+/// them.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "each is the intervention of its name")]
 pub struct Predictions {

@@ -1,7 +1,7 @@
-//! Laws of queues and of threads behind the features: each a pure function of what the loads
-//! showed. `None`: what it needs was not observed.
+//! Laws of queues and of threads behind the features: each a pure function of the observed loads.
+//! `None`: an input was not observed.
 //!
-//! Not here: which cause an answer speaks for (`causes`).
+//! Not here: the meaning of an answer (`causes`).
 
 use super::contrast::Contrast;
 use super::signals::{LoadSignals, Signal};

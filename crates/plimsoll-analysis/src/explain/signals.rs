@@ -1,7 +1,7 @@
-//! What one load showed, as numbers ([`LoadSignals`]): of the load itself, and of all that was
-//! watched meanwhile, over the measured window. What was not seen is not there.
+//! The signals of one load ([`LoadSignals`]): figures of the load and of all probes over the
+//! measured window. A signal that was not observed is missing.
 //!
-//! Not here: what any of it means (`features`).
+//! Not here: the meaning of a signal (`features`).
 
 use super::function_kinds::{is_collecting, is_spinning};
 use super::thresholds::FULL;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// How far from an edge of the window a reading may be: what is read in turn comes once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
 
-/// How a signal is told.
+/// The words for a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignalText {
     /// Its name in documents.
@@ -44,7 +44,7 @@ macro_rules! signals {
         }
 
         impl Signal {
-            /// How it is told.
+            /// The words for this signal.
             pub fn text(self) -> SignalText {
                 let (name, unit, words, source) = match self {
                     $(Signal::$signal => ($name, $unit, $words, $source),)*
@@ -221,7 +221,7 @@ pub fn shown_value(signal: Signal, value: f64) -> String {
     }
 }
 
-/// What one load showed.
+/// The signals of one load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadSignals {
@@ -327,13 +327,13 @@ const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
 type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 
 impl LoadSignals {
-    /// What `run` showed.
+    /// The signals of `run`.
     pub fn from_run(run: &Run) -> LoadSignals {
         LoadSignals::under(run, None)
     }
 
-    /// The same under a promise whose shortest latency bound is `bound_ns`: what we add to times is
-    /// held against that.
+    /// The same under an SLO whose shortest latency bound is `bound_ns`. Delays inside plimsoll are
+    /// compared with that bound.
     pub fn under(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);

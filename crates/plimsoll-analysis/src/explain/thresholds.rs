@@ -1,7 +1,7 @@
-//! Every number by which an observation becomes a yes or a no, with its reason.
+//! Every bound by which an observation becomes a yes or a no, with its reason.
 //!
-//! Most are ratios that one kind of question shares: what is a part, what is most, what has risen.
-//! None was fitted to a case. What observations weigh is not here (`likelihoods.tsv`).
+//! Most are ratios that several questions share: "a part", "most", "has risen". None was fitted to
+//! a case. Not here: the weights of observations (`likelihoods.tsv`).
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
-//! How much of what is answered depends on a setting of the server's that was changed between loads
-//! ([`VariedSetting`]): its elasticity, the slope of one logarithm over the other. 1: twice as much
-//! of it brings twice as much; 0: it does not matter.
+//! The effect of a server's setting on the goodput ([`VariedSetting`]): its elasticity, the slope
+//! of one logarithm over the other. With 1, twice the value gives twice the goodput; with 0, the
+//! setting has no effect.
 //!
-//! Not here: who changes it.
+//! Not here: the command that changes the setting.
 
 use super::signals::{LoadSignals, Signal};
 use plimsoll_model::Run;
@@ -33,7 +33,7 @@ pub struct VariedSetting {
 }
 
 impl VariedSetting {
-    /// What these loads say, each with the value that the setting had; `None` of none.
+    /// The effect in these loads, each with its value of the setting; `None` without loads.
     pub fn from_loads(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
         let step = |(value, run): &(f64, &Run)| {
             let sight = LoadSignals::from_run(run);
@@ -47,8 +47,7 @@ impl VariedSetting {
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
     }
 
-    /// Whether what it sets holds the line, whatever that is; `None`: it does something, or it is
-    /// not known.
+    /// Whether the setting limits the line; `None`: it has some effect, or the effect is not known.
     pub fn holds(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= HOLDS_MIN => Some(true),

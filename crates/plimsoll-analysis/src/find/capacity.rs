@@ -43,7 +43,7 @@ const GRID_ERRORS: f64 = 6.0;
 /// Fewer completions tell no dispersion of their own.
 const COMPLETED_MIN: f64 = 8.0;
 
-/// What a server completes at most.
+/// The highest throughput of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
     /// Completions a second.

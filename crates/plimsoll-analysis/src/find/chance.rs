@@ -1,7 +1,7 @@
-//! Whether a trial that broke the SLO did so by more than chance makes of a rate that meets it:
-//! what confirms a line ([`confirmed`]), and what contradicts one ([`breaks`]).
+//! Whether a trial broke the SLO by more than chance at a rate that meets the SLO: the evidence
+//! that confirms a line ([`confirmed`]), and the evidence that contradicts one ([`breaks`]).
 //!
-//! Not here: where the line is ([`super::belief`]).
+//! Not here: the estimate of the line ([`super::belief`]).
 
 use super::capacity::Capacity;
 use super::so_far::SearchState;

@@ -1,13 +1,13 @@
-//! Since when the server is what it is now ([`Era`]): a credit that is used up, machines that are
-//! added, a cache that fills or a leak change its capacity during the search. What was measured
-//! before says nothing of the line now.
+//! The time since when the server has its present capacity ([`Era`]). Exhausted CPU credit, added
+//! machines, a warm cache or a leak change the capacity during the search, and earlier trials then
+//! have no information about the line.
 //!
-//! Saturated trials are split where those before and those after differ most; the split counts
-//! where they differ by more than chance and a disturbance of a trial or two would make. Open
-//! trials that fell behind do not count: some servers do less the more they are asked.
+//! Saturated trials are split where the trials before and after differ most. The split counts where
+//! they differ by more than chance and a disturbance of a trial or two would make. Open trials with
+//! a growing backlog do not count: some servers complete less under more load.
 //!
-//! Not here: allowances by the clock ([`super::quota`]); servers of two speeds that alternate,
-//! whose interval holds both ([`super::capacity`]).
+//! Not here: allowances by the clock ([`super::quota`]); servers that alternate between two speeds,
+//! whose interval contains both ([`super::capacity`]).
 
 use crate::doubts::DoubtKind;
 use crate::format;
@@ -30,7 +30,7 @@ const TOLD_BEFORE_MIN: usize = 2;
 /// This share of the trials of either side lies on its side of the middle.
 const ON_ITS_SIDE: f64 = 0.8;
 
-/// The time over which the trials speak of one server.
+/// The trials that measured the present server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Era {
     /// Number of its first trial.

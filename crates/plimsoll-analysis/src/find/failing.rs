@@ -1,9 +1,9 @@
-//! Requests that fail, or are answered late, whatever the load ([`ConstantFailure`]), as by a
-//! server that leaves one in two hundred without an answer, or asks somebody who is gone first for
-//! one in sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
+//! Requests that fail or are late at any load ([`ConstantFailure`]). Examples: a server that never
+//! answers one request in two hundred, or one that first calls a dead upstream for one in sixteen.
+//! No rate meets an SLO with a smaller allowance, and load is not the reason.
 //!
-//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more are late
-//! the longer they get.
+//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more requests
+//! are late the longer the queue is.
 
 use crate::format;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
@@ -37,7 +37,7 @@ pub struct ConstantFailure {
     pub to_rps: f64,
 }
 
-/// How requests break a promise.
+/// The way in which requests break an SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SloBreakKind {
     /// They get no answer, or none that is a success.
@@ -47,8 +47,8 @@ pub enum SloBreakKind {
 }
 
 impl ConstantFailure {
-    /// Of the open trials of a search; `None`: none fail or are late, or the more the higher the
-    /// load, or too few were seen to tell.
+    /// The constant failure in the open trials of a search. `None`: none fail or are late, or their
+    /// share grows with the load, or there are too few of them.
     pub fn detect(slo: &Slo, history: &[TrialOutcome]) -> Option<ConstantFailure> {
         let of = |how, allowed: f64| {
             ConstantFailure::from_loads(

@@ -1,5 +1,5 @@
-//! What a search found ([`Findings`]), with everything that speaks against it, and what a budget
-//! can give ([`forecast`]).
+//! The result of a search ([`Findings`]) with the evidence against it, and the precision that a
+//! budget can give ([`forecast`]).
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
@@ -71,7 +71,7 @@ impl LoadLine {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
     /// The load line, a second, of what is counted.
@@ -112,7 +112,7 @@ pub struct Findings {
     pub others: Interference,
 }
 
-/// What a budget can give.
+/// The precision that a budget can give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
     /// Width of the 90 % interval that can be expected at 1 000 requests a second, as a share of
@@ -129,7 +129,7 @@ pub struct Forecast {
     pub sentences: Vec<String>,
 }
 
-/// What the settings' budget can give, before the rate of the server is known.
+/// The precision that the budget can give, before the rate of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
     let pace = Pace::for_budget(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;

@@ -98,8 +98,8 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// Of the loads of a climb, in ascending order of users, the one with the most goodput; of equal
-/// ones the first. The one rule for what a climb's peak is, and with which load.
+/// The load with the highest goodput among the loads of a climb, in ascending order of users; the
+/// first of equal ones. This is the one rule for the peak of a climb.
 pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }

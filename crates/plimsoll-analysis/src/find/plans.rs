@@ -68,9 +68,9 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(load, length_ns, 0, ready))
     }
 
-    /// A closed-loop trial that keeps the server saturated. Users join in turn: those who all begin
-    /// at once are served in step, and what is counted in a stretch of time then depends on where
-    /// it begins. `ramp_answers`: over so many answers' time they join.
+    /// A closed-loop trial that keeps the server saturated. Users start in turn: users that all
+    /// start at once are served in step, and a count over a short interval then depends on its
+    /// start. `ramp_answers`: the ramp, in response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -92,9 +92,9 @@ impl<'a> Planner<'a> {
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
-    /// An open trial of this judged length, or of as much as some arrivals at this rate take; of a
-    /// server that rejects, with its bucket emptied first. `Settle` when that needs a load of its
-    /// own.
+    /// An open trial of this measured length, or of the time of some arrivals at this rate. For a
+    /// server that rejects, its token bucket is emptied first. `Settle` where that needs a load of
+    /// its own.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
@@ -263,7 +263,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What a plan takes at most.
+/// The longest time that a plan takes.
 pub fn cost_ns(plan: &PlanRecord) -> u64 {
     judged_window_ns(plan).1.saturating_add(plan.load.grace_ns).saturating_add(OVERHEAD_NS)
 }

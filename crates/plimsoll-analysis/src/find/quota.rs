@@ -1,10 +1,9 @@
-//! Allowances by the clock ([`Quota`]), such as 3 000 requests a minute: once they are used up
-//! every request is refused until the clock gives new ones, however low the load is. What such a
-//! server carries is an allowance over its window, and no single trial that is shorter than the
-//! window shows it.
+//! Allowances by the clock ([`Quota`]), such as 3 000 requests a minute. A used-up allowance means
+//! that every request is refused until the clock gives a new one, at any load. The capacity of such
+//! a server is an allowance over its window, and no trial shorter than the window shows it.
 //!
-//! Not here: limiters that give all the time ([`super::rejecting`]); servers that refuse all of an
-//! overload and serve the next low load at once.
+//! Not here: limiters that refill all the time ([`super::rejecting`]); servers that refuse all of
+//! an overload and serve the next low load at once.
 
 use super::normal::{density, upper_tail};
 use super::plans::{Planner, cost_ns};
@@ -53,7 +52,7 @@ pub struct Quota {
     pub rps_max: Option<f64>,
 }
 
-/// What the trials so far tell of an allowance.
+/// The allowance that the trials so far show.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuotaEstimate {
     /// Successes since it opened last.

@@ -1,6 +1,5 @@
-//! What a step of the search knows before it looks for anything ([`SearchState`]): what is asked,
-//! the trials so far, and what all of them together say of stalls and of the pace. It is worked out
-//! once a step, since it reads every trial.
+//! The state of the search before a step ([`SearchState`]): the settings, the trials so far, and
+//! their stalls and pace. It is computed once a step, since it reads every trial.
 
 use super::capacity::Capacity;
 use super::pace::Pace;

@@ -38,7 +38,7 @@ pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
     (piece_ns, soak_ns.div_ceil(piece_ns))
 }
 
-/// What a long load at the line showed.
+/// The result of a long load at the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Soak {
     /// Its rate, 1/s.
@@ -84,7 +84,7 @@ pub enum SoakBreakManner {
 }
 
 impl Soak {
-    /// What these pieces show, after the search in `history`. `None` without a piece.
+    /// The result of these pieces, after the search in `history`. `None` without a piece.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = sound(history);
@@ -127,7 +127,7 @@ impl Soak {
         })
     }
 
-    /// What it showed, in a sentence without its end.
+    /// The result in a sentence without its end.
     pub fn text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void = match self.void_pieces {

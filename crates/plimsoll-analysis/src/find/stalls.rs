@@ -1,7 +1,7 @@
-//! What the stalls of all trials say together ([`Stalls`]): a stall meets every load alike, so all
-//! time measured counts, whatever the load was.
+//! The stalls of all trials together ([`Stalls`]): a stall affects every load alike, so all
+//! measured time counts, at any load.
 //!
-//! Not here: how a stall is seen in one trial (see [`crate::stalls`]).
+//! Not here: the stalls of one trial ([`crate::stalls`]).
 
 use super::terms::Settings;
 use crate::format;
@@ -63,7 +63,7 @@ pub struct Stalls {
     pub recur: bool,
 }
 
-/// What silences are seen of a server.
+/// The silences of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Silences {
     /// It answers all the time.
@@ -108,7 +108,7 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
 }
 
 impl Stalls {
-    /// What silences these trials met.
+    /// The silences in these trials.
     pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
         let asked = &settings.base.traffic;
         let quickest_ns = quickest_ns(history, asked.routes.len() > 1);

@@ -1,5 +1,5 @@
-//! What the parts of a search share: what is searched for, a trial to make, why it ended, and the
-//! trials as it takes them.
+//! The types that the parts of a search share: the settings, a trial to make, why the search ended,
+//! and the trials as the search reads them.
 
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use crate::slo::Slo;
@@ -8,7 +8,7 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, PlanRecord, Purpose};
 use serde::{Deserialize, Serialize};
 
-/// What is searched for.
+/// The settings of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The request and everything else that all trials share; its load is not used.

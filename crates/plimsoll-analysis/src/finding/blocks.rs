@@ -1,4 +1,4 @@
-//! What comparisons and ladders found: blocks, and what all of them together say.
+//! The results of comparisons and ladders: blocks, and the result of all of them together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -6,7 +6,7 @@ use crate::interference::Interference;
 use crate::prove::{self, Block, ComparisonEnd, InterimEstimate, Ladder, Proof, Rules};
 use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 
-/// What was measured in blocks.
+/// The measured blocks.
 #[derive(Debug, Clone)]
 pub struct MeasuredBlocks<'a> {
     /// The arms in words, A first: URLs or commands.
@@ -23,7 +23,7 @@ pub struct MeasuredBlocks<'a> {
     pub elapsed_ns: Option<u64>,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
     /// From what.
@@ -34,7 +34,7 @@ pub struct ProveFinding<'a> {
     pub narrowing: Vec<InterimEstimate>,
 }
 
-/// What a ladder found.
+/// The result of a ladder.
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
     /// From what.

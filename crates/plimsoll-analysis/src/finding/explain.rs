@@ -1,4 +1,5 @@
-//! What holds a load line: of an explanation by its steady loads, of a search by its own trials.
+//! The bottleneck of a load line: of an explanation by its steady loads, of a search by its own
+//! trials.
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
@@ -13,7 +14,7 @@ use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
 use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
 
-/// What holds a load line.
+/// An explanation of a load line.
 #[derive(Debug, Clone)]
 pub struct ExplainFinding<'a> {
     /// The search that it rests on.
@@ -22,7 +23,7 @@ pub struct ExplainFinding<'a> {
     pub explanation: Explanation,
 }
 
-/// What seems to hold a line, in short.
+/// The probable bottleneck of a line, in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bottleneck {
     /// Its name.
@@ -49,10 +50,11 @@ pub(super) fn conclude<'a>(
     Ok(Assessment::new(doubts.collect(), found))
 }
 
-/// What a recorded explanation rests on: what the corpus keeps of it. `None`: it is no explanation.
+/// The facts behind a recorded explanation, as the corpus keeps them. `None`: it is no explanation.
 ///
 /// # Errors
-/// The recording holds no finding.
+///
+/// The recording has no finding.
 pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(asked) = &experiment.asked else { return Ok(None) };
     let searched = search::conclude(experiment, &asked.search)?;
@@ -134,8 +136,8 @@ pub fn of_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<Exp
     explained(searched, &loads, &ExperimentLoads::default())
 }
 
-/// What holds the line of a search, as far as its own trials make that clear; `None`: they do not,
-/// or nothing of the server does.
+/// The bottleneck of a search's line, as far as its own trials show it; `None`: they do not, or the
+/// server is not the limit.
 pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());

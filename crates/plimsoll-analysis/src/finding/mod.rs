@@ -1,9 +1,8 @@
-//! What an experiment found ([`conclude`]): the finding of its study, computed from what was
-//! recorded, with all that speaks against it. Who has just measured and who reads a file enter here
-//! alike.
+//! The finding of an experiment ([`conclude`]): computed from its record, with all evidence against
+//! it. A study that has just ended and a run file that is read both enter here.
 //!
-//! A study is three things: what is next (`study`), what was found (an arm of [`Finding`] here),
-//! and how that looks (`plimsoll-report`).
+//! A study has three parts: the next load (`study`), its finding (an arm of [`Finding`] here), and
+//! the look of that (`plimsoll-report`).
 //!
 //! Not here: how a finding looks.
 
@@ -26,7 +25,7 @@ pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
 use crate::doubts::Assessment;
 use plimsoll_model::{Experiment, ExperimentSpec};
 
-/// What an experiment found.
+/// The finding of an experiment.
 #[derive(Debug, Clone)]
 pub enum Finding<'a> {
     /// Of one load.
@@ -45,7 +44,7 @@ pub enum Finding<'a> {
     Ladder(LadderFinding<'a>),
 }
 
-/// What an experiment found, as far as it is recorded.
+/// The finding of an experiment, as far as it is recorded.
 pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.asked {
         ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),

@@ -1,4 +1,4 @@
-//! What a server does past its line.
+//! The behaviour of a server past its line.
 
 use super::recording::{NoFinding, cut_off};
 use super::search;
@@ -11,7 +11,7 @@ use crate::study::overload::overload_tag;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 
-/// What a server does past its line.
+/// The behaviour of a server past its line.
 #[derive(Debug, Clone)]
 pub struct OverloadFinding<'a> {
     /// What the load was made of.

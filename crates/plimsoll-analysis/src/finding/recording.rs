@@ -1,4 +1,4 @@
-//! What a recording itself does to a finding: it may hold none, or not all that was measured.
+//! Limits of a recording: it may have no finding, or not all of the measurements.
 
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::Experiment;

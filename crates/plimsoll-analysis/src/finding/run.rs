@@ -1,4 +1,4 @@
-//! What one load found: its figures, and what was seen of the server meanwhile.
+//! The result of one load: its figures, and the observations of the server.
 
 use super::recording::{NoFinding, cut_off};
 use crate::by_route::{RouteSummary, by_route};
@@ -7,7 +7,7 @@ use crate::server_view::ServerView;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, Trial};
 
-/// What one load found.
+/// The result of one load.
 #[derive(Debug, Clone)]
 pub struct RunFinding<'a> {
     /// The load.

@@ -1,4 +1,4 @@
-//! What a search found: the line, and what the server used there.
+//! The result of a search: the line, and the server's CPU and memory there.
 
 use super::recording::{NoFinding, cut_off};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
@@ -12,7 +12,7 @@ use crate::study::search::{is_after_search, outcome, planned_tag, settings, soak
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone)]
 pub struct SearchFinding<'a> {
     /// What was searched for.

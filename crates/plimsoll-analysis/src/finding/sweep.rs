@@ -1,4 +1,4 @@
-//! What a sweep found: the figures of each level, the peak and the knee.
+//! The result of a sweep: the figures of each level, the peak and the knee.
 
 use super::recording::cut_off;
 use crate::by_route::{RouteSummary, by_route};
@@ -12,7 +12,7 @@ use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 
-/// What a sweep found at one concurrency.
+/// The result of a sweep at one concurrency.
 #[derive(Debug, Clone)]
 pub struct SweepLevel<'a> {
     /// Users.
@@ -41,7 +41,7 @@ pub struct SweepFigures<'a> {
     pub server: Option<ServerUse>,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepFinding<'a> {
     /// The levels as asked for: what could not be held stands in its place.
@@ -89,7 +89,7 @@ impl<'a> SweepLevel<'a> {
 }
 
 impl<'a> SweepFinding<'a> {
-    /// What these levels say together.
+    /// The result of these levels together.
     pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
             Interference::over(
@@ -108,8 +108,8 @@ impl<'a> SweepFinding<'a> {
         self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
     }
 
-    /// What speaks against the figures, with what was said before the sweep: generators that were
-    /// the limit, levels that were not measured or are not known well.
+    /// The evidence against the figures, with the warnings from before the sweep: levels where the
+    /// generator was the limit, and levels that were not measured or are imprecise.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
         let mut doubts: Doubts = self.others.doubt().into_iter().chain(Doubts::noted(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));

@@ -1,6 +1,6 @@
-//! What a cause's file says of it ([`CauseCard`]), and the words that their sentences share.
+//! The description of a cause ([`CauseCard`]), and the words that the sentences of causes share.
 //!
-//! Not here: the causes (the files beside this one), and what the features are (`features`).
+//! Not here: the causes (the files beside this one), and the features (`features`).
 
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
@@ -11,7 +11,7 @@ use crate::explain::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence, SentencePart};
 
-/// What a way expects of a feature; answers by their words.
+/// The answer that a cause expects of a feature; answers by their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedAnswer {
     /// This answer, in any case.
@@ -52,7 +52,7 @@ pub struct CauseCard {
     pub tell: fn(&Contrast) -> CauseText,
 }
 
-/// What a cause is in a case, in words.
+/// The words for a cause in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseText {
     /// What limits the line: `one thread of node`.

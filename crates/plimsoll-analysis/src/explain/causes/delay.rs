@@ -1,4 +1,4 @@
-//! Responses take longer than the SLO allows by themselves, where nobody waits.
+//! Responses take longer than the SLO allows although no request queues.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;

@@ -9,7 +9,7 @@ use plimsoll_model::units::SECOND;
 /// Shorter logs have no busiest minute, and none has a busiest second below the second.
 const MINUTE_NS: u64 = 60 * SECOND;
 
-/// The rate as a multiple of a log's rate.
+/// The traffic of a log, whose multiple a search looks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogRate {
     /// Requests that are drawn from.

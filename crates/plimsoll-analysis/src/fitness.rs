@@ -66,7 +66,7 @@ pub struct FitnessCheck {
     /// Whether it suffices.
     pub fitness: Fitness,
     /// What was found, in words.
-    pub found: String,
+    pub observation: String,
     /// What mends it: a command, or a sentence; `None`: it suffices, or nothing is known.
     pub remedy: Option<String>,
 }
@@ -101,7 +101,7 @@ impl MachineFitness {
 }
 
 fn check(name: &'static str, fitness: Fitness, found: impl Into<String>, remedy: Option<&str>) -> FitnessCheck {
-    FitnessCheck { name, fitness, found: found.into(), remedy: remedy.map(str::to_owned) }
+    FitnessCheck { name, fitness, observation: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
 fn cores(facts: &MachineFacts) -> FitnessCheck {

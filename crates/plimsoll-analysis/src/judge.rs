@@ -103,7 +103,7 @@ pub struct TrialOutcome {
     /// What the search reads beyond the verdict.
     pub evidence: Evidence,
     /// What others used of the machine meanwhile, and whether that disturbed the trial.
-    pub others: Interference,
+    pub interference: Interference,
 }
 
 /// What the search reads of a trial beyond its verdict.
@@ -225,7 +225,7 @@ impl TrialOutcome {
             verdict,
             reason: Sentence::default(),
             evidence: Evidence::default(),
-            others: Interference::default(),
+            interference: Interference::default(),
         }
     }
 }
@@ -293,7 +293,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             work_share: summary.generator.work_share,
             ..Evidence::default()
         },
-        others: summary.others.clone(),
+        interference: summary.interference.clone(),
     };
     match outcome.load {
         OfferedLoad::Rate(_) if purpose != Purpose::Settle => {
@@ -367,7 +367,7 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
 
 /// Makes void what others spoilt. That the generator was short of a core is then theirs too.
 fn heed_others(outcome: &mut TrialOutcome) {
-    let Some(reason) = outcome.others.reason.clone().filter(|_| outcome.others.disturbed) else { return };
+    let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
         (OfferedLoad::Rate(_), Verdict::Pass) => {
             outcome.reason = std::mem::take(&mut outcome.reason).words(format!(", although {reason}"));

@@ -28,7 +28,7 @@ pub struct ServerUse {
     /// CPU time used, ns.
     pub cpu_ns: f64,
     /// Requests answered with that CPU time.
-    pub answered: u64,
+    pub responses: u64,
     /// Length of the measured windows, ns.
     pub window_ns: f64,
     /// CPU time used inside the measured windows, ns.
@@ -44,7 +44,7 @@ pub struct ServerUse {
 impl ServerUse {
     /// CPU time for each request answered, us; `None` without an answer.
     pub fn cpu_us_per_request(&self) -> Option<f64> {
-        (self.answered > 0).then(|| self.cpu_ns / 1e3 / self.answered as f64)
+        (self.responses > 0).then(|| self.cpu_ns / 1e3 / self.responses as f64)
     }
 
     /// Requests a second that one core carries: the reciprocal of the CPU time a request.
@@ -104,7 +104,7 @@ impl ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
             // What was under way when the window began was worked on inside it, too.
-            answered: ledger.answered() + run.carried_in(),
+            responses: ledger.answered() + run.carried_in(),
             window_ns,
             window_cpu_ns,
             rss_bytes_max: most(table::SERVER_RSS.name),
@@ -121,7 +121,7 @@ impl ServerUse {
             }
         }
         self.cpu_ns += other.cpu_ns;
-        self.answered += other.answered;
+        self.responses += other.responses;
         self.window_ns += other.window_ns;
         self.window_cpu_ns += other.window_cpu_ns;
         let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);

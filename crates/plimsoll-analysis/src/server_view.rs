@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone)]
 pub struct ServerView<'a> {
     /// What it used, or why that is not known.
-    pub used: Result<ServerUse, String>,
+    pub usage: Result<ServerUse, String>,
     /// Which loads the figures come from, where an experiment had several.
     pub from: Option<String>,
     /// All loads during which it was watched.
@@ -37,7 +37,7 @@ pub struct SeriesReadings<'a> {
 impl<'a> ServerView<'a> {
     /// The view of one load.
     pub fn from_run(run: &'a Run) -> ServerView<'a> {
-        ServerView { used: ServerUse::from_run(run), from: None, runs: vec![run] }
+        ServerView { usage: ServerUse::from_run(run), from: None, runs: vec![run] }
     }
 
     /// Whether anything was read at all.

@@ -153,7 +153,7 @@ pub struct Summary {
     /// The generator's own figures.
     pub generator: Generator,
     /// What others used of this machine meanwhile.
-    pub others: Interference,
+    pub interference: Interference,
     /// How the run ended; `None`: it was cut off.
     pub ending: Option<LoadEnd>,
     /// What failed answers said.
@@ -225,7 +225,7 @@ impl Summary {
                 None => run.plan.carriage.addresses.iter().map(ToString::to_string).collect(),
             },
             generator,
-            others,
+            interference: others,
             ending: run.ending.clone(),
             failed_answers: FailedKind::of_run(run),
             stages: stages(run),

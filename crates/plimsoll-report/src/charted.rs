@@ -305,23 +305,23 @@ pub(crate) fn find_page(
 
 /// The picture of one comparison.
 pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
-    let above = heading::prove(&found.proof, &found.measured.arms, &compared_load(context));
+    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context));
     chart::prove_chart(&above, compared(found), theme)
 }
 
 fn compared<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
-    ComparedBlocks { proof: &found.proof, blocks: &found.measured.blocks, narrowing: &found.narrowing }
+    ComparedBlocks { proof: &found.proof, blocks: &found.blocks.blocks, narrowing: &found.narrowing }
 }
 
 /// The page of a comparison.
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = block_rows(&found.proof, &found.measured.blocks);
-    let above = heading::prove(&found.proof, &found.measured.arms, &compared_load(context)).untitled();
+    let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
+    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context)).untitled();
     charts.drawn(|theme| chart::prove_chart(&above, compared(found), theme), &headings, rows);
     let mut report = prove_report(context, &found.proof);
     report.after_answer(charts);
-    let seed = Some(found.measured.plan.load.seed);
+    let seed = Some(found.blocks.plan.load.seed);
     report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
     report
 }
@@ -332,7 +332,7 @@ pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: T
 }
 
 fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
-    LadderBlocks { ladder: &found.ladder, blocks: &found.measured.blocks, sides: &found.measured.arms }
+    LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, sides: &found.blocks.arms }
 }
 
 /// The page of a ladder.
@@ -343,7 +343,7 @@ pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around:
     charts.drawn(|theme| chart::ladder_chart(&above, drawn(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
     report.after_answer(charts);
-    let seed = Some(found.measured.plan.load.seed);
+    let seed = Some(found.blocks.plan.load.seed);
     report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
     report
 }

@@ -43,7 +43,8 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(fitness));
-    let row = |check: &FitnessCheck| vec![check.name.to_owned(), check.fitness.word().to_owned(), check.found.clone()];
+    let row =
+        |check: &FitnessCheck| vec![check.name.to_owned(), check.fitness.word().to_owned(), check.observation.clone()];
     report.table(&["check", "is", "found"], fitness.checks.iter().map(row).collect());
     if let Some(measured) = measured {
         let rows = figures(measured).into_iter().map(Vec::from).collect();
@@ -135,7 +136,7 @@ pub fn doctor_document(facts: &MachineFacts, measured: Option<&SelfMeasurement>,
     let checks = fitness.checks.iter().map(|check| CheckFields {
         name: check.name,
         fitness: check.fitness.word(),
-        found: &check.found,
+        found: &check.observation,
         remedy: check.remedy.as_deref(),
     });
     let interference = facts.interference.as_ref();

@@ -45,7 +45,7 @@ const PLACE_SHARE_MIN: f64 = 0.02;
 /// The places of requests in flight, the fullest past the line first: shares at the low load, at
 /// the line and past it.
 fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
-    let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.whereabouts[at].as_ref()?.share(place)));
+    let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
     let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
     let mut found: Vec<_> = all.filter(|(_, shares)| most(shares) >= PLACE_SHARE_MIN).collect();
@@ -69,9 +69,9 @@ const UNOBSERVED_MIN: f64 = 0.2;
 
 /// What it means that many requests are at no observed place, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
-    let loads = found.explanation.whereabouts.iter().flatten();
+    let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
-    (most >= UNOBSERVED_MIN).then_some(match found.searched.server.used {
+    (most >= UNOBSERVED_MIN).then_some(match found.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
         Ok(_) => "not observed: they wait in the server or its sockets; --metrics URL reads the server's own queues",
     })
@@ -180,7 +180,7 @@ fn varied_row(step: &VariedStep) -> Vec<String> {
 
 /// What would move the line, and to where.
 pub(crate) fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
-    let predicted = explanation.predicted?;
+    let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
     let doubled =
         doubled.map_or_else(String::new, |rps| format!("twice this limit: about {} {counted}/s; ", rate(rps)));
@@ -195,7 +195,7 @@ pub(crate) fn moves_text(explanation: &Explanation, counted: &str) -> Option<Str
 
 /// The report of an explanation, below what speaks against it.
 pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
-    let ExplainFinding { searched: SearchFinding { findings, .. }, explanation } = found;
+    let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", target_text(context.plan)), ("line", answer(findings, doubts))];
@@ -211,7 +211,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         for named in &explanation.causes {
             facts.push(("possible", format!("{}, {}: {}", named.cause, percent(named.probability), named.subject)));
         }
-        facts.extend(explanation.to_tell.iter().map(|text| ("to decide", spelled(text))));
+        facts.extend(explanation.missing_evidence.iter().map(|text| ("to decide", spelled(text))));
     }
     for demand in &explanation.demands {
         facts.push((
@@ -229,14 +229,14 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         format!(
             "{} trials{} in {} (seed {}); the search ended because {}",
             findings.trials.len(),
-            if findings.gone.is_some() { "" } else { ", then steady loads," },
+            if findings.target_loss.is_some() { "" } else { ", then steady loads," },
             duration(findings.elapsed_s * 1e9),
             context.plan.load.seed,
             stopped_text(findings.stopped_by)
         ),
     ));
     report.facts(facts);
-    if explanation.whereabouts.iter().any(Option::is_some) {
+    if explanation.request_places.iter().any(Option::is_some) {
         let headings = place_headings(findings);
         report.drawn(|theme| places_svg(explanation, theme), &headings, place_rows(explanation));
         report.table(&headings, place_rows(explanation));

@@ -349,7 +349,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
                 Some(LoadEnd::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
                 None => "cut off".to_owned(),
             },
-            others: InterferenceFields::from(&summary.others),
+            others: InterferenceFields::from(&summary.interference),
         }
     }
 }
@@ -589,7 +589,7 @@ pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[S
             experiment,
             first.map(|run| LoadSetupFields::new(&run.plan, &run.injectors)),
         ),
-        others: InterferenceFields::from(&found.others),
+        others: InterferenceFields::from(&found.interference),
         warnings,
         peak: found.peak.as_ref().map(LevelPoint::from),
         knee: found.knee.as_ref().map(LevelPoint::from),
@@ -797,7 +797,7 @@ pub(crate) fn find(
             Some(LoadSetupFields::new(context.plan, context.injectors)),
         ),
         warnings,
-        others: InterferenceFields::from(&findings.others),
+        others: InterferenceFields::from(&findings.interference),
         load_line_rps: findings.load_line_rps.into(),
         arrivals: findings.arrivals.word(),
         capacity: findings.capacity.map(CapacityFields::from),
@@ -809,8 +809,8 @@ pub(crate) fn find(
             every_s: stalls.every_ns as f64 / 1e9,
             forbids: stalls.forbids.as_deref(),
         }),
-        gone: findings.gone.map(|gone| gone.text()),
-        failing: findings.failing.map(|failing| ConstantFailureFields {
+        gone: findings.target_loss.map(|gone| gone.text()),
+        failing: findings.constant_failure.map(|failing| ConstantFailureFields {
             share: failing.share,
             from_rps: failing.from_rps,
             to_rps: failing.to_rps,
@@ -834,16 +834,12 @@ pub(crate) fn find(
             .map(|(trial, run)| TrialFields::new(trial, run))
             .collect(),
         stopped_by: findings.stopped_by,
-        seen_s: findings.seen_s,
+        seen_s: findings.met_slo_s,
         provable_in_s: findings.provable_in_s,
-        planned: found.planned.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held }| PlannedFields {
-            headroom,
-            rate_rps,
-            in_flight,
-            p99_ns,
-            held,
+        planned: found.planned_load.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained }| {
+            PlannedFields { headroom, rate_rps, in_flight, p99_ns, held: is_sustained }
         }),
-        needed: found.needed.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
+        needed: found.instance_estimate.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
             InstanceEstimateFields { rate_rps, instances, instances_min, cores }
         }),
         soak: found.soak.as_ref().map(|soak| SoakFields {

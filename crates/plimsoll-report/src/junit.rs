@@ -56,8 +56,8 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
         StopReason::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
         _ => CaseOutcome::Passed,
     };
-    let undisturbed = match &findings.others.reason {
-        Some(reason) if findings.others.disturbed => CaseOutcome::Skipped(reason.clone()),
+    let undisturbed = match &findings.interference.reason {
+        Some(reason) if findings.interference.disturbed => CaseOutcome::Skipped(reason.clone()),
         _ => CaseOutcome::Passed,
     };
     vec![

@@ -73,8 +73,8 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
         report.text(Tone::Warning, "the profile contains no samples: take it while the server is under load");
         return report;
     }
-    if top.kept != top.total {
-        let (kept, share) = (amount(top.kept as f64, &column.unit), percent(top.kept, top.total));
+    if top.selected_total != top.total {
+        let (kept, share) = (amount(top.selected_total as f64, &column.unit), percent(top.selected_total, top.total));
         report.text(Tone::Plain, format!("selected: {kept}, {share:.2} % of it"));
     }
     let share = |value| format!("{:.2} %", percent(value, top.total));

@@ -71,12 +71,12 @@ impl<'a> ResultView<'a> {
                 find_screen(self.experiment, &context, found, doubts, held_by.as_ref())
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 explain_screen(&context, found, doubts, self.profiles)
             }
             Finding::Overload(found) => overload_screen(&self.context(found.plan), found),
-            Finding::Prove(found) => prove_screen(&self.compared(&found.measured), &found.proof),
-            Finding::Ladder(found) => ladder_screen(&self.compared(&found.measured), &found.ladder),
+            Finding::Prove(found) => prove_screen(&self.compared(&found.blocks), &found.proof),
+            Finding::Ladder(found) => ladder_screen(&self.compared(&found.blocks), &found.ladder),
         };
         // The reader of a file has reported a cut recording already. The screen of a search shows
         // the doubts about the line beside the line.
@@ -122,21 +122,21 @@ impl<'a> ResultView<'a> {
                 Some(&found.server)
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 report.append(explain_report(&context, found, doubts));
                 report.append(self.sampled(found));
-                Some(&found.searched.server)
+                Some(&found.search.server)
             }
             Finding::Overload(found) => {
                 report.append(overload_report(&self.context(found.plan), found));
                 Some(&found.server)
             }
             Finding::Prove(found) => {
-                report.append(prove_report(&self.compared(&found.measured), &found.proof));
+                report.append(prove_report(&self.compared(&found.blocks), &found.proof));
                 None
             }
             Finding::Ladder(found) => {
-                report.append(ladder_report(&self.compared(&found.measured), &found.ladder));
+                report.append(ladder_report(&self.compared(&found.blocks), &found.ladder));
                 None
             }
         };
@@ -182,16 +182,16 @@ impl<'a> ResultView<'a> {
                 around,
             ),
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 let mut body = explain_report(&context, found, doubts);
                 body.append(self.sampled(found));
                 body.heading("The search");
-                body.append(charted::find_page(self.experiment, &context, &found.searched, doubts, None, around));
+                body.append(charted::find_page(self.experiment, &context, &found.search, doubts, None, around));
                 body
             }
             Finding::Overload(found) => overload_page(&self.context(found.plan), found),
-            Finding::Prove(found) => charted::prove_page(&self.compared(&found.measured), found, around),
-            Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.measured), found, around),
+            Finding::Prove(found) => charted::prove_page(&self.compared(&found.blocks), found, around),
+            Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.blocks), found, around),
         };
         page.append(body);
         page
@@ -220,12 +220,12 @@ impl<'a> ResultView<'a> {
                 json::find(self.experiment, &self.context(&found.settings.base), found, &warnings, doubts, of_loads)
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 explain_json::explain(self.experiment, &context, found, &warnings, of_loads)
             }
             Finding::Overload(found) => overload_document(self.experiment, &self.context(found.plan), found, &warnings),
-            Finding::Prove(found) => prove_json::proof(&self.compared(&found.measured), found, &warnings, of_sides),
-            Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.measured), found, &warnings, of_sides),
+            Finding::Prove(found) => prove_json::proof(&self.compared(&found.blocks), found, &warnings, of_sides),
+            Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.blocks), found, &warnings, of_sides),
         }
     }
 
@@ -233,7 +233,7 @@ impl<'a> ResultView<'a> {
     pub fn line_svg(&self, theme: Theme) -> Option<String> {
         let found: &SearchFinding = match self.finding.open().1 {
             Finding::Find(found) => found,
-            Finding::Explain(found) => &found.searched,
+            Finding::Explain(found) => &found.search,
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => {
                 return None;
             }
@@ -259,8 +259,8 @@ impl<'a> ResultView<'a> {
     /// The picture of a comparison or a ladder; `None` of anything else.
     pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.open().1 {
-            Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.measured), found, theme)),
-            Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.measured), found, theme)),
+            Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.blocks), found, theme)),
+            Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.blocks), found, theme)),
             Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => None,
         }
     }
@@ -271,7 +271,7 @@ impl<'a> ResultView<'a> {
         let cases = match finding {
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) => junit::loads_cases(self.experiment, demands),
             Finding::Find(found) => junit::find_cases(&found.findings, doubts),
-            Finding::Explain(found) => junit::find_cases(&found.searched.findings, doubts),
+            Finding::Explain(found) => junit::find_cases(&found.search.findings, doubts),
             Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
             Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
         };

@@ -470,7 +470,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         facts.push(("GOAWAY", reasons(&summary.load.goaways)));
     }
     facts.push(("generator", generator_text(context, summary)));
-    facts.push(("other processes", others_text(&summary.others)));
+    facts.push(("other processes", others_text(&summary.interference)));
     facts.extend(setup_fact(context));
     facts
 }

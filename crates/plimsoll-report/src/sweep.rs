@@ -88,7 +88,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 &cpu,
             ];
             let row = row(cells, columns);
-            match summary.others.reason.as_deref().filter(|_| summary.others.disturbed) {
+            match summary.interference.reason.as_deref().filter(|_| summary.interference.disturbed) {
                 Some(reason) => {
                     let text = format!("{:>width$} {REMARK}{}", "", visible(reason), width = WIDTHS[0]);
                     format!("{row}\n{}", broken(&text, columns, WIDTHS[0] + 1))

@@ -163,9 +163,11 @@ pub struct Contrast {
     /// does, in ns.
     pub held_back_ns: Option<f64>,
     /// Requests that failed whatever the load was while the line was searched.
-    pub failing: Option<ConstantFailureShare>,
+    #[serde(rename = "failing")]
+    pub constant_failure: Option<ConstantFailureShare>,
     /// Since when nobody takes a connection, in words.
-    pub gone: Option<String>,
+    #[serde(rename = "gone")]
+    pub target_loss: Option<String>,
     /// What requests demand of each resource; made anew from the loads.
     #[serde(skip)]
     pub demands: Vec<ServiceDemand>,
@@ -203,7 +205,7 @@ impl Contrast {
         let overloads = findings.trials.iter().filter(|trial| trial.verdict == Verdict::Fail);
         let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
         let demands = demands(&[&low, &half, &line, &past]);
-        let failing = findings.failing.filter(|failing| failing.how == SloBreakKind::Failed);
+        let failing = findings.constant_failure.filter(|failing| failing.how == SloBreakKind::Failed);
         Contrast {
             held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
@@ -218,8 +220,9 @@ impl Contrast {
             alone_ns,
             alone_first_ns,
             held_back_ns,
-            failing: failing.map(|failing| ConstantFailureShare { share: failing.share, text: failing.text() }),
-            gone: findings.gone.map(|gone| gone.text()),
+            constant_failure: failing
+                .map(|failing| ConstantFailureShare { share: failing.share, text: failing.text() }),
+            target_loss: findings.target_loss.map(|gone| gone.text()),
             killed: loads.killed,
             demands,
             low,
@@ -541,7 +544,7 @@ impl Contrast {
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
         // One that fails by chance is none.
         let now = (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share);
-        now.or(self.failing.as_ref().map(|failing| failing.share))
+        now.or(self.constant_failure.as_ref().map(|failing| failing.share))
     }
 
     /// The throughput at a low load, 1/s, where that is less than half of the offered rate although

@@ -114,7 +114,7 @@ pub struct Explanation {
     /// Whether nothing is named although something may limit the line.
     pub abstained: bool,
     /// Where the requests in flight are at the low load, at the line and past it.
-    pub whereabouts: [Option<InFlightBreakdown>; 3],
+    pub request_places: [Option<InFlightBreakdown>; 3],
     /// The answer in one sentence, without a full stop.
     pub sentence: Sentence,
     /// How it shows, as a clause, where the named cause is a limit of the server's.
@@ -128,9 +128,9 @@ pub struct Explanation {
     /// What a setting of the server's matters, where it was changed.
     pub varied: Option<VariedSetting>,
     /// What would tell, where it is not known: sentences without a full stop.
-    pub to_tell: Vec<Sentence>,
+    pub missing_evidence: Vec<Sentence>,
     /// What would move the line.
-    pub predicted: Option<LinePrediction>,
+    pub line_prediction: Option<LinePrediction>,
     /// What a request demands of each resource, the lowest ceiling first.
     pub demands: Vec<ServiceDemand>,
     /// What the server's functions cost a request, as far as the kernel showed it.
@@ -179,7 +179,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
-    let seen = case.is_seen() && case.gone.is_none();
+    let seen = case.is_seen() && case.target_loss.is_none();
     // Of a server that ended the kernel may say why.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_told(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
@@ -203,7 +203,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         cause: first.map_or(Cause::Unknown, |first| first.cause),
         causes: told.iter().map(named).collect(),
         abstained: first.is_none(),
-        whereabouts: places::over_loads(case),
+        request_places: places::over_loads(case),
         sentence: match first.and_then(|first| text(first.cause)) {
             Some(text) => text.answer(case),
             None => not_known::sentence(case, &names).into(),
@@ -214,8 +214,8 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         ruled_out: if seen { ruled_out(case, &causes, changes) } else { Vec::new() },
         interventions: changes.0.iter().map(intervened).collect(),
         varied: None,
-        to_tell: if first.is_some() { Vec::new() } else { not_known::to_tell(case, &names) },
-        predicted: first.and_then(|first| predicted(case, first.cause)),
+        missing_evidence: if first.is_some() { Vec::new() } else { not_known::missing_evidence(case, &names) },
+        line_prediction: first.and_then(|first| predicted(case, first.cause)),
         demands: case.demands.clone(),
         functions: None,
         load_line_rps,
@@ -357,7 +357,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
         .collect();
     if !disturbed.is_empty() {
         let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let text = match findings.others.disturbed {
+        let text = match findings.interference.disturbed {
             // It joins the sentence about the search.
             true => format!("steady loads were disturbed, too ({names})"),
             false => {

@@ -442,9 +442,9 @@ impl LoadSignals {
         self.put(Signal::Dispersion, dispersion(&answers));
         self.put(Signal::Lumps, lumps(&answers, &silent));
         self.limited = summary.generator.reason.clone().filter(|_| summary.generator.limited);
-        self.disturbed = summary.others.reason.clone().filter(|_| summary.others.disturbed);
-        self.put(Signal::Others, summary.others.cores);
-        self.put(Signal::Steal, summary.others.steal_share);
+        self.disturbed = summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
+        self.put(Signal::Others, summary.interference.cores);
+        self.put(Signal::Steal, summary.interference.steal_share);
         let refused: u64 = self.refusals.iter().map(|(_, times)| times).sum();
         summary.throughput_rps * self.seconds + refused as f64
     }

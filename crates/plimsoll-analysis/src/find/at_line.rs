@@ -13,7 +13,7 @@ const NEAR_LINE: f64 = 0.9;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
     /// What was used.
-    pub used: ServerUse,
+    pub usage: ServerUse,
     /// Which trials these figures come from, in words.
     pub from: String,
 }
@@ -60,6 +60,6 @@ impl ServerUseAtLine {
                 rates.fold(0.0, f64::max) / line * 100.0
             }),
         };
-        Ok(ServerUseAtLine { used, from })
+        Ok(ServerUseAtLine { usage: used, from })
     }
 }

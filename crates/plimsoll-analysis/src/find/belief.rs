@@ -232,9 +232,9 @@ fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
                 && !(trial.verdict == Verdict::Void && trial.evidence.generator_limited)
         })
     };
-    let quiet = open().filter(|trial| !trial.others.disturbed).count();
+    let quiet = open().filter(|trial| !trial.interference.disturbed).count();
     open()
-        .filter(|trial| quiet < 3 || !trial.others.disturbed || trial.verdict == Verdict::Pass)
+        .filter(|trial| quiet < 3 || !trial.interference.disturbed || trial.verdict == Verdict::Pass)
         .filter_map(|trial| {
             Some(OpenTrial {
                 rate: trial.offered_rps().filter(|rate| *rate > 0.0)?,

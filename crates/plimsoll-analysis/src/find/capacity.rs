@@ -97,8 +97,10 @@ impl Capacity {
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
-        let found: Vec<(Saturation, bool)> =
-            usable.clone().filter_map(|trial| Some((trial.evidence.saturation?, trial.others.disturbed))).collect();
+        let found: Vec<(Saturation, bool)> = usable
+            .clone()
+            .filter_map(|trial| Some((trial.evidence.saturation?, trial.interference.disturbed)))
+            .collect();
         let mut capacity = Capacity::pool(&found)?;
         // Constant service may go in step: then a stretch holds up to all that are served at once
         // more or less, in each trial alike.

@@ -164,7 +164,7 @@ impl TrialCapacity {
     fn from_trial(trial: usize, outcome: &TrialOutcome) -> Option<TrialCapacity> {
         let evidence = &outcome.evidence;
         let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
-        let counts = !(evidence.generator_limited || outcome.others.disturbed || evidence.rejecting);
+        let counts = !(evidence.generator_limited || outcome.interference.disturbed || evidence.rejecting);
         let error = (it.dispersion.max(0.0) / it.completed).sqrt().min(1.0);
         counts.then(|| TrialCapacity { trial, rps: it.completed / it.seconds, error })
     }

@@ -97,11 +97,11 @@ pub struct Findings {
     /// Stalls longer than the promise allows.
     pub stalls: Option<Stalls>,
     /// Requests that fail or are late whatever the load, more than the promise allows.
-    pub failing: Option<ConstantFailure>,
+    pub constant_failure: Option<ConstantFailure>,
     /// Since when nobody is there, where that ended the search.
-    pub gone: Option<TargetLoss>,
+    pub target_loss: Option<TargetLoss>,
     /// The longest trial at the line or above in which the server met the SLO, in seconds.
-    pub seen_s: f64,
+    pub met_slo_s: f64,
     /// How long a budget would prove a line, in seconds, where this one did not.
     pub provable_in_s: Option<f64>,
     /// How long the search took, in seconds.
@@ -109,7 +109,7 @@ pub struct Findings {
     /// All that speaks against these figures.
     pub doubts: Doubts,
     /// What others used of the machine during the trials.
-    pub others: Interference,
+    pub interference: Interference,
 }
 
 /// The precision that a budget can give.
@@ -180,8 +180,8 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
     // What nobody was there to answer says nothing.
-    let gone = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
-    let history = gone.map_or(history, |gone| &history[..gone.before]);
+    let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
+    let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
     // The time was used up, but by trials that others spoilt.
@@ -242,7 +242,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
             && t.purpose != Purpose::Settle
             && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * SEEN_NEAR)
     });
-    let seen_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
+    let met_slo_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
         load_line_rps: load_line,
         counted: settings.base.traffic.counted(),
@@ -255,18 +255,18 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         trials: recorded.to_vec(),
         stopped_by,
         stalls: known.stalls.clone(),
-        failing: failing.filter(|_| lower <= 0.0),
-        gone,
-        seen_s,
+        constant_failure: failing.filter(|_| lower <= 0.0),
+        target_loss,
+        met_slo_s,
         provable_in_s: provable_in_s(&load_line, elapsed_ns),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
-        others: Interference::over(measured().map(|trial| &trial.others), "trials"),
+        interference: Interference::over(measured().map(|trial| &trial.interference), "trials"),
     };
-    let mut doubts: Doubts = findings.others.doubt().into_iter().collect();
+    let mut doubts: Doubts = findings.interference.doubt().into_iter().collect();
     doubts.extend(of_the_end(&findings));
     if lower > 0.0 && !findings.load_line_rps.confirmed {
-        let seen = match findings.seen_s {
+        let seen = match findings.met_slo_s {
             s if s > 0.0 => format!("the longest trial there took {} s", format_number((s * 10.0).round() / 10.0)),
             _ => "no trial at that rate met the SLO".to_owned(),
         };
@@ -280,7 +280,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
 impl Findings {
     /// The trials that somebody was there for.
     fn attended(&self) -> &[TrialOutcome] {
-        &self.trials[..self.gone.map_or(self.trials.len(), |gone| gone.before)]
+        &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
 }
 
@@ -334,7 +334,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
         }
         StopReason::Gone => {
             // Without a line that is what is told.
-            if let Some(gone) = findings.gone.filter(|_| findings.load_line_rps.rps > 0.0) {
+            if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
                 doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
             }
         }
@@ -387,7 +387,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
         doubts.add(DoubtKind::SetAside, format!("{trials} far slower than the rest and counts as disturbed."));
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
-    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.others.disturbed).count();
+    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.interference.disturbed).count();
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
         doubts.add(DoubtKind::Void, format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
     }
@@ -397,7 +397,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
             "After an overload the server's backlog did not drain; it may have disturbed the next trials.",
         );
     }
-    if let Some(failing) = findings.failing {
+    if let Some(failing) = findings.constant_failure {
         let promise = match failing.how {
             SloBreakKind::Failed => format!("success>={}", share_syntax(settings.slo.success_min)),
             SloBreakKind::Late(bound) => bound.to_string(),
@@ -408,7 +408,9 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
         doubts.add(DoubtKind::Server, quota.sentence());
     }
     // Who is gone refuses connections, but nothing for being too much.
-    match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none() && quota.is_none()) {
+    match rejected(trials)
+        .filter(|_| findings.constant_failure.is_none() && findings.target_loss.is_none() && quota.is_none())
+    {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
             "The server rejects excess load; its burst allowance was exhausted before each trial near the line.",

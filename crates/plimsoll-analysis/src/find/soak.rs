@@ -91,9 +91,9 @@ impl Soak {
         let known = SearchState::new(settings, &sound);
         // Where pieces met the SLO in spite of others on the machine, those do not explain that it
         // breaks; else they may.
-        let in_spite = pieces.iter().any(|piece| piece.others.disturbed && piece.verdict == Verdict::Pass);
+        let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
-            limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.others.disturbed)
+            limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
         let dispersion = walk_dispersion(&known, known.capacity().as_ref());
@@ -236,7 +236,7 @@ mod tests {
         };
         let mut trial = TrialOutcome::of_a_second(Purpose::Soak, OfferedLoad::Rate(100.0), verdict);
         trial.duration_ns = 10 * SECOND;
-        trial.others.disturbed = disturbed;
+        trial.interference.disturbed = disturbed;
         trial.evidence.scheduled = 1000;
         let bad = if is_met { 0 } else { 500 };
         trial.evidence.bounds =

@@ -203,11 +203,11 @@ impl Stalls {
 /// where a request that had left was answered late.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.had_left;
-    let stolen = trial.others.steal_share.is_none_or(|share| share > STEAL_NONE);
+    let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
         // The silence that a disturbed trial begins with may be the backlog of the one before.
-        Verdict::Void if trial.others.disturbed => {
+        Verdict::Void if trial.interference.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
         }
         Verdict::Void => certain,
@@ -292,7 +292,7 @@ mod tests {
     fn outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
             p99_ns: 60 * MS,
-            others: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
+            interference: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
             ..TrialOutcome::of_a_second(purpose, OfferedLoad::Users(16), verdict)
         }
     }

@@ -110,7 +110,7 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
 
 /// Whether others spoilt a trial.
 pub(super) fn disturbed(trial: &TrialOutcome) -> bool {
-    trial.verdict == Verdict::Void && trial.others.disturbed
+    trial.verdict == Verdict::Void && trial.interference.disturbed
 }
 
 /// Whether a trial was more than plimsoll could carry out.

@@ -18,7 +18,7 @@ pub struct MeasuredBlocks<'a> {
     /// The whole blocks.
     pub blocks: Vec<Block>,
     /// What others used of the machine, over all loads of them.
-    pub others: Interference,
+    pub interference: Interference,
     /// Length without the profiles that were taken after it, ns; `None` when it was cut off.
     pub elapsed_ns: Option<u64>,
 }
@@ -27,7 +27,7 @@ pub struct MeasuredBlocks<'a> {
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
     /// From what.
-    pub measured: MeasuredBlocks<'a>,
+    pub blocks: MeasuredBlocks<'a>,
     /// The verdict, and what it rests on.
     pub proof: Proof,
     /// How the interval of the measure that decides narrowed.
@@ -38,7 +38,7 @@ pub struct ProveFinding<'a> {
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
     /// From what.
-    pub measured: MeasuredBlocks<'a>,
+    pub blocks: MeasuredBlocks<'a>,
     /// What each rung leaves of the one before.
     pub ladder: Ladder,
 }
@@ -60,7 +60,7 @@ pub(super) fn prove<'a>(
     }
     let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(proof.doubts.clone()).collect();
     let narrowing = prove::narrowing(&rules, blocks);
-    Ok(Assessment::new(doubts, ProveFinding { measured, proof, narrowing }))
+    Ok(Assessment::new(doubts, ProveFinding { blocks: measured, proof, narrowing }))
 }
 
 pub(super) fn ladder<'a>(
@@ -70,7 +70,7 @@ pub(super) fn ladder<'a>(
     let (measured, broken) = MeasuredBlocks::from_experiment(experiment, asked)?;
     let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
     let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(ladder.doubts.clone()).collect();
-    Ok(Assessment::new(doubts, LadderFinding { measured, ladder }))
+    Ok(Assessment::new(doubts, LadderFinding { blocks: measured, ladder }))
 }
 
 impl<'a> MeasuredBlocks<'a> {
@@ -89,7 +89,7 @@ impl<'a> MeasuredBlocks<'a> {
             arms: asked.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
             loads: prove::reading::block_plans(&experiment.trials, count),
-            others: Interference::over(readings.map(|reading| &reading.others), "loads"),
+            interference: Interference::over(readings.map(|reading| &reading.interference), "loads"),
             blocks,
             elapsed_ns: elapsed_ns(experiment),
         };

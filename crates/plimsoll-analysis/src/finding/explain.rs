@@ -18,7 +18,7 @@ use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purp
 #[derive(Debug, Clone)]
 pub struct ExplainFinding<'a> {
     /// The search that it rests on.
-    pub searched: SearchFinding<'a>,
+    pub search: SearchFinding<'a>,
     /// The answer.
     pub explanation: Explanation,
 }
@@ -67,7 +67,7 @@ pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, Intervention
 /// A steady load at the line or below it is longer than any trial of the search: where it breaks
 /// the SLO the line is withdrawn.
 fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
-    let SearchFinding { settings, findings, .. } = &mut found.searched;
+    let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
     let later = steady.map(|run| judge(Purpose::Line, 0, run, &settings.slo));
     let refutes = |later: &TrialOutcome| refutes(settings, &findings.trials, later, findings.load_line_rps);
@@ -162,5 +162,5 @@ fn explained<'a>(
             _ => doubts.extend([doubt]),
         }
     }
-    Assessment::new(doubts, ExplainFinding { searched: found.clone(), explanation: explanation.clone() })
+    Assessment::new(doubts, ExplainFinding { search: found.clone(), explanation: explanation.clone() })
 }

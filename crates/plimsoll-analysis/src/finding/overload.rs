@@ -21,7 +21,7 @@ pub struct OverloadFinding<'a> {
     /// How often a request came again that failed.
     pub retries: u32,
     /// What was found.
-    pub overloaded: OverloadResult,
+    pub overload: OverloadResult,
     /// What was found of another target under the same load.
     pub against: Option<(&'a PlanRecord, OverloadResult)>,
     /// What was seen of the server.
@@ -74,6 +74,13 @@ pub(super) fn conclude<'a>(
     let plan = &trial.run.plan;
     Ok(Assessment::new(
         doubts,
-        OverloadFinding { plan, slo: asked.search.slo.clone(), retries: asked.retries, overloaded, against, server },
+        OverloadFinding {
+            plan,
+            slo: asked.search.slo.clone(),
+            retries: asked.retries,
+            overload: overloaded,
+            against,
+            server,
+        },
     ))
 }

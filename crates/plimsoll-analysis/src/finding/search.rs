@@ -20,9 +20,9 @@ pub struct SearchFinding<'a> {
     /// The line, and how it was found.
     pub findings: Findings,
     /// What leaves the headroom asked for, where that was measured.
-    pub planned: Option<PlannedLoad>,
+    pub planned_load: Option<PlannedLoad>,
     /// How many instances carry the rate asked for.
-    pub needed: Option<InstanceEstimate>,
+    pub instance_estimate: Option<InstanceEstimate>,
     /// What a long load at the line showed, where one was asked for.
     pub soak: Option<Soak>,
     /// What was seen of the server: what it used at the line, and all loads of the search, in the
@@ -42,7 +42,7 @@ pub struct PlannedLoad {
     /// Response time that 99 % stay below, ns.
     pub p99_ns: Option<f64>,
     /// Whether the promise held.
-    pub held: bool,
+    pub is_sustained: bool,
 }
 
 /// How many instances like the measured one carry a rate.
@@ -59,7 +59,7 @@ pub struct InstanceEstimate {
 }
 
 /// What was measured below the line.
-fn planned(experiment: &Experiment, asked: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
+fn planned_load(experiment: &Experiment, asked: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
     // Loads of this purpose are something else in an explanation.
     let headroom = asked.planning.headroom?;
     let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
@@ -69,13 +69,13 @@ fn planned(experiment: &Experiment, asked: &FindSpec, findings: &Findings, slo: 
         rate_rps: findings.load_line_rps.rps * (1.0 - headroom),
         in_flight: sight.get(Signal::InFlight),
         p99_ns: sight.get(Signal::P99),
-        held: judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass,
+        is_sustained: judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass,
     })
 }
 
 /// How many of these carry the rate asked for.
 /// `each_us`: what the servers' processors do for one of what is counted, us.
-fn needed(asked: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
+fn instance_estimate(asked: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
     let (rate_rps, line) = (asked.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - asked.planning.headroom.unwrap_or(0.0));
     (line.rps > 0.0).then(|| InstanceEstimate {
@@ -91,7 +91,7 @@ fn needed(asked: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option
 fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
-            findings.seen_s = findings.seen_s.max(soak.met_s);
+            findings.met_slo_s = findings.met_slo_s.max(soak.met_s);
             findings.load_line_rps.confirmed = true;
         }
         return None;
@@ -100,14 +100,14 @@ fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.met_s <= 0.0 {
         findings.load_line_rps = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
     }
-    findings.seen_s = soak.met_s;
+    findings.met_slo_s = soak.met_s;
     Some(Doubt { kind: DoubtKind::Contradicted, text: format!("the soak broke the SLO: {}", soak.text()).into() })
 }
 
 impl SearchFinding<'_> {
     /// CPU time of the server for each request at the line, us, where it was seen.
     pub fn cpu_us(&self) -> Option<f64> {
-        self.server.used.as_ref().ok().and_then(|used| used.cpu_us_per_request())
+        self.server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request())
     }
 }
 
@@ -130,20 +130,21 @@ pub(super) fn conclude<'a>(
     let soaked = soak.as_ref().and_then(|soak| heed_soak(&mut findings, soak));
     let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();
     let (used, from) = match ServerUseAtLine::from_findings(&findings, &runs) {
-        Ok(at) => (Ok(at.used), Some(at.from)),
+        Ok(at) => (Ok(at.usage), Some(at.from)),
         Err(reason) => (Err(reason), None),
     };
-    let server = ServerView { used, from, runs };
-    let cpu_us = server.used.as_ref().ok().and_then(|used| used.cpu_us_per_request());
+    let server = ServerView { usage: used, from, runs };
+    let cpu_us = server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request());
     // A session is several requests.
     let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
-    let (planned, needed) = (planned(experiment, asked, &findings, &settings.slo), needed(asked, &findings, each_us));
+    let planned_load = planned_load(experiment, asked, &findings, &settings.slo);
+    let instance_estimate = instance_estimate(asked, &findings, each_us);
     let limited = (findings.stopped_by == StopReason::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the line is above the generator's highest rate".into(),
     });
     let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited).chain(soaked);
     let doubts = doubts.chain(Doubts::noted(&experiment.noted.warnings)).chain(findings.doubts.clone()).collect();
-    Ok(Assessment::new(doubts, SearchFinding { settings, findings, planned, needed, soak, server }))
+    Ok(Assessment::new(doubts, SearchFinding { settings, findings, planned_load, instance_estimate, soak, server }))
 }

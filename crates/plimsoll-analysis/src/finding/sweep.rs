@@ -52,7 +52,7 @@ pub struct SweepFinding<'a> {
     /// The one with the fewest users that has 95 % of the peak.
     pub knee: Option<Level>,
     /// What others used of the machine during all levels.
-    pub others: Interference,
+    pub interference: Interference,
 }
 
 impl<'a> SweepLevel<'a> {
@@ -93,14 +93,14 @@ impl<'a> SweepFinding<'a> {
     pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
             Interference::over(
-                levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others),
+                levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.interference),
                 "levels",
             )
         };
         let figures = levels.iter().filter_map(SweepLevel::figures);
         let measured: Vec<Level> = figures.map(|figures| figures.level.clone()).collect();
         let (peak, knee) = (peak(&measured).cloned(), knee(&measured).cloned());
-        SweepFinding { others: others(&levels), peak, knee, levels }
+        SweepFinding { interference: others(&levels), peak, knee, levels }
     }
 
     /// The levels that were measured.
@@ -111,7 +111,7 @@ impl<'a> SweepFinding<'a> {
     /// The evidence against the figures, with the warnings from before the sweep: levels where the
     /// generator was the limit, and levels that were not measured or are imprecise.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
-        let mut doubts: Doubts = self.others.doubt().into_iter().chain(Doubts::noted(noted)).collect();
+        let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::noted(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
         let mut limits = figures().filter(|(_, figures)| figures.summary.generator.limited);
         if let Some((users, first)) = limits.next() {

@@ -172,7 +172,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         doubts.add(DoubtKind::Unlike, text);
     }
     doubts.extend(by_route::succeed_on_one_side(&routes));
-    let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
+    let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.interference);
     if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::over(loads, "loads") {
         let text = format!("the machine was disturbed: {reason}; the intervals stay valid, and are wider");
         doubts.add(DoubtKind::Others, text);

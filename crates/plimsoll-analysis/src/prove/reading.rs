@@ -34,7 +34,7 @@ pub struct Reading {
     /// loads).
     pub client_wait_share: f64,
     /// What others used of the machine meanwhile.
-    pub others: Interference,
+    pub interference: Interference,
     /// Why it says nothing about the build, if so: the generator was the limit, or the load ended
     /// before the first answer.
     pub void: Option<Sentence>,
@@ -82,7 +82,7 @@ impl Reading {
         Reading {
             goodput: BlockAmount { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
             ledger: ledger_times(&whole),
-            cpu_ns: used.map(|used| BlockAmount { of: used.cpu_ns, per: used.answered as f64 }),
+            cpu_ns: used.map(|used| BlockAmount { of: used.cpu_ns, per: used.responses as f64 }),
             answer_bytes: BlockAmount { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
             statuses: whole.statuses,
             routes: match several {
@@ -90,7 +90,7 @@ impl Reading {
                 false => Vec::new(),
             },
             client_wait_share,
-            others: summary.others,
+            interference: summary.interference,
             void: limit.or(waits),
         }
     }
@@ -165,7 +165,7 @@ impl Block {
 
     /// Whether others disturbed it on any side.
     pub fn is_disturbed(&self) -> bool {
-        self.readings.iter().any(|reading| reading.others.disturbed)
+        self.readings.iter().any(|reading| reading.interference.disturbed)
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Search {
     planning: Planning,
     planned_ns: u64,
     /// The pieces of the soak so far.
-    soaked: Vec<TrialOutcome>,
+    soak_trials: Vec<TrialOutcome>,
     read: usize,
 }
 
@@ -102,7 +102,7 @@ impl Search {
     pub fn new(asked: &FindSpec, slo: Slo) -> Search {
         let (settings, planned_ns, profiles) = (settings(asked, slo), planned_ns(asked), asked.profiles.clone());
         let planning = asked.planning;
-        Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soaked: Vec::new(), read: 0 }
+        Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soak_trials: Vec::new(), read: 0 }
     }
 
     /// Time for all of it, with the load below the line and the soak, ns.
@@ -113,7 +113,7 @@ impl Search {
     pub(super) fn read(&mut self, trials: &[Trial]) {
         let new = trials.get(self.read..).unwrap_or_default();
         self.outcomes.extend(new.iter().filter_map(|trial| outcome(trial, &self.settings.slo)));
-        self.soaked.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
+        self.soak_trials.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
         self.read = trials.len();
     }
 
@@ -138,11 +138,11 @@ impl Search {
         if line.lower <= 0.0 || line.rps <= 0.0 {
             return Step::Stop;
         }
-        if Soak::new(&self.settings, &self.outcomes, &self.soaked, soak_ns).is_some_and(|soak| soak.is_over) {
+        if Soak::new(&self.settings, &self.outcomes, &self.soak_trials, soak_ns).is_some_and(|soak| soak.is_over) {
             return Step::Stop;
         }
         let piece_ns = soak_pieces(soak_ns).0;
-        let number = self.soaked.len() as u64;
+        let number = self.soak_trials.len() as u64;
         // Nothing waits before the first piece; the others go on where the last one ended.
         let warmup_ns = if number == 0 { PLANNED_WARMUP_NS } else { 0 };
         let plan = self.steady(line.lower, piece_ns, warmup_ns, number);

@@ -32,7 +32,7 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
         _ => String::new(),
     };
     let held = match line.rps > 0.0 {
-        true if line.confirmed => format!("; seen for {}", duration(findings.seen_s * 1e9)),
+        true if line.confirmed => format!("; seen for {}", duration(findings.met_slo_s * 1e9)),
         true => "; not confirmed".to_owned(),
         false => String::new(),
     };

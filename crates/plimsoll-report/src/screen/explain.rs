@@ -60,9 +60,9 @@ fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
 
 /// The unobserved parts, and how to observe them.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
-    let server = &found.searched.server;
+    let server = &found.search.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
-    let unseen = match &server.used {
+    let unseen = match &server.usage {
         Err(reason) => vec![format!("the server: {reason}")],
         Ok(_) => server.around().unseen,
     };
@@ -135,8 +135,8 @@ pub(crate) fn explain_screen(
     doubts: &Doubts,
     profiles: Option<&ProfileFindings>,
 ) -> Screen<'static> {
-    let ExplainFinding { searched, explanation } = found;
-    let findings = &searched.findings;
+    let ExplainFinding { search, explanation } = found;
+    let findings = &search.findings;
     let mut screen = Screen::new(explain_answer(explanation));
     if let Some(text) = how_sure(explanation) {
         screen.fact(2, "how sure", text);
@@ -146,7 +146,7 @@ pub(crate) fn explain_screen(
             let sure = whole_percent(named.probability);
             screen.fact(0, "possible", format!("{}, {sure}: {}", named.cause, named.subject));
         }
-        for text in explanation.to_tell.iter().take(2) {
+        for text in explanation.missing_evidence.iter().take(2) {
             screen.fact(1, "to decide", spelled(text));
         }
     }

@@ -90,7 +90,7 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         format::duration(budget_ns as f64)
     ));
     prepared.carry_out(asked, terms, live, |finding, _| match finding {
-        Finding::Overload(found) if found.overloaded.verdict.is_some() => exit::DONE,
+        Finding::Overload(found) if found.overload.verdict.is_some() => exit::DONE,
         _ => exit::CROSSED,
     })
 }

@@ -123,7 +123,7 @@ fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
                     subtitle: &subtitle,
                     unit: &column.unit,
                     per: None,
-                    total: sums.kept as f64,
+                    total: sums.selected_total as f64,
                 };
                 picture(&flame, kind, &report)
             }

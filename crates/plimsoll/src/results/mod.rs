@@ -160,7 +160,7 @@ pub fn searched(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failu
     let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
     Ok(match finding.open().1 {
         Finding::Find(found) => Some(recorded(found)),
-        Finding::Explain(found) => Some(recorded(&found.searched)),
+        Finding::Explain(found) => Some(recorded(&found.search)),
         Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
     })
 }

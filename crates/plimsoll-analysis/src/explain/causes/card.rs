@@ -47,7 +47,7 @@ pub struct CauseCard {
     /// Whether it has a count that can be doubled, such as workers or connections.
     pub is_countable: bool,
     /// Advice on what would reveal the cause where it was not observed.
-    pub to_tell: &'static [SentencePart],
+    pub missing_evidence: &'static [SentencePart],
     /// Describes it in one case.
     pub tell: fn(&Contrast) -> CauseText,
 }

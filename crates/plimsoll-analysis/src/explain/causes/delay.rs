@@ -44,7 +44,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: &[],
+    missing_evidence: &[],
     tell: |case| {
         let low = case.late_low();
         let how = match low.get(Signal::P99) {

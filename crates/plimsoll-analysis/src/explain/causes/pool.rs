@@ -73,7 +73,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: true,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let in_flight =
             format!("past the line, with {:.0} requests in flight{}", top(case, Signal::InFlight), idle(case));

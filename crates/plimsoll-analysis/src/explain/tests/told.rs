@@ -65,7 +65,7 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(text.contains("5.0 % of the requests fail even at a low load (reset)"), "{text}");
     let failing = ConstantFailure { how: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
     let failing = contrast::ConstantFailureShare { share: failing.share, text: failing.text() };
-    let searched = Contrast { failing: Some(failing), ..usual() };
+    let searched = Contrast { constant_failure: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = not_known::sentence(&searched, &[]);
     assert!(text.contains("0.5 % of the requests fail at any load (at 250 a second as at 4 000)"), "{text}");

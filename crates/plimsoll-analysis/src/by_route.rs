@@ -16,7 +16,7 @@ pub struct RouteSummary {
     pub success_rate: f64,
     /// Successes a second inside the measured window.
     pub throughput_rps: f64,
-    /// What was counted for it.
+    /// The figures of the route.
     pub figures: RouteFigures<Latency>,
 }
 

@@ -110,7 +110,7 @@ pub struct Condition {
     pub metric: Metric,
     /// The comparison.
     pub op: Op,
-    /// What it is compared with: ns, a share (0..=1), a count, or requests a second, by metric.
+    /// The bound: ns, a share (0..=1), a count, or requests a second, by metric.
     pub value: f64,
 }
 
@@ -313,10 +313,9 @@ pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
     /// The number that shares are of.
     pub requests: u64,
-    /// Requests beyond those that have no answer yet, and are known to be slower than what is asked
-    /// about.
+    /// Requests without a response yet that are known to be slower than the bound.
     pub overdue: u64,
-    /// The times that are asked about.
+    /// The times of the measure.
     pub times: Option<&'a Histogram>,
     pub succeeded_in_window: u64,
     pub window_ns: u64,
@@ -377,7 +376,7 @@ impl FigureInputs<'_> {
 pub struct Crossing {
     /// The condition.
     pub condition: Condition,
-    /// What was found; `None`: nothing was measured.
+    /// The measured figure; `None`: nothing was measured.
     pub figure: Option<f64>,
 }
 

@@ -89,9 +89,9 @@ impl DoubtKind {
 /// One piece of evidence against a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// What it is about.
+    /// The subject of the doubt.
     pub kind: DoubtKind,
-    /// A sentence; of a kind that stands beside a figure, a few words.
+    /// A sentence, or a few words where the kind stands beside a figure.
     pub text: Sentence,
 }
 

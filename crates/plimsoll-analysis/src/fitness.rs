@@ -61,13 +61,13 @@ impl Fitness {
 /// One fact, and whether it suffices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitnessCheck {
-    /// What is checked.
+    /// The name of the check.
     pub name: &'static str,
     /// Whether it suffices.
     pub fitness: Fitness,
-    /// What was found, in words.
+    /// The observation, in words.
     pub observation: String,
-    /// What mends it: a command, or a sentence; `None`: it suffices, or nothing is known.
+    /// The remedy: a command, or a sentence; `None`: the machine is fit, or nothing is known.
     pub remedy: Option<String>,
 }
 

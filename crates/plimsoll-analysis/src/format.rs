@@ -108,8 +108,8 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// A share as a whole percentage, where the digits behind mean nothing: of probabilities and of
-/// samples. It is never 0 % or 100 % of what is neither.
+/// A share as a whole percentage, for probabilities and samples, whose decimals mean nothing. It is
+/// never 0 % or 100 % of a share that is neither.
 pub fn whole_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent <= 0.0 => "0 %".to_owned(),

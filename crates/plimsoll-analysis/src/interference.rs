@@ -19,17 +19,17 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
-/// Cores that others may use in any case: a tick of the kernel's accounts more or less, at both
-/// ends of the shortest loads, and what a quiet machine does besides, stay far below.
+/// Cores that other processes may always use. A tick more or less in the kernel's accounts at both
+/// ends of the shortest loads stays far below, and so does a quiet machine.
 pub const CORES_MAX: f64 = 0.15;
-/// Share of the server's and our own CPU time that others may use.
+/// Other processes may use this share of the CPU time of the server and of plimsoll.
 pub const PART_MAX: f64 = 0.05;
-/// From this share of all cores in use on, others are felt.
+/// From this share of all cores in use on, other processes have an effect.
 pub const BUSY_SHARE: f64 = 0.75;
-/// From this share of the time in which the server's threads or ours waited for a core on, others
-/// are felt.
+/// Other processes have an effect from this share of the time that the threads of the server or of
+/// plimsoll wait for a core.
 pub const WAIT_SHARE: f64 = 0.1;
-/// Cores that others may use for half a second, or twice the share above.
+/// Cores that other processes may use for half a second, or twice the share above.
 pub const BURST_CORES: f64 = 0.4;
 /// Share of the time wanted that the host may take.
 pub const STEAL_MAX: f64 = 0.05;
@@ -55,8 +55,8 @@ pub struct Interference {
     pub cores: Option<f64>,
     /// Cores of the machine; 0: not known.
     pub machine_cores: f64,
-    /// Share of the time in which a core was wanted that the host of this (virtual) machine gave to
-    /// others, 0..=1; `None`: not known.
+    /// Steal: the share of the time in which a core was wanted that the host of this virtual
+    /// machine used itself, 0..=1; `None`: not known.
     pub steal_share: Option<f64>,
     /// Whether that disturbed the load.
     pub disturbed: bool,
@@ -115,7 +115,7 @@ fn change_of(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
 }
 
 impl Interference {
-    /// What others did during `run`, on the machines that are watched.
+    /// The interference during `run`, on the watched machines.
     pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
         let there = Interference::on(run, MachineSeries { probes, is_generator: false });
@@ -217,8 +217,8 @@ impl Interference {
         others
     }
 
-    /// What others did during several loads (`what`, such as `trials`): disturbed are they all if
-    /// more than a tenth of them was.
+    /// The interference over several loads (`what`, such as `trials`): all of them count as
+    /// disturbed if more than a tenth of them was.
     pub fn over<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
@@ -255,7 +255,7 @@ impl Interference {
         reasons.join(", and ")
     }
 
-    /// What they make doubtful; `None` where nobody disturbed.
+    /// The doubt that follows; `None` for undisturbed loads.
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
         let text = format!("the machine was disturbed: {reason}; the server's real capacity is higher");

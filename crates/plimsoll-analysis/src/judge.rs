@@ -73,9 +73,9 @@ impl fmt::Display for Verdict {
 /// What a trial showed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialOutcome {
-    /// What it was for.
+    /// The purpose of the trial.
     pub purpose: Purpose,
-    /// What was asked, in the judged window.
+    /// The offered load in the measured window.
     pub load: OfferedLoad,
     /// When it began, in ns since the start of the search.
     pub start_ns: u64,
@@ -85,7 +85,7 @@ pub struct TrialOutcome {
     pub planned_ns: u64,
     /// Whether it was ended before its schedule's end.
     pub stopped: bool,
-    /// Successes a second in the judged window; of a load of sessions, as many sessions as they
+    /// Successes a second in the measured window; for a load of sessions, the sessions that they
     /// make.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
@@ -100,9 +100,9 @@ pub struct TrialOutcome {
     pub verdict: Verdict,
     /// One sentence for it; empty for a pass without remark.
     pub reason: Sentence,
-    /// What the search reads beyond the verdict.
+    /// The evidence that the search reads beyond the verdict.
     pub evidence: Evidence,
-    /// What others used of the machine meanwhile, and whether that disturbed the trial.
+    /// The CPU used by other processes, and whether that disturbed the trial.
     pub interference: Interference,
 }
 
@@ -133,8 +133,8 @@ pub struct Evidence {
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
-    /// Successes a second while the server was saturated (falling behind, or rejecting): what it
-    /// can do.
+    /// Successes a second while the server was saturated (its backlog grew, or it rejected): its
+    /// capacity.
     pub saturated_rps: Option<f64>,
     /// Relative standard error of that.
     pub saturated_error: f64,
@@ -143,8 +143,8 @@ pub struct Evidence {
     /// Requests were rejected before the judged window began: saved-up tokens of a limiter were
     /// gone.
     pub primed: bool,
-    /// Relative gap between the number in flight and rate x stay (Little's law), where it can be
-    /// told.
+    /// Relative difference between the requests in flight and rate x response time (Little's law),
+    /// where it is known.
     pub little_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
@@ -152,13 +152,13 @@ pub struct Evidence {
     pub generator_limited: bool,
     /// Share of the fullest worker's time spent working.
     pub work_share: f64,
-    /// Stretches in which nobody was answered although requests waited.
+    /// Stalls: times without any response although requests waited.
     pub stalls: Vec<Stall>,
-    /// What each bound of the SLO counted, in the order of [`Slo::allowances`]; of an open trial.
+    /// The counts of each bound of the SLO, in the order of [`Slo::allowances`]; of an open trial.
     pub bounds: Vec<BoundEvidence>,
     /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
     pub growth_requests: f64,
-    /// What the server completed while its queue never emptied; of a closed trial.
+    /// The completions while the queue never emptied; of a closed trial.
     pub saturation: Option<Saturation>,
 }
 
@@ -187,7 +187,7 @@ impl Evidence {
 }
 
 impl TrialOutcome {
-    /// Requests a second asked for, of an open trial.
+    /// The offered requests a second of an open trial.
     pub fn offered_rps(&self) -> Option<f64> {
         match self.load {
             OfferedLoad::Rate(rate) => Some(rate),

@@ -17,9 +17,8 @@ use std::ops::Range;
 /// The steps, as shares of the line; the last is the way back.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// The rate of which the steps are shares, 1/s: the line; where stalls leave none, or none is
-/// certain yet, the most that was answered, if some load was answered as promised. 0: there is
-/// nothing to go beyond.
+/// The rate whose multiples are the steps, 1/s: the line. Without a line (stalls, or no certain one
+/// yet) it is the highest throughput that met the SLO. 0: there is no such rate.
 pub fn level_to_pass(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { level_of(findings) } else { 0.0 }
@@ -30,11 +29,11 @@ pub fn level_to_pass(findings: &Findings) -> f64 {
 pub struct OverloadStep {
     /// Its rate as a share of the line.
     pub factor: f64,
-    /// Requests that the schedule asked for, 1/s.
+    /// Scheduled requests, 1/s.
     pub offered_rps: f64,
     /// Requests that came again since they had failed, 1/s; `None`: clients do not ask again.
     pub again_rps: Option<f64>,
-    /// Requests answered with success within the time promised, 1/s.
+    /// Successful responses within the latency bound of the SLO, 1/s.
     pub goodput_rps: f64,
     /// Requests answered with success, 1/s, however late.
     pub answered_rps: f64,
@@ -42,7 +41,7 @@ pub struct OverloadStep {
     pub kept_share: f64,
     /// Response time that 99 % of what was accepted stay below, ns; `None` without an answer.
     pub accepted_p99_ns: Option<u64>,
-    /// What became of the rest.
+    /// The failures, by kind.
     pub refused: RefusalCounts,
 }
 
@@ -57,7 +56,7 @@ pub struct RefusalCounts {
     pub timeout: u64,
     /// Connections that were refused, reset or ended.
     pub connection: u64,
-    /// Never sent: what we could not make.
+    /// Unsent requests: plimsoll could not send them.
     pub unsent: u64,
     /// Half of those that were refused, timeouts aside, knew after this time, ns.
     pub after_p50_ns: Option<u64>,
@@ -91,9 +90,9 @@ impl OverloadVerdict {
 /// One second of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OverloadSecond {
-    /// Requests that the schedule asked for.
+    /// Scheduled requests.
     pub offered: u64,
-    /// Requests answered with success within the time promised.
+    /// Successful responses within the latency bound of the SLO.
     pub in_time: u64,
 }
 
@@ -109,21 +108,21 @@ impl OverloadSecond {
 pub struct OverloadResult {
     /// The line, 1/s, of what is offered: requests, or sessions.
     pub line_rps: f64,
-    /// Requests that a session asked on average; 1 where the load has none.
+    /// Requests of a session on average; 1 without sessions.
     pub requests_each: f64,
     /// The steps, as far as they came.
     pub steps: Vec<OverloadStep>,
     /// Each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
-    /// Time from the fall of the load until nearly all that is asked is answered in time again, and
-    /// stays so, s; `None`: not while it was watched.
+    /// The recovery time, s: from the fall of the load until nearly all requests succeed in time
+    /// again, and go on to. `None`: not while it was observed.
     pub recovery_s: Option<f64>,
     /// How long it was watched after the load had fallen, s.
     pub watched_s: f64,
-    /// Whether the server says when to come again (`Retry-After`) to whom it turns away; `None`: it
-    /// turned nobody away by a status, or that was not seen.
+    /// Whether the server sends `Retry-After` when it sheds; `None`: it rejected nothing by a
+    /// status, or that was not observed.
     pub retry_after: Option<bool>,
-    /// What that makes; `None`: the load did not come to its end.
+    /// The verdict; `None`: the load did not end as planned.
     pub verdict: Option<OverloadVerdict>,
 }
 
@@ -140,8 +139,8 @@ const DEGRADES: f64 = 0.5;
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
-    /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time
-    /// that was promised. `retried`: what failed came again, as a route of its own.
+    /// The result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the highest
+    /// latency bound of the SLO. `retried`: failed requests were retried, as a route of their own.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(run);

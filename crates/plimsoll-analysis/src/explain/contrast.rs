@@ -29,10 +29,9 @@ pub struct Loads<'a> {
     pub line: Option<&'a Run>,
     /// Just past it.
     pub past: Option<&'a Run>,
-    /// The highest load past the line that kept the promise, if one did.
+    /// The highest load past the line that met the SLO, if any.
     pub held_past: Option<&'a Run>,
-    /// As many users as fill the server, who each wait for their answer: each time that this was
-    /// asked.
+    /// All closed loops with enough users to saturate the server.
     pub closed: Vec<&'a Run>,
     /// Processes of the server's control group that the kernel ended for want of memory, in these
     /// loads or in those of the search, where that is counted.
@@ -112,14 +111,14 @@ pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f6
 pub struct ConstantFailureShare {
     /// The share of the requests, 0..=1.
     pub share: f64,
-    /// How it is told.
+    /// The sentence about the share.
     pub text: String,
 }
 
 /// Everything that features look at.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Contrast {
-    /// What the loads showed.
+    /// The signals of the loads.
     pub low: LoadSignals,
     /// See [`Loads`].
     pub half: LoadSignals,
@@ -131,9 +130,10 @@ pub struct Contrast {
     pub closed: LoadSignals,
     /// See [`Loads`].
     pub killed: Option<f64>,
-    /// The highest rate past the line at which the promise was kept, in requests, if it was.
+    /// The highest rate past the line that met the SLO, in requests, if any.
     pub held_past_rps: Option<f64>,
-    /// The line: what was held, and what was not, in requests, as all that loads show.
+    /// The line in requests, by all loads: the highest rate that was sustained, and the lowest that
+    /// was not.
     pub lower_rps: f64,
     /// See `lower_rps`.
     pub upper_rps: Option<f64>,
@@ -144,14 +144,13 @@ pub struct Contrast {
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
     pub best_rps: f64,
-    /// The same, as far as the server goes on with it: of one that has no line what steady loads
-    /// showed that asked for more. Short trials meet what it does between its stalls, or on what
-    /// was left of a quota.
+    /// The same in the long run. For a server without a line this is the throughput of steady loads
+    /// at a higher rate. Short trials may fall between the stalls of a server, or use the rest of a
+    /// quota.
     pub sustained_rps: f64,
-    /// The most that was answered while the line was searched by a server that was asked for more
-    /// than it could, 1/s.
+    /// The highest throughput during the search at an offered rate above capacity, 1/s.
     pub saturated_rps: Option<f64>,
-    /// What is offered: `requests`, or `sessions`, each of so many requests.
+    /// The unit of the offered rate: `requests`, or `sessions` of several requests.
     pub counted: String,
     /// See `counted`.
     pub requests_each: f64,

@@ -92,7 +92,7 @@ pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
 /// The demand of a request on a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServiceDemand {
-    /// Of which.
+    /// The resource.
     pub resource: UsedResource,
     /// Time of it that a request takes, s.
     pub per_request_s: f64,

@@ -26,7 +26,7 @@ use plimsoll_model::units::MS;
 pub struct FeatureValue {
     /// Its name in the file of likelihoods.
     pub word: &'static str,
-    /// What it says, as a sentence without a full stop.
+    /// The meaning of the answer, as a sentence without a full stop.
     pub text: &'static str,
 }
 
@@ -39,8 +39,8 @@ pub struct FeatureCard {
     pub values: &'static [FeatureValue],
     /// The figures behind it, the most telling first.
     pub signals: &'static [Signal],
-    /// Whether a cause that says nothing of it holds any answer but the first improbable: it is
-    /// the mark of the causes that name it.
+    /// Whether any answer but the first is evidence against a cause that does not name the feature:
+    /// the feature is the mark of the causes that name it.
     pub is_mark: bool,
     /// The answer, by its place among `values`; `None`: it was not observed.
     pub read: fn(&Contrast) -> Option<usize>,

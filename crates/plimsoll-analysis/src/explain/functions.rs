@@ -14,8 +14,8 @@ use plimsoll_model::Run;
 pub struct FunctionCosts {
     /// CPU time a request, in nanoseconds, at the first load and at the other one.
     pub comparison: ProfileDiff,
-    /// What they are called: `low`, or `half` where the server did too little to be caught at the
-    /// low load; then `line`, or `past` where the line was not seen.
+    /// The names of the two loads: `low`, or `half` where the low load had too few samples; then
+    /// `line`, or `past` where the line has none.
     pub level_names: [&'static str; 2],
     /// Samples at both.
     pub samples: [u64; 2],

@@ -79,7 +79,7 @@ pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Ca
 pub struct ServerConcurrency {
     /// How many it serves at a time.
     pub served: u64,
-    /// What one takes that is alone, on average, ns.
+    /// The mean service time of a request that is alone, ns.
     pub alone_ns: f64,
 }
 

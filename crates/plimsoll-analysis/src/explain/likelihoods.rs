@@ -34,7 +34,7 @@ pub struct Likelihoods {
     pub background: BTreeMap<&'static str, Vec<f64>>,
     /// Cases by way, feature and answer.
     pub counts: BTreeMap<(String, &'static str), Vec<f64>>,
-    /// What sums of logarithms are multiplied by.
+    /// The factor of sums of logarithms.
     pub temperature: f64,
     /// A cause is named from this probability on.
     pub named_from: f64,

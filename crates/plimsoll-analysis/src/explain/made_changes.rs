@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 /// One change, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcome {
-    /// What was changed.
+    /// The experiment.
     pub intervention: Intervention,
-    /// What is held against each other.
+    /// The figures with the change and without it.
     pub figures: ChangeFigures,
-    /// What follows from that; `None`: it cannot be told.
+    /// The effect; `None`: unknown.
     pub effect: Option<Effect>,
-    /// Why it cannot be told.
+    /// Why the effect is unknown.
     pub void: Option<String>,
 }
 
@@ -56,9 +56,9 @@ pub enum ChangeFigures {
 pub struct ExperimentLoads<'a> {
     /// Without a change: the first, and the last where there is one.
     pub controls: Vec<&'a Run>,
-    /// At a low rate: what requests at once are held against.
+    /// A low load, with which several requests at once are compared.
     pub low: Option<&'a Run>,
-    /// At the line, as it was held: what bursts are held against.
+    /// A load at the line, with which bursts are compared.
     pub line: Option<&'a Run>,
     /// With a change.
     pub changed: Vec<(Intervention, &'a Run)>,

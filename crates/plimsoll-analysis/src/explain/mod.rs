@@ -56,7 +56,7 @@ pub struct LikelyCause {
     pub cause: Cause,
     /// 0..=1.
     pub probability: f64,
-    /// What it is in this case, such as `4 connections to 127.0.0.1:6379`.
+    /// The resource in this case, such as `4 connections to 127.0.0.1:6379`.
     pub subject: String,
 }
 
@@ -71,36 +71,36 @@ pub struct SignalRow {
     pub line: Option<f64>,
     /// Past it.
     pub past: Option<f64>,
-    /// For which cause it speaks.
+    /// The cause that the signal supports.
     pub supports: Cause,
 }
 
 /// The prediction for the server without the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinePrediction {
-    /// The rate at which the next resource ends: the least ceiling of the others, 1/s.
+    /// The rate that saturates the next resource: the lowest ceiling of the others, 1/s.
     pub line_rps: f64,
     /// Between which it lies, as far as the loads agree, 1/s.
     pub range_rps: (f64, f64),
     /// Which that is.
     pub next_cause: Cause,
-    /// With twice as much of what holds the line now, where that can be had: not more than the
-    /// above, 1/s.
+    /// The rate with twice the present limit, where the limit is a number; at most the rate above,
+    /// 1/s.
     pub doubled_rps: Option<f64>,
 }
 
 /// A change that was made to tell causes apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterventionReport {
-    /// What was changed.
+    /// The experiment.
     pub intervention: Intervention,
-    /// What the causes that stood predicted of what is answered.
+    /// The throughput that each remaining cause predicted.
     pub predictions: Vec<(Cause, String)>,
-    /// What became of it.
+    /// The measured effect, in words.
     pub measured: String,
-    /// The causes for which it speaks, the strongest first.
+    /// The causes that the effect supports, the strongest first.
     pub supports: Vec<Cause>,
-    /// The causes against which it speaks.
+    /// The causes that the effect contradicts.
     pub denies: Vec<Cause>,
 }
 
@@ -109,7 +109,7 @@ pub struct InterventionReport {
 pub struct Explanation {
     /// The answer; `Unknown` where it is not known.
     pub cause: Cause,
-    /// What speaks for what, the strongest first.
+    /// The causes with their probabilities, the highest first.
     pub causes: Vec<LikelyCause>,
     /// Whether nothing is named although something may limit the line.
     pub abstained: bool,
@@ -119,21 +119,21 @@ pub struct Explanation {
     pub sentence: Sentence,
     /// How it shows, as a clause, where the named cause is a limit of the server's.
     pub how: Option<String>,
-    /// What speaks for it.
+    /// The evidence for the cause.
     pub evidence: Vec<SignalRow>,
-    /// What was ruled out, and why.
+    /// The causes that are ruled out, each with the reason.
     pub ruled_out: Vec<(Cause, String)>,
     /// The changes that were made, and what they say.
     pub interventions: Vec<InterventionReport>,
-    /// What a setting of the server's matters, where it was changed.
+    /// The effect of the setting that `--vary` changed.
     pub varied: Option<VariedSetting>,
-    /// What would tell, where it is not known: sentences without a full stop.
+    /// The missing evidence where the cause is not known: sentences without a full stop.
     pub missing_evidence: Vec<Sentence>,
-    /// What would move the line.
+    /// The load line without the cause.
     pub line_prediction: Option<LinePrediction>,
-    /// What a request demands of each resource, the lowest ceiling first.
+    /// The demand of a request on each resource, the lowest ceiling first.
     pub demands: Vec<ServiceDemand>,
-    /// What the server's functions cost a request, as far as the kernel showed it.
+    /// The cost of the server's functions per request, from samples of the kernel.
     pub functions: Option<FunctionObservation>,
     /// The line.
     pub load_line_rps: LoadLine,

@@ -27,7 +27,7 @@ pub struct SignalText {
     pub name: &'static str,
     /// Its unit: `1/s`, `ns`, `cores`, `share`, `bytes`, `bytes/s`, or empty for a plain number.
     pub unit: &'static str,
-    /// What it is, in words.
+    /// The name of the signal, in words.
     pub words: &'static str,
     /// Whence it is known.
     pub source: &'static str,
@@ -227,7 +227,7 @@ pub fn shown_value(signal: Signal, value: f64) -> String {
 pub struct LoadSignals {
     /// Its numbers.
     pub values: BTreeMap<Signal, f64>,
-    /// The server's connections to others, by address; the most at any time.
+    /// The server's connections to dependencies, by address; the highest number at any time.
     pub peers: BTreeMap<String, f64>,
     /// Segments with data that it sends them, 1/s.
     pub sent_to_peers: BTreeMap<String, f64>,
@@ -237,7 +237,7 @@ pub struct LoadSignals {
     pub queued_at_peers: BTreeMap<String, f64>,
     /// The names of the processes that take them, of this machine.
     pub peer_names: BTreeMap<String, String>,
-    /// The name of a process in the control group behind it that its quota held back most.
+    /// The name of the process in the dependency's control group that its quota throttled most.
     pub held_back_behind: Option<String>,
     /// How many of its threads are called alike, but for a number, by name; the most at any time.
     pub alike: BTreeMap<String, f64>,
@@ -248,34 +248,32 @@ pub struct LoadSignals {
     /// The machine that it was watched on, where that is another than the one that makes the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether it collects garbage beside its work, as far as is known: not with threads for which
-    /// all others may have to stop.
+    /// Whether the server collects garbage concurrently, as far as is known: without threads that
+    /// stop all others.
     pub collects_beside: bool,
     /// Why the generator was the limit.
     pub limited: Option<Sentence>,
-    /// How others disturbed it.
+    /// How other processes disturbed the load.
     pub disturbed: Option<String>,
-    /// Cores on which plimsoll looked around for replies in vain, while nobody else wanted them.
+    /// Cores that plimsoll used to wait for responses in a busy loop, while no other process wanted
+    /// them.
     pub looked_cores: f64,
     /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their
     /// counts.
     pub refusals: Vec<(String, u64)>,
     /// Requests that failed, by how, in words, with their counts.
     pub failures: Vec<(String, u64)>,
-    /// Whether the server's connections are those of others, who ask it for us, and not the load's
-    /// own.
+    /// Whether the server's connections belong to a proxy in front of it, and not to the load.
     pub read_by_others: bool,
     /// Local ports that the server may have to one peer, as far as is known.
     pub local_ports: Option<f64>,
-    /// Whether the ports that are told of are those of another network namespace than the server's:
-    /// of what is behind it.
+    /// Whether the ports are those of another network namespace than the server's: of a dependency.
     pub ports_behind: bool,
     /// Connections that failed since no local port was left for them.
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
-    /// Requests that a session asked on average; 1 where a load has none, 0 where there was no
-    /// load.
+    /// Requests of a session on average; 1 without sessions, 0 without a load.
     pub requests_each: f64,
     /// Requests that may be under way at a time, by our own limit of connections.
     pub under_way_max: f64,
@@ -290,7 +288,7 @@ pub struct LoadSignals {
     pub first_byte_mean_ns: Option<f64>,
     /// Connections that were opened.
     pub opened: u64,
-    /// What could not be seen, and why.
+    /// The parts that could not be observed, each with the reason.
     pub unseen: Vec<String>,
 }
 

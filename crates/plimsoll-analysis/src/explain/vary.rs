@@ -17,9 +17,10 @@ const IDLE_MAX: f64 = 0.1;
 pub struct VariedStep {
     /// The value.
     pub value: f64,
-    /// What was answered, 1/s.
+    /// Goodput, 1/s.
     pub goodput_rps: f64,
-    /// Whether plimsoll was the limit, or others disturbed it: that says nothing of the server.
+    /// Whether plimsoll or other processes were the limit, so that the load has no information
+    /// about the server.
     pub is_void: bool,
 }
 

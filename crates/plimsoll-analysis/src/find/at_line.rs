@@ -12,7 +12,7 @@ const NEAR_LINE: f64 = 0.9;
 /// most a tenth below it. Without such a trial, from the trial with the best goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
-    /// What was used.
+    /// CPU and memory.
     pub usage: ServerUse,
     /// Which trials these figures come from, in words.
     pub from: String,

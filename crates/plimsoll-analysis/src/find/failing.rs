@@ -27,7 +27,7 @@ const SURE: f64 = 2.33;
 /// Requests that fail, or are late, at low loads as at higher ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConstantFailure {
-    /// What becomes of them.
+    /// How the requests break the SLO.
     pub how: SloBreakKind,
     /// The share of the requests, 0..1.
     pub share: f64,

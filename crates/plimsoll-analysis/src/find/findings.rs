@@ -41,8 +41,8 @@ const SEEN_NEAR: f64 = 0.98;
 /// steady state, under the arrivals of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
-    /// The estimate, requests a second; where it is not provable, the lower end of the interval; 0
-    /// where there is no line.
+    /// The estimate, requests a second. Without proof it is the lower end of the interval; without
+    /// a line it is 0.
     pub rps: f64,
     /// Lower end of the 90 % interval.
     pub lower: f64,
@@ -76,13 +76,13 @@ impl LoadLine {
 pub struct Findings {
     /// The load line, a second, of what is counted.
     pub load_line_rps: LoadLine,
-    /// What is offered and counted: `requests`, or `sessions`.
+    /// The unit of the offered rate: `requests`, or `sessions`.
     pub counted: &'static str,
     /// The log from which loads were drawn, where they were.
     pub log: Option<LogRate>,
-    /// The promise it is under.
+    /// The SLO of the line.
     pub slo: Slo,
-    /// What the server completes while requests always wait; `None` where it was not saturated.
+    /// The throughput of the server while requests always wait; `None` where it was not saturated.
     pub capacity: Option<Capacity>,
     /// How arrivals were spaced.
     pub arrivals: Arrivals,
@@ -94,11 +94,11 @@ pub struct Findings {
     pub trials: Vec<TrialOutcome>,
     /// Why the search ended.
     pub stopped_by: StopReason,
-    /// Stalls longer than the promise allows.
+    /// Stalls longer than the SLO allows.
     pub stalls: Option<Stalls>,
-    /// Requests that fail or are late whatever the load, more than the promise allows.
+    /// Requests that fail or are late at any load, more than the SLO allows.
     pub constant_failure: Option<ConstantFailure>,
-    /// Since when nobody is there, where that ended the search.
+    /// The loss of the server, where that ended the search.
     pub target_loss: Option<TargetLoss>,
     /// The longest trial at the line or above in which the server met the SLO, in seconds.
     pub met_slo_s: f64,
@@ -106,9 +106,9 @@ pub struct Findings {
     pub provable_in_s: Option<f64>,
     /// How long the search took, in seconds.
     pub elapsed_s: f64,
-    /// All that speaks against these figures.
+    /// The evidence against these figures.
     pub doubts: Doubts,
-    /// What others used of the machine during the trials.
+    /// The CPU used by other processes during the trials.
     pub interference: Interference,
 }
 

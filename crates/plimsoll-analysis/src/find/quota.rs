@@ -47,8 +47,8 @@ pub struct Quota {
     pub window_s: Option<f64>,
     /// Whole windows that were seen.
     pub windows: usize,
-    /// What is given is no more than this a second. `None`: nothing opened yet, and the first
-    /// allowance may have been used up in part before the search.
+    /// An upper bound of the allowance a second. `None`: no window has opened yet, and the first
+    /// allowance may have been used in part before the search.
     pub rps_max: Option<f64>,
 }
 

@@ -51,9 +51,9 @@ pub struct Soak {
     pub seconds: f64,
     /// How the server broke it; `None`: it did not.
     pub broke: Option<SoakBreak>,
-    /// Pieces that say nothing about the server: plimsoll or others on the machine were the limit.
+    /// Void pieces: plimsoll or other processes were the limit.
     pub void_pieces: usize,
-    /// Enough is known: the SLO broke, or it was met for as long as was asked.
+    /// Whether the soak is over: the SLO broke, or it was met for the whole time.
     pub is_over: bool,
 }
 

@@ -52,12 +52,12 @@ pub struct Stalls {
     pub longest_ns: u64,
     /// Time measured for each of them, in ns.
     pub every_ns: u64,
-    /// The longest stretch of measured time without one, in ns.
+    /// The longest measured time without a stall, in ns.
     pub gap_ns_max: u64,
     /// The bound that no rate holds because of them, as in `p99 <= 500 ms`.
     pub forbids: Option<String>,
-    /// They alone take more requests beyond a bound than the promise allows, as far as they were
-    /// seen, and they recur; or, in a budget that holds too little for that to show, half as many.
+    /// Whether the stalls alone delay more requests than the SLO allows, and recur. In a budget too
+    /// small for that, half as many suffice.
     pub too_many: bool,
     /// They are in more trials than a disturbance would be.
     pub recur: bool,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// The request and everything else that all trials share; its load is not used.
     pub base: PlanRecord,
-    /// The promise that must hold.
+    /// The SLO.
     pub slo: Slo,
     /// The search ends within this time.
     pub budget_ns: u64,
@@ -21,19 +21,19 @@ pub struct Settings {
     pub max_rate: Option<f64>,
     /// Spacing of arrivals.
     pub arrivals: Arrivals,
-    /// How long the first answer took, before the search; 0 if nobody asked. Trials are made long
-    /// enough for such answers until they have shown how long answers take.
+    /// The time of the first response before the search; 0 without a test request. Trials are long
+    /// enough for such responses until they have shown the response time.
     pub first_answer_ns: u64,
 }
 
 /// A trial to carry out now.
 #[derive(Debug, Clone)]
 pub struct Measure {
-    /// What it is for.
+    /// The purpose of the trial.
     pub purpose: Purpose,
-    /// What to do.
+    /// The plan of the trial.
     pub plan: PlanRecord,
-    /// Feed it every tick; it says when to end the run early.
+    /// The watch that reads every tick, and may end the run early.
     pub watch: Watch,
 }
 

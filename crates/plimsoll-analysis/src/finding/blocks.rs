@@ -11,13 +11,13 @@ use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 pub struct MeasuredBlocks<'a> {
     /// The arms in words, A first: URLs or commands.
     pub arms: Vec<String>,
-    /// What all loads share but for their target and load.
+    /// The plan that all loads share, but for their target and load.
     pub plan: &'a PlanRecord,
     /// The plan of each arm's loads in the blocks, if it came to any.
     pub loads: Vec<&'a PlanRecord>,
     /// The whole blocks.
     pub blocks: Vec<Block>,
-    /// What others used of the machine, over all loads of them.
+    /// The CPU used by other processes, over all loads of the blocks.
     pub interference: Interference,
     /// Length without the profiles that were taken after it, ns; `None` when it was cut off.
     pub elapsed_ns: Option<u64>,
@@ -39,7 +39,7 @@ pub struct ProveFinding<'a> {
 pub struct LadderFinding<'a> {
     /// From what.
     pub blocks: MeasuredBlocks<'a>,
-    /// What each rung leaves of the one before.
+    /// The throughput of each rung, compared with the rung before.
     pub ladder: Ladder,
 }
 

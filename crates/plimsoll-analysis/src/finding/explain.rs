@@ -28,7 +28,7 @@ pub struct ExplainFinding<'a> {
 pub struct Bottleneck {
     /// Its name.
     pub cause: Cause,
-    /// What it is in this case.
+    /// The resource in this case.
     pub subject: String,
     /// How it shows.
     pub how: String,

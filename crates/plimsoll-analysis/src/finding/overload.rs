@@ -14,17 +14,17 @@ use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 /// The behaviour of a server past its line.
 #[derive(Debug, Clone)]
 pub struct OverloadFinding<'a> {
-    /// What the load was made of.
+    /// The plan of the load.
     pub plan: &'a PlanRecord,
-    /// The promise of the search, as promises are written.
+    /// The SLO of the search, as users write it.
     pub slo: String,
     /// How often a request came again that failed.
     pub retries: u32,
-    /// What was found.
+    /// The result.
     pub overload: OverloadResult,
-    /// What was found of another target under the same load.
+    /// The result of another target under the same load.
     pub against: Option<(&'a PlanRecord, OverloadResult)>,
-    /// What was seen of the server.
+    /// The observations of the server.
     pub server: ServerView<'a>,
 }
 

@@ -16,7 +16,7 @@ pub struct RunFinding<'a> {
     pub summary: Summary,
     /// The figures of each route, where there are several.
     pub routes: Vec<RouteSummary>,
-    /// What was seen of the server.
+    /// The observations of the server.
     pub server: ServerView<'a>,
 }
 

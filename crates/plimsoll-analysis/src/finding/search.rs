@@ -15,18 +15,18 @@ use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
 /// The result of a search.
 #[derive(Debug, Clone)]
 pub struct SearchFinding<'a> {
-    /// What was searched for.
+    /// The settings of the search.
     pub settings: Settings,
     /// The line, and how it was found.
     pub findings: Findings,
-    /// What leaves the headroom asked for, where that was measured.
+    /// The load with the headroom of `--headroom`, where it was measured.
     pub planned_load: Option<PlannedLoad>,
-    /// How many instances carry the rate asked for.
+    /// The number of instances for the rate of `--need`.
     pub instance_estimate: Option<InstanceEstimate>,
-    /// What a long load at the line showed, where one was asked for.
+    /// The result of a long load at the line (`--soak`).
     pub soak: Option<Soak>,
-    /// What was seen of the server: what it used at the line, and all loads of the search, in the
-    /// order of its trials.
+    /// The observations of the server: its CPU and memory at the line, and all loads of the search
+    /// in the order of its trials.
     pub server: ServerView<'a>,
 }
 
@@ -41,7 +41,7 @@ pub struct PlannedLoad {
     pub in_flight: Option<f64>,
     /// Response time that 99 % stay below, ns.
     pub p99_ns: Option<f64>,
-    /// Whether the promise held.
+    /// Whether the load met the SLO.
     pub is_sustained: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct PlannedLoad {
 pub struct InstanceEstimate {
     /// The rate, 1/s.
     pub rate_rps: f64,
-    /// At the lower end of the line, and with the headroom asked for.
+    /// The number at the lower end of the line, with the headroom.
     pub instances: f64,
     /// At its upper end.
     pub instances_min: f64,

@@ -17,14 +17,14 @@ use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 pub struct SweepLevel<'a> {
     /// Users.
     pub concurrency: u64,
-    /// The figures; or why the level could not be held.
+    /// The figures, or why the level could not be measured.
     pub outcome: Result<SweepFigures<'a>, LoadSkipReason>,
 }
 
 /// The figures of a level that was measured.
 #[derive(Debug, Clone)]
 pub struct SweepFigures<'a> {
-    /// What they are made of.
+    /// The load behind the figures.
     pub load: MeasuredLoad<'a>,
     /// All figures of its load.
     pub summary: Summary,
@@ -37,21 +37,21 @@ pub struct SweepFigures<'a> {
     pub error: Option<f64>,
     /// Whether that is from separate visits of the level, so that what moves between them is in it.
     pub replicated: bool,
-    /// What the server used; `None` where that is not known.
+    /// The server's CPU and memory; `None` where they are not known.
     pub server: Option<ServerUse>,
 }
 
 /// The result of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepFinding<'a> {
-    /// The levels as asked for: what could not be held stands in its place.
+    /// The levels in the order of the command line, with those that could not be measured.
     pub levels: Vec<SweepLevel<'a>>,
-    /// The level with the most goodput. Levels that others disturbed count as they are: the machine
+    /// The level with the highest goodput. Disturbed levels count as they are, since the machine
     /// was so.
     pub peak: Option<Level>,
     /// The one with the fewest users that has 95 % of the peak.
     pub knee: Option<Level>,
-    /// What others used of the machine during all levels.
+    /// The CPU used by other processes during all levels.
     pub interference: Interference,
 }
 

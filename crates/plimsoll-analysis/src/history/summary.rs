@@ -15,7 +15,7 @@ use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 /// Trials count as trials at the line from this share of it on.
 const AT_LINE: f64 = 0.98;
 
-/// What a finding comes to, for lists of runs.
+/// The summary of a finding, for lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.open();
     match finding {

@@ -12,7 +12,7 @@ use plimsoll_model::profile::{FunctionId, Profile};
 pub struct Top {
     /// Denominator of percentages; see [`View::total`].
     pub total: i64,
-    /// What the samples of the view sum up to; differs from `total` with a focus, or with negative
+    /// The sum over the samples of the view; it differs from `total` with a focus, or with negative
     /// values.
     pub selected_total: i64,
     /// A row for each function with a sum other than 0, in order.

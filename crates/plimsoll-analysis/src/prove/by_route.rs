@@ -57,9 +57,9 @@ pub struct RouteComparison {
     pub requests: [u64; 2],
     /// Share of them that succeeded, by side, 0..=1.
     pub success_rate: [f64; 2],
-    /// Blocks in which both sides were asked it.
+    /// Blocks in which both sides got such requests.
     pub blocks: usize,
-    /// What could be compared of it: no ratio can be taken of what never succeeds.
+    /// The compared measures: a route without any success has no ratio.
     pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 

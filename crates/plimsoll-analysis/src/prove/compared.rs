@@ -57,7 +57,7 @@ pub struct MeasureComparison<M = Criterion> {
     pub p: f64,
     /// The margin, a share.
     pub margin: f64,
-    /// What it says.
+    /// The verdict.
     pub verdict: ProveVerdict,
     /// The level of each side in the measure's unit; infinite where too many requests failed for it
     /// to have a bound.

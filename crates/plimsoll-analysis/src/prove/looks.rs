@@ -38,7 +38,7 @@ pub enum LookNumber {
 }
 
 impl LookNumber {
-    /// Its part of the error: 1/2, 1/6, 1/12, ... of what the last one leaves, which sum up to 1.
+    /// Its part of the error: 1/2, 1/6, 1/12, ... of the rest, which add up to 1.
     pub fn part(self) -> f64 {
         match self {
             LookNumber::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),

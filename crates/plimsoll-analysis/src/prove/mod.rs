@@ -72,9 +72,9 @@ pub struct InterimEstimate {
 /// The outcome of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
-    /// Of the primary measure and of success, unless something forbids it.
+    /// The verdict on the primary measure and on success, unless a rule forbids it.
     pub verdict: ProveVerdict,
-    /// What decided, where it was not the primary measure alone.
+    /// The reason, where it was not the primary measure alone.
     pub reason: Option<Reason>,
     /// All measures that were taken, the primary one first.
     pub measures: Vec<MeasureComparison>,

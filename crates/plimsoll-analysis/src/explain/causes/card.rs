@@ -29,7 +29,7 @@ pub enum ExpectedAnswer {
 pub struct Manifestation {
     /// Its name in the file of likelihoods.
     pub word: &'static str,
-    /// What it expects.
+    /// The answers that the cause expects.
     pub expects: &'static [(Feature, ExpectedAnswer)],
 }
 
@@ -55,7 +55,7 @@ pub struct CauseCard {
 /// The words for a cause in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseText {
-    /// What limits the line: `one thread of node`.
+    /// The limit: `one thread of node`.
     pub subject: String,
     /// Whether the subject is plural.
     pub(super) is_plural: bool,

@@ -45,9 +45,9 @@ pub struct LadderFinding<'a> {
 
 pub(super) fn prove<'a>(
     experiment: &'a Experiment,
-    asked: &'a BlocksSpec,
+    spec: &'a BlocksSpec,
 ) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, asked)?;
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let rules = Rules::from_spec(&experiment.asked).ok_or(NoFinding::NoArms)?;
     let blocks = &measured.blocks;
     let stopped_by = match broken {
@@ -65,9 +65,9 @@ pub(super) fn prove<'a>(
 
 pub(super) fn ladder<'a>(
     experiment: &'a Experiment,
-    asked: &'a BlocksSpec,
+    spec: &'a BlocksSpec,
 ) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, asked)?;
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
     let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(ladder.doubts.clone()).collect();
     Ok(Assessment::new(doubts, LadderFinding { blocks: measured, ladder }))
@@ -77,16 +77,16 @@ impl<'a> MeasuredBlocks<'a> {
     /// What was measured, and why the measuring broke off, if it did.
     fn from_experiment(
         experiment: &'a Experiment,
-        asked: &'a BlocksSpec,
+        spec: &'a BlocksSpec,
     ) -> Result<(MeasuredBlocks<'a>, Option<String>), NoFinding> {
-        let plan = &asked.arms.first().ok_or(NoFinding::NoArms)?.plan;
-        let count = asked.arms.len();
+        let plan = &spec.arms.first().ok_or(NoFinding::NoArms)?.plan;
+        let count = spec.arms.len();
         let (blocks, found) = prove::blocks(&experiment.trials, count);
         let told = || experiment.broken().map(str::to_owned);
         let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
         let readings = blocks.iter().flat_map(|block| &block.readings);
         let measured = MeasuredBlocks {
-            arms: asked.arms.iter().map(|arm| arm.name.clone()).collect(),
+            arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
             loads: prove::reading::block_plans(&experiment.trials, count),
             interference: Interference::over(readings.map(|reading| &reading.interference), "loads"),

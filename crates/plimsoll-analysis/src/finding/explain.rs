@@ -36,17 +36,17 @@ pub struct Bottleneck {
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &ExplainSpec,
+    spec: &ExplainSpec,
 ) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
-    let searched = search::conclude(experiment, &asked.search)?;
+    let searched = search::conclude(experiment, &spec.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    let made = changed(&experiment.trials, &asked.varied);
+    let made = changed(&experiment.trials, &spec.varied);
     let explained = explained(&searched, &loads, &made);
     let (doubts, found) = explained.open();
     let (found, refuted) = unless_refuted(found.clone(), &loads);
-    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &asked.interventions, &asked.flagged);
-    let untried = untried(experiment, asked, &made, &worth);
-    let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, asked)).chain(untried);
+    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &spec.interventions, &spec.flagged);
+    let untried = untried(experiment, spec, &made, &worth);
+    let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, spec)).chain(untried);
     Ok(Assessment::new(doubts.collect(), found))
 }
 
@@ -56,11 +56,11 @@ pub(super) fn conclude<'a>(
 ///
 /// The recording has no finding.
 pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
-    let ExperimentSpec::Explain(asked) = &experiment.asked else { return Ok(None) };
-    let searched = search::conclude(experiment, &asked.search)?;
+    let ExperimentSpec::Explain(spec) = &experiment.asked else { return Ok(None) };
+    let searched = search::conclude(experiment, &spec.search)?;
     let found = searched.open().1;
     let loads = loads(&experiment.trials, &found.settings.slo);
-    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &asked.varied));
+    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &spec.varied));
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
@@ -87,7 +87,7 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
 
 /// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell
 /// the causes apart that stand.
-fn untried(experiment: &Experiment, asked: &ExplainSpec, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
+fn untried(experiment: &Experiment, spec: &ExplainSpec, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
     let mut doubts = Doubts::default();
     // What was broken off says so itself.
     if experiment.elapsed_ns.is_none() {
@@ -95,7 +95,7 @@ fn untried(experiment: &Experiment, asked: &ExplainSpec, made: &ExperimentLoads,
     }
     let unheld = |tag: Tag| is_unheld(&experiment.remarks, tag);
     let was_made = |it: Intervention| made.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
-    for change in asked.flagged.iter().filter(|change| !was_made(**change)) {
+    for change in spec.flagged.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for it",
             false => "it would not separate the possible causes",
@@ -103,7 +103,7 @@ fn untried(experiment: &Experiment, asked: &ExplainSpec, made: &ExperimentLoads,
         doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
     }
     let values =
-        asked.varied.iter().enumerate().filter(|(number, value)| {
+        spec.varied.iter().enumerate().filter(|(number, value)| {
             made.varied.iter().all(|(made, _)| made != *value) && !unheld(varied_tag(*number))
         });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
@@ -115,10 +115,10 @@ fn untried(experiment: &Experiment, asked: &ExplainSpec, made: &ExperimentLoads,
 }
 
 /// Changes that could not be made, and why.
-fn unmade(experiment: &Experiment, asked: &ExplainSpec) -> Doubts {
+fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
-        let value = varied_number(&tag).and_then(|number| asked.varied.get(number));
+        let value = varied_number(&tag).and_then(|number| spec.varied.get(number));
         let what = match (Intervention::from_tag(&tag), value) {
             (Some(intervention), _) => intervention.text().to_owned(),
             (None, Some(value)) => format!("the setting at {value}"),

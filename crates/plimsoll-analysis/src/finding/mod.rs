@@ -48,17 +48,17 @@ pub enum Finding<'a> {
 pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.asked {
         ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
-        ExperimentSpec::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
-        ExperimentSpec::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
-        ExperimentSpec::Explain(asked) => {
-            explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found)))
+        ExperimentSpec::Sweep(spec) => sweep::conclude(experiment, spec).map(Finding::Sweep),
+        ExperimentSpec::Find(spec) => search::conclude(experiment, spec)?.map(|found| Finding::Find(Box::new(found))),
+        ExperimentSpec::Explain(spec) => {
+            explain::conclude(experiment, spec)?.map(|found| Finding::Explain(Box::new(found)))
         }
-        ExperimentSpec::Overload(asked) => {
-            overload::conclude(experiment, asked)?.map(|found| Finding::Overload(Box::new(found)))
+        ExperimentSpec::Overload(spec) => {
+            overload::conclude(experiment, spec)?.map(|found| Finding::Overload(Box::new(found)))
         }
-        ExperimentSpec::Prove(asked) => {
-            blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found)))
+        ExperimentSpec::Prove(spec) => {
+            blocks::prove(experiment, &spec.blocks)?.map(|found| Finding::Prove(Box::new(found)))
         }
-        ExperimentSpec::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
+        ExperimentSpec::Ladder(spec) => blocks::ladder(experiment, &spec.blocks)?.map(Finding::Ladder),
     })
 }

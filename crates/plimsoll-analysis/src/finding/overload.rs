@@ -30,15 +30,15 @@ pub struct OverloadFinding<'a> {
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &OverloadSpec,
+    spec: &OverloadSpec,
 ) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
     // The steps are shares of what was the line when they began.
-    let searched = match asked.line_rps {
+    let searched = match spec.line_rps {
         Some(_) => None,
-        None => Some(search::conclude(experiment, &asked.search)?.open().1.findings.clone()),
+        None => Some(search::conclude(experiment, &spec.search)?.open().1.findings.clone()),
     };
-    let line_rps = asked.line_rps.or(searched.as_ref().map(level_to_pass)).unwrap_or(0.0);
+    let line_rps = spec.line_rps.or(searched.as_ref().map(level_to_pass)).unwrap_or(0.0);
     let trial = of(false).ok_or(match &searched {
         _ if experiment.trials.is_empty() => NoFinding::NoLoad,
         Some(findings) if findings.stopped_by == StopReason::Interrupted => NoFinding::NoEnd,
@@ -49,9 +49,9 @@ pub(super) fn conclude<'a>(
         kind: DoubtKind::Nothing,
         text: "there is no line: steps are shares of the peak throughput".into(),
     });
-    let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
+    let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded =
-        |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
+        |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), spec.retries > 0);
     let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
     let overloaded = overloaded(trial);
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
@@ -76,8 +76,8 @@ pub(super) fn conclude<'a>(
         doubts,
         OverloadFinding {
             plan,
-            slo: asked.search.slo.clone(),
-            retries: asked.retries,
+            slo: spec.search.slo.clone(),
+            retries: spec.retries,
             overload: overloaded,
             against,
             server,

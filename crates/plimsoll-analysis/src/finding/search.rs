@@ -59,9 +59,9 @@ pub struct InstanceEstimate {
 }
 
 /// What was measured below the line.
-fn planned_load(experiment: &Experiment, asked: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
+fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
     // Loads of this purpose are something else in an explanation.
-    let headroom = asked.planning.headroom?;
+    let headroom = spec.planning.headroom?;
     let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
     let sight = LoadSignals::from_run(&trial.run);
     Some(PlannedLoad {
@@ -75,9 +75,9 @@ fn planned_load(experiment: &Experiment, asked: &FindSpec, findings: &Findings, 
 
 /// How many of these carry the rate asked for.
 /// `each_us`: what the servers' processors do for one of what is counted, us.
-fn instance_estimate(asked: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
-    let (rate_rps, line) = (asked.planning.need_rps?, findings.load_line_rps);
-    let each = |line_rps: f64| line_rps * (1.0 - asked.planning.headroom.unwrap_or(0.0));
+fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
+    let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line_rps);
+    let each = |line_rps: f64| line_rps * (1.0 - spec.planning.headroom.unwrap_or(0.0));
     (line.rps > 0.0).then(|| InstanceEstimate {
         rate_rps,
         instances: (rate_rps / each(line.lower)).ceil(),
@@ -113,10 +113,10 @@ impl SearchFinding<'_> {
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &FindSpec,
+    spec: &FindSpec,
 ) -> Result<Assessment<SearchFinding<'a>>, NoFinding> {
-    let slo = Slo::parse(&asked.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
-    let settings = settings(asked, slo);
+    let slo = Slo::parse(&spec.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
+    let settings = settings(spec, slo);
     let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
@@ -126,7 +126,7 @@ pub(super) fn conclude<'a>(
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
     let mut findings = find::conclude(&settings, &history, elapsed_ns);
     let pieces: Vec<_> = experiment.trials.iter().filter_map(|trial| soak_outcome(trial, &settings.slo)).collect();
-    let soak = asked.planning.soak_ns.and_then(|asked_ns| Soak::new(&settings, &history, &pieces, asked_ns));
+    let soak = spec.planning.soak_ns.and_then(|asked_ns| Soak::new(&settings, &history, &pieces, asked_ns));
     let soaked = soak.as_ref().and_then(|soak| heed_soak(&mut findings, soak));
     let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();
     let (used, from) = match ServerUseAtLine::from_findings(&findings, &runs) {
@@ -138,8 +138,8 @@ pub(super) fn conclude<'a>(
     // A session is several requests.
     let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
-    let planned_load = planned_load(experiment, asked, &findings, &settings.slo);
-    let instance_estimate = instance_estimate(asked, &findings, each_us);
+    let planned_load = planned_load(experiment, spec, &findings, &settings.slo);
+    let instance_estimate = instance_estimate(spec, &findings, each_us);
     let limited = (findings.stopped_by == StopReason::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the line is above the generator's highest rate".into(),

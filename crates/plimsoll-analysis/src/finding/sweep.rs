@@ -152,7 +152,7 @@ impl<'a> SweepFinding<'a> {
     }
 }
 
-pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepSpec) -> Assessment<SweepFinding<'a>> {
+pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Assessment<SweepFinding<'a>> {
     let of_turn = |(turn, users): (u32, &u64)| {
         let load = of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {
@@ -162,7 +162,7 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepSpec) -> Ass
         };
         load.or_else(unheld)
     };
-    let found = SweepFinding::from_levels((0..).zip(&asked.levels).filter_map(of_turn).collect());
+    let found = SweepFinding::from_levels((0..).zip(&spec.levels).filter_map(of_turn).collect());
     let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.noted.warnings)).collect();
     Assessment::new(doubts, found)
 }

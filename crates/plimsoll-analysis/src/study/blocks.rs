@@ -14,7 +14,7 @@ const ENOUGH_FROM: usize = 14;
 /// A comparison under way.
 #[derive(Debug)]
 pub struct Comparison {
-    asked: BlocksSpec,
+    spec: BlocksSpec,
     /// Profiles to be taken afterwards.
     profiles: Option<ProfilesSpec>,
     /// By what it is decided; `None`: a ladder.
@@ -37,14 +37,14 @@ pub enum BlocksStatus {
 
 impl Comparison {
     /// Nothing is measured yet; `None` of another study.
-    pub fn new(asked: &ExperimentSpec) -> Option<Comparison> {
-        let blocks = asked.blocks()?;
-        let rules = Rules::from_spec(asked);
+    pub fn new(spec: &ExperimentSpec) -> Option<Comparison> {
+        let blocks = spec.blocks()?;
+        let rules = Rules::from_spec(spec);
         let criterion = rules.as_ref().map(|rules| rules.primary);
         let wanted = LoadRules { fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate), apart: rules.is_none() };
         let blocks_so_far = Blocks::new(blocks.arms.len());
-        let profiles = asked.profiles().cloned();
-        Some(Comparison { asked: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
+        let profiles = spec.profiles().cloned();
+        Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
     /// By what it is decided; `None`: a ladder.
@@ -65,7 +65,7 @@ impl Comparison {
 
     /// Blocks are begun as long as they end within this time, ns.
     pub fn budget_ns(&self) -> u64 {
-        self.asked.budget_ns
+        self.spec.budget_ns
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {
@@ -82,11 +82,11 @@ impl Comparison {
         if begun == 0 && self.is_over(number, climbed_ns, history.elapsed_ns) || self.blocks.broken.is_some() {
             return Step::Stop;
         }
-        let order = prove::order(self.asked.seed(), number, self.asked.arms.len());
+        let order = prove::order(self.spec.seed(), number, self.spec.arms.len());
         let Some(arm) = order.get(begun).copied() else { return Step::Stop };
         // The same arrivals on every arm.
-        let seed = mix(self.asked.seed().wrapping_add(number as u64));
-        let plan = loads[usize::from(arm)].plan(&self.asked, usize::from(arm), seed);
+        let seed = mix(self.spec.seed().wrapping_add(number as u64));
+        let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
         Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
@@ -94,7 +94,7 @@ impl Comparison {
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
-                profiling::sides(profiles, &self.asked, &self.blocks.whole, history)
+                profiling::sides(profiles, &self.spec, &self.blocks.whole, history)
             }
             _ => Step::Stop,
         }
@@ -107,14 +107,14 @@ impl Comparison {
         }
         let mut peaks = Vec::new();
         let mut climbed_ns = 0;
-        for arm in 0..self.asked.arms.len() as u8 {
+        for arm in 0..self.spec.arms.len() as u8 {
             let tag = self.tag(Purpose::Peak, arm, 0);
             let of_arm: Vec<&Trial> = trials.iter().filter(|trial| trial.tag == tag).collect();
-            peaks.push(climb::climb(&self.asked, tag, &of_arm)?);
+            peaks.push(climb::climb(&self.spec, tag, &of_arm)?);
             climbed_ns = of_arm.last().map_or(climbed_ns, |last| end_ns(last));
         }
-        let left_ns = self.asked.budget_ns.saturating_sub(climbed_ns);
-        let known = (climb::loads(&self.asked, self.wanted, &peaks, left_ns), climbed_ns);
+        let left_ns = self.spec.budget_ns.saturating_sub(climbed_ns);
+        let known = (climb::loads(&self.spec, self.wanted, &peaks, left_ns), climbed_ns);
         self.loads = Some(known.clone());
         Ok(known)
     }
@@ -129,11 +129,11 @@ impl Comparison {
             Some(rules) => prove::stop(rules, whole).is_some(),
             None => {
                 let counted = whole.iter().filter(|block| block.void().is_none()).count();
-                self.asked.blocks_max.is_some_and(|most| counted as u64 >= most)
+                self.spec.blocks_max.is_some_and(|most| counted as u64 >= most)
             }
         };
         let block_ns = elapsed_ns.saturating_sub(climbed_ns) / number as u64;
-        enough || elapsed_ns + block_ns * 21 / 20 > self.asked.budget_ns
+        enough || elapsed_ns + block_ns * 21 / 20 > self.spec.budget_ns
     }
 
     /// Where it stands after `trials`, to be shown while more are measured; `None` before the first
@@ -141,11 +141,11 @@ impl Comparison {
     pub fn stand(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {
-            let ladder = prove::ladder(whole, self.asked.arms.len(), None);
+            let ladder = prove::ladder(whole, self.spec.arms.len(), None);
             return (!whole.is_empty()).then_some(BlocksStatus::Ladder(ladder));
         };
         let enough_ns = prove::budget_enough_ns(rules, whole, trials)
-            .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.asked.budget_ns);
+            .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.spec.budget_ns);
         prove::standing(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
     }
 }

@@ -91,13 +91,13 @@ pub struct ArmLoad {
 
 impl ArmLoad {
     /// The plan of this load on arm number `arm`.
-    pub fn plan(&self, asked: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
-        let base = &asked.arms[arm].plan;
+    pub fn plan(&self, spec: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
+        let base = &spec.arms[arm].plan;
         let mut plan = match self.rate {
             None => closed(base, self.users),
             Some(rate) => {
                 let mut plan = base.clone();
-                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: asked.arrivals };
+                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: spec.arrivals };
                 plan
             }
         };
@@ -114,12 +114,12 @@ impl ArmLoad {
 
 /// What an arm can do and with how many users, of the loads of its climb so far; or what to do to
 /// know it. Of a number of users that was given only that is tried. `tag`: that of its loads.
-pub(super) fn climb(asked: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
+pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // At a rate that was given, how long one answer takes is all there is to know.
-    let given = asked.users.or(asked.rate.map(|_| 1));
+    let given = spec.users.or(spec.rate.map(|_| 1));
     let levels = given.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
-    let part_ns = asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
+    let part_ns = spec.budget_ns / (CLIMB_PART * spec.arms.len() as u64);
     let over_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
     let mut trials = trials.iter();
     let mut tried: Vec<ArmPeak> = Vec::new();
@@ -128,9 +128,9 @@ pub(super) fn climb(asked: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<A
     for users in levels {
         let (summary, ended_ns) = loop {
             let Some(trial) = trials.next() else {
-                let mut plan = closed(&asked.arms[arm.index()].plan, users);
+                let mut plan = closed(&spec.arms[arm.index()].plan, users);
                 plan.load.duration_ns = Some(length_ns);
-                plan.load.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
+                plan.load.warmup_ns = if tried.is_empty() { warmup_ns(spec, 0.0, 0) } else { 0 };
                 return Err(Step::measure(tag, plan, StopRule::End));
             };
             if let Some(LoadEnd::Stopped(stop)) = &trial.run.ending {
@@ -192,42 +192,42 @@ fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// The load of each arm, given what it can do and the time left for all blocks. Sides that are
 /// compared have the same.
-pub fn loads(asked: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
-        return loads_of(asked, wanted, peaks, left_ns);
+        return loads_of(spec, wanted, peaks, left_ns);
     }
-    let users = asked.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
+    let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
     let rps = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
     // With as many users as fill the quicker side, answers of the slower one take by Little's law:
     let waiting_ns = if wanted.fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
     let hardest = ArmPeak { users, rps, mean_ns: mean_ns.max(waiting_ns), answers: 0.0 };
-    loads_of(asked, wanted, &vec![hardest; peaks.len()], left_ns)
+    loads_of(spec, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
-fn loads_of(asked: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
-    let rate = wanted.fixed_rate.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
+    let rate = wanted.fixed_rate.then(|| spec.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
     let lengths = peaks.iter().map(|peak| {
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
     // Beside what is measured, a load takes its warm-up, which is a part of it, and the last
     // answers.
-    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(asked, 0.0, 0) + peak.mean_ns as u64).sum();
+    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
     let few_ns = measured(BLOCKS_FEW) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
-        let length_ns = asked.load_ns.unwrap_or(found_ns);
+        let length_ns = spec.load_ns.unwrap_or(found_ns);
         let users = match rate {
             // Little's law, and as much again.
             Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
-            None => asked.users.unwrap_or(peak.users),
+            None => spec.users.unwrap_or(peak.users),
         };
-        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(asked, peak.mean_ns, length_ns) }
+        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(spec, peak.mean_ns, length_ns) }
     };
     peaks.iter().zip(lengths).map(load).collect()
 }
@@ -249,10 +249,10 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
 
 /// How long to load before what is measured, where an answer takes `mean_ns` and a load
 /// `length_ns`.
-fn warmup_ns(asked: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
-    let fresh = asked.arms.iter().any(|arm| arm.started);
+fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
+    let fresh = spec.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
-    asked.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))
+    spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))
 }
 
 /// A rate with two significant digits.

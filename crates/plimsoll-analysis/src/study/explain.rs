@@ -153,13 +153,13 @@ pub struct Explain {
 
 impl Explain {
     /// Nothing is measured yet.
-    pub fn new(asked: &ExplainSpec, slo: Slo) -> Explain {
+    pub fn new(spec: &ExplainSpec, slo: Slo) -> Explain {
         Explain {
-            search: Search::new(&asked.search, slo),
-            budget_ns: asked.budget_ns,
-            interventions: asked.interventions.clone(),
-            flagged: asked.flagged.clone(),
-            varied: asked.varied.clone(),
+            search: Search::new(&spec.search, slo),
+            budget_ns: spec.budget_ns,
+            interventions: spec.interventions.clone(),
+            flagged: spec.flagged.clone(),
+            varied: spec.varied.clone(),
         }
     }
 
@@ -229,10 +229,10 @@ impl Explain {
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
-        let (asked, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
+        let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
         // Where the first one was too low, one that others disturbed leaves none that tells.
         let again = past.len() > 1 && sight.disturbed.is_some();
-        let answered = got >= ANSWERED * asked && sight.limited.is_none();
+        let answered = got >= ANSWERED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_MAX || !(answered || again) {
             return None;
         }

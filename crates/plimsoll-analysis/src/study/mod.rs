@@ -56,8 +56,8 @@ pub enum Study {
 
 impl Study {
     /// Nothing is measured yet.
-    pub fn new(asked: &ExperimentSpec) -> Result<Study, SpecError> {
-        Ok(match asked {
+    pub fn new(spec: &ExperimentSpec) -> Result<Study, SpecError> {
+        Ok(match spec {
             ExperimentSpec::Run(run) => {
                 let stop_if = run.stop_if.as_deref().map(Conditions::parse).transpose();
                 Study::Run(run.clone(), stop_if.map_err(|error| SpecError(error.to_string()))?)
@@ -75,7 +75,7 @@ impl Study {
                 let slo = Slo::parse(&overload.search.slo).map_err(|error| SpecError(error.to_string()))?;
                 Study::Overload(Box::new(Overload::new(overload, slo)))
             }
-            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match Comparison::new(asked) {
+            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match Comparison::new(spec) {
                 Some(comparison) => Study::Blocks(Box::new(comparison)),
                 None => return Err(SpecError("there are no blocks".to_owned())),
             },
@@ -121,7 +121,7 @@ impl Study {
                 }
                 _ => Step::Stop,
             },
-            Study::Sweep(asked) => sweep::next(asked, history),
+            Study::Sweep(spec) => sweep::next(spec, history),
             Study::Find(search) => search.next(history),
             Study::Explain(explain) => explain.next(history),
             Study::Overload(overload) => overload.next(history),
@@ -153,12 +153,12 @@ impl Study {
 
     /// The profile of one target that was to be taken next, where the user ends a study before.
     pub fn left_unprofiled(&self, history: &History) -> Option<Tag> {
-        let asked = match self {
+        let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),
             Study::Find(search) => search.profiles.is_some(),
             Study::Explain(explain) => explain.search.profiles.is_some(),
             Study::Sweep(_) | Study::Overload(_) | Study::Blocks(_) => false,
         };
-        profiling::level_left(history).filter(|_| asked)
+        profiling::level_left(history).filter(|_| takes_profiles)
     }
 }

@@ -47,9 +47,9 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
 }
 
 /// How long the load below the line is; 0 where none is asked for.
-fn planned_ns(asked: &FindSpec) -> u64 {
-    let whole_ns = (asked.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
-    if asked.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
+fn planned_ns(spec: &FindSpec) -> u64 {
+    let whole_ns = (spec.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
+    if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
 /// What a load of that length below the line takes with everything, ns.
@@ -90,18 +90,18 @@ pub(crate) fn is_after_search(purpose: Purpose) -> bool {
 }
 
 /// What was asked of a search under this promise.
-pub fn settings(asked: &FindSpec, slo: Slo) -> Settings {
-    let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
+pub fn settings(spec: &FindSpec, slo: Slo) -> Settings {
+    let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
     // The load below the line is part of the budget.
-    let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(asked))).max(budget_ns / 2);
+    let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(spec))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
 
 impl Search {
     /// Nothing is measured yet.
-    pub fn new(asked: &FindSpec, slo: Slo) -> Search {
-        let (settings, planned_ns, profiles) = (settings(asked, slo), planned_ns(asked), asked.profiles.clone());
-        let planning = asked.planning;
+    pub fn new(spec: &FindSpec, slo: Slo) -> Search {
+        let (settings, planned_ns, profiles) = (settings(spec, slo), planned_ns(spec), spec.profiles.clone());
+        let planning = spec.planning;
         Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soak_trials: Vec::new(), read: 0 }
     }
 

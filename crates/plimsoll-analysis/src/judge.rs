@@ -399,25 +399,25 @@ fn open_verdict(
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
     for (at, allowance) in watch.allowances().enumerate() {
-        let asked = watch.ledger_of(at, ledger);
-        let bad = if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) };
-        let excess = bad as f64 / (allowance.share * asked.scheduled as f64).max(1.0);
-        bounds_hold &= bad <= allowance.count_of(asked.scheduled);
+        let route_ledger = watch.ledger_of(at, ledger);
+        let bad = if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bad(at) };
+        let excess = bad as f64 / (allowance.share * route_ledger.scheduled as f64).max(1.0);
+        bounds_hold &= bad <= allowance.count_of(route_ledger.scheduled);
         if worst.as_ref().is_none_or(|w| excess > w.0) {
             let is_of_all = allowance.route.is_none() && allowance.measure == TimeMeasure::response();
             let bound_ns = allowance.bound_ns.filter(|_| is_of_all);
-            worst = Some((excess, bad, bound_ns, broken(allowance, bad, asked.scheduled)));
+            worst = Some((excess, bad, bound_ns, broken(allowance, bad, route_ledger.scheduled)));
         }
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
     (evidence.excess, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
     let counted = |(at, allowance): (usize, &crate::slo::Allowance)| {
-        let asked = watch.ledger_of(at, ledger);
+        let route_ledger = watch.ledger_of(at, ledger);
         BoundEvidence {
             bound_ns: allowance.request_bound_ns(),
             share: allowance.share,
-            scheduled: asked.scheduled,
-            bad: if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) },
+            scheduled: route_ledger.scheduled,
+            bad: if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bad(at) },
             bunch_size: watch.bunch_size(at),
         }
     };

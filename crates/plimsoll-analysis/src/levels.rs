@@ -138,7 +138,7 @@ fn goodput(run: &Run) -> f64 {
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.asked {
-        ExperimentSpec::Sweep(asked) => (0..asked.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
+        ExperimentSpec::Sweep(spec) => (0..spec.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
         _ => {
             let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
             trials.iter().filter(counts).filter_map(|trial| MeasuredLoad::from_visits(vec![trial])).collect()

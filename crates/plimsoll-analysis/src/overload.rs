@@ -308,8 +308,8 @@ impl<'a> RunTimeline<'a> {
             });
             (sum.0 as f64 / quarter_ns as f64, sum.1 as f64)
         };
-        let ((before, _), (last, asked)) = (of(stretch.end - 2 * quarter_ns), of(stretch.end - quarter_ns));
-        before - last >= (WORKED_OFF * asked).max(1.0)
+        let ((before, _), (last, offered)) = (of(stretch.end - 2 * quarter_ns), of(stretch.end - quarter_ns));
+        before - last >= (WORKED_OFF * offered).max(1.0)
     }
 }
 

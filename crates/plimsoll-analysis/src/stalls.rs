@@ -39,8 +39,8 @@ const WITHOUT_CORE_MAX: f64 = 0.5;
 /// out.
 pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
-    let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
-    let per_tick = asked as f64 / series.len().max(1) as f64;
+    let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
+    let per_tick = requests as f64 / series.len().max(1) as f64;
     // Who began to wait in the silence, or shortly before it (Little's law). Others were passed
     // over by those that came after them and were answered: of them the server has lost sight, or
     // it leaves them hanging; it is not silent.

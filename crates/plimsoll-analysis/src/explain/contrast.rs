@@ -101,8 +101,10 @@ pub fn level_of(findings: &Findings) -> f64 {
 /// What a server goes on with of the `best_rps` that it answered, where steady loads answered
 /// `steady_rps` at the most.
 pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
-    let pushed =
-        past.get(Signal::Goodput).zip(past.get(Signal::Offered)).is_some_and(|(got, asked)| got < KEPT_UP * asked);
+    let pushed = past
+        .get(Signal::Goodput)
+        .zip(past.get(Signal::Offered))
+        .is_some_and(|(goodput_rps, offered_rps)| goodput_rps < KEPT_UP * offered_rps);
     steady_rps.filter(|rps| !has_line && pushed && *rps > 0.0).unwrap_or(best_rps)
 }
 
@@ -309,18 +311,18 @@ impl Contrast {
     /// Whether a higher offered rate past the line brought no higher throughput. A load that fails
     /// at any rate does not count as too high.
     pub fn plateau(&self) -> Option<bool> {
-        let (asked, got) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
-        let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
+        let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
+        let offered_rps = offered_rps * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
         // Not more than a little above the line, what was held past it, or what did not hold; where
         // there is no line, or some queues were full long before all are, whatever it is.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
         // Between what was held past the line and the step after it, which was not, the line may be
         // anywhere by now.
-        let next_step = self.held_past_rps.is_some_and(|held| asked <= SLOWER * held);
+        let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
-        Some(got < asked * KEPT_UP && got <= most)
+        Some(goodput_rps < offered_rps * KEPT_UP && goodput_rps <= most)
     }
 
     /// Whether some wait long past the line while most are answered as soon as at a low load: each
@@ -550,8 +552,9 @@ impl Contrast {
     /// the search sustained more. Overload has broken the server, and later loads show no limit of
     /// a working one.
     pub fn broken_since(&self) -> Option<f64> {
-        let (asked, got) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
-        (asked * self.low.seconds >= 10.0 && got < MOST * asked && self.lower_rps >= asked).then_some(got)
+        let (offered_rps, goodput_rps) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
+        (offered_rps * self.low.seconds >= 10.0 && goodput_rps < MOST * offered_rps && self.lower_rps >= offered_rps)
+            .then_some(goodput_rps)
     }
 
     /// Whether the low load breaks the latency bound of the SLO. Half the line must break it, too:

@@ -86,16 +86,16 @@ impl ConstantFailure {
             if sure(low, failed) && load.rps > loads[at - 1].rps {
                 break;
             }
-            (low, failed) = (low + load.asked, failed + load.failed);
+            (low, failed) = (low + load.requests, failed + load.failed);
         }
         let share = failed / low;
         // At lower loads there were too few requests for some to fail.
-        let any = spared.iter().map(|load| load.asked * share).sum::<f64>() < SPARED_MAX;
+        let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_MAX;
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
         }
         let alike = |load: &&LoadFailures| {
-            let at_most = LIKE * share * load.asked;
+            let at_most = LIKE * share * load.requests;
             load.failed > 0.0 && load.failed <= at_most + SURE * at_most.sqrt()
         };
         let to_rps = loads.iter().filter(alike).map(|load| load.rps).fold(0.0, f64::max);
@@ -107,7 +107,7 @@ impl ConstantFailure {
 #[derive(Debug, Clone, Copy)]
 struct LoadFailures {
     rps: f64,
-    asked: f64,
+    requests: f64,
     failed: f64,
 }
 
@@ -118,7 +118,7 @@ impl LoadFailures {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         let scheduled = evidence.scheduled as f64;
-        let (asked, failed) = match how {
+        let (requests, failed) = match how {
             SloBreakKind::Failed => {
                 // Of a load that was cut short some wait rightly for their answers.
                 let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
@@ -132,8 +132,8 @@ impl LoadFailures {
             }
         };
         // What is never answered, or late, adds up.
-        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / asked;
-        (counts && asked > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, asked, failed })
+        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / requests;
+        (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
             ("nearly all", 0.001, BROKEN, None),
             ("nothing was tried", 0.001, &[], None),
         ] {
-            let loads = loads.iter().map(|&(rps, asked, failed)| LoadFailures { rps, asked, failed }).collect();
+            let loads = loads.iter().map(|&(rps, requests, failed)| LoadFailures { rps, requests, failed }).collect();
             let seen = ConstantFailure::from_loads(SloBreakKind::Failed, allowed, loads)
                 .map(|failing| (failing.from_rps, failing.to_rps));
             assert_eq!(seen, expect, "{name}");

@@ -352,10 +352,12 @@ fn of_the_end(findings: &Findings) -> Doubts {
         for bound in findings.slo.response_bounds() {
             let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
-                let (seen, asked) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
+                let (waited, allowed) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
                 doubts.add(
                     DoubtKind::Promise,
-                    format!("The idle server breaks the SLO: a single user waits {seen}, and the SLO allows {asked}."),
+                    format!(
+                        "The idle server breaks the SLO: a single user waits {waited}, and the SLO allows {allowed}."
+                    ),
                 );
                 break;
             }

@@ -110,12 +110,12 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
 impl Stalls {
     /// The silences in these trials.
     pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
-        let asked = &settings.base.traffic;
-        let quickest_ns = quickest_ns(history, asked.routes.len() > 1);
+        let traffic = &settings.base.traffic;
+        let quickest_ns = quickest_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
         // Users whose sessions begin together ask the same together: what they all wait for then is
         // the load's own.
-        let in_step = |outcome: &TrialOutcome| asked.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
+        let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // (when, in time measured; the stall; in which trial)
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);

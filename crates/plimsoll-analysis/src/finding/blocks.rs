@@ -82,7 +82,7 @@ impl<'a> MeasuredBlocks<'a> {
         let plan = &spec.arms.first().ok_or(NoFinding::NoArms)?.plan;
         let count = spec.arms.len();
         let (blocks, found) = prove::blocks(&experiment.trials, count);
-        let told = || experiment.broken().map(str::to_owned);
+        let broken_off = || experiment.broken().map(str::to_owned);
         let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
         let readings = blocks.iter().flat_map(|block| &block.readings);
         let measured = MeasuredBlocks {
@@ -93,7 +93,7 @@ impl<'a> MeasuredBlocks<'a> {
             blocks,
             elapsed_ns: elapsed_ns(experiment),
         };
-        Ok((measured, found.or_else(told).or_else(cut)))
+        Ok((measured, found.or_else(broken_off).or_else(cut)))
     }
 }
 

@@ -40,12 +40,12 @@ pub(super) fn conclude<'a>(
 ) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &spec.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    let made = changed(&experiment.trials, &spec.varied);
-    let explained = explained(&searched, &loads, &made);
+    let experiments = changed(&experiment.trials, &spec.varied);
+    let explained = explained(&searched, &loads, &experiments);
     let (doubts, found) = explained.open();
     let (found, refuted) = unless_refuted(found.clone(), &loads);
     let worth = worth_making(&standing(&searched.open().1.findings, &loads), &spec.interventions, &spec.flagged);
-    let untried = untried(experiment, spec, &made, &worth);
+    let untried = untried(experiment, spec, &experiments, &worth);
     let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, spec)).chain(untried);
     Ok(Assessment::new(doubts.collect(), found))
 }
@@ -87,14 +87,19 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
 
 /// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell
 /// the causes apart that stand.
-fn untried(experiment: &Experiment, spec: &ExplainSpec, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
+fn untried(
+    experiment: &Experiment,
+    spec: &ExplainSpec,
+    experiments: &ExperimentLoads,
+    worth: &[Intervention],
+) -> Doubts {
     let mut doubts = Doubts::default();
     // What was broken off says so itself.
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
     let unheld = |tag: Tag| is_unheld(&experiment.remarks, tag);
-    let was_made = |it: Intervention| made.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
+    let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in spec.flagged.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for it",
@@ -102,10 +107,9 @@ fn untried(experiment: &Experiment, spec: &ExplainSpec, made: &ExperimentLoads, 
         };
         doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
     }
-    let values =
-        spec.varied.iter().enumerate().filter(|(number, value)| {
-            made.varied.iter().all(|(made, _)| made != *value) && !unheld(varied_tag(*number))
-        });
+    let values = spec.varied.iter().enumerate().filter(|(number, value)| {
+        experiments.varied.iter().all(|(tried, _)| tried != *value) && !unheld(varied_tag(*number))
+    });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
         let text = format!("the setting at {} was not tried: the budget left no time for it", values.join(", "));
@@ -150,10 +154,10 @@ pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
 fn explained<'a>(
     searched: &Assessment<SearchFinding<'a>>,
     loads: &Loads,
-    made: &ExperimentLoads,
+    experiments: &ExperimentLoads,
 ) -> Assessment<ExplainFinding<'a>> {
     let (of_search, found) = searched.open();
-    let explained = explain(&found.findings, loads, made);
+    let explained = explain(&found.findings, loads, experiments);
     let (own, explanation) = explained.open();
     let mut doubts = of_search.clone();
     for doubt in own.clone() {

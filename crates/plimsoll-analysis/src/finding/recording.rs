@@ -13,7 +13,7 @@ pub enum NoFinding {
     #[error("the run file's SLO: {0}")]
     Promise(String),
     /// It was to go beyond a line, and no load held the promise in the search for that.
-    #[error("no load was answered as promised, so that there is no line to go beyond: plimsoll find says more")]
+    #[error("no load met the SLO, so there is no line to exceed: plimsoll find shows the trials")]
     NoLine,
     /// The search for that line came to no end.
     #[error("it was ended before its line was found: it holds nothing of what lies beyond")]

@@ -66,10 +66,13 @@ mod tests {
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),
         ] {
             let past = |(age_s, cpu_s)| ProcessAge { age_s, cpu_s };
-            let told = pasts_differ(&past(a), &past(b));
+            let difference = pasts_differ(&past(a), &past(b));
             match expect {
-                None => assert_eq!(told, None, "{a:?} {b:?}"),
-                Some(part) => assert!(told.as_ref().is_some_and(|told| told.contains(part)), "{a:?} {b:?}: {told:?}"),
+                None => assert_eq!(difference, None, "{a:?} {b:?}"),
+                Some(part) => assert!(
+                    difference.as_ref().is_some_and(|difference| difference.contains(part)),
+                    "{a:?} {b:?}: {difference:?}"
+                ),
             }
         }
     }

@@ -23,8 +23,8 @@ pub struct Rules {
 
 impl Rules {
     /// The rules of what was asked; `None` where it was no comparison.
-    pub fn from_spec(asked: &ExperimentSpec) -> Option<Rules> {
-        let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = asked else { return None };
+    pub fn from_spec(spec: &ExperimentSpec) -> Option<Rules> {
+        let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = spec else { return None };
         Some(Rules {
             primary: *criterion,
             margin: *margin,

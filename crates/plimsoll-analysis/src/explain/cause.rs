@@ -30,7 +30,7 @@ pub enum Cause {
     Memory,
     /// Bandwidth, or losses on the way.
     Network,
-    /// Whoever reads the answers reads them slowly.
+    /// A receiver of the responses reads slowly.
     SlowReader,
     /// Connections that come faster than the server takes them.
     AcceptBacklog,
@@ -42,13 +42,13 @@ pub enum Cause {
     Limiter,
     /// Storage.
     Disk,
-    /// Others on the machine.
+    /// Other processes on the machine.
     Neighbour,
-    /// The promise is missed by time that is not waiting in a queue.
+    /// Responses miss the SLO although no request waits in a queue.
     Delay,
     /// The server was not warm.
     WarmUp,
-    /// Nothing: all that was tried was held.
+    /// No limit: every load met the SLO.
     None,
     /// It is not known.
     Unknown,

@@ -64,7 +64,7 @@ impl<'a> Loads<'a> {
         let nearest = |share: f64, from: f64, to: f64| {
             let within = open().filter(|(rate, ..)| *rate >= from * line && *rate <= to * line);
             let far = |rate: f64| (rate / (share * line)).ln().abs();
-            // Of like loads the longest, and the last.
+            // Among loads of one kind, the longest, and of these the last.
             let by = |a: &(f64, &TrialOutcome, &Run), b: &(f64, &TrialOutcome, &Run)| {
                 far(a.0).total_cmp(&far(b.0)).then(b.1.duration_ns.cmp(&a.1.duration_ns))
             };
@@ -91,15 +91,14 @@ pub fn level_of(findings: &Findings) -> f64 {
         return line;
     }
     let peak = findings.peak.map_or(0.0, |peak| peak.rps);
-    // Where one user waits for too long no more are tried: what that one gets says little of what
-    // the server can answer.
+    // No more users are tried where one user waits too long: the throughput of one user is no
+    // capacity.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
-/// What a server goes on with of the `best_rps` that it answered, where steady loads answered
-/// `steady_rps` at the most.
+/// The sustained part of the peak `best_rps`, where steady loads completed at most `steady_rps`.
 pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
     let pushed = past
         .get(Signal::Goodput)
@@ -141,7 +140,7 @@ pub struct Contrast {
     pub upper_rps: Option<f64>,
     /// Why the search ended.
     pub stopped_by: StopReason,
-    /// The promise.
+    /// The SLO.
     #[serde(with = "slo_text")]
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
@@ -166,10 +165,10 @@ pub struct Contrast {
     /// Requests that failed whatever the load was while the line was searched.
     #[serde(rename = "failing")]
     pub constant_failure: Option<ConstantFailureShare>,
-    /// Since when nobody takes a connection, in words.
+    /// The time since when the server accepts no connection, in words.
     #[serde(rename = "gone")]
     pub target_loss: Option<String>,
-    /// What requests demand of each resource; made anew from the loads.
+    /// The demand of a request on each resource; computed from the loads.
     #[serde(skip)]
     pub demands: Vec<ServiceDemand>,
 }
@@ -181,7 +180,7 @@ impl Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
-        // Of several the one that is answered most.
+        // Among several, the one with the highest goodput.
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).unwrap_or(0.0);
         let closed = loads.closed.iter().map(|run| under(run)).max_by(|a, b| goodput(a).total_cmp(&goodput(b)));
         let closed = closed.unwrap_or_default();
@@ -193,13 +192,13 @@ impl Contrast {
         let best_rps = steady_rps.unwrap_or(0.0).max(peak);
         let has_line = findings.load_line_rps.rps > 0.0;
         let sustained_rps = sustained_rps(has_line, best_rps, steady_rps, &past);
-        // A single user waits for nobody; of a low load only the few who meet another wait.
+        // A single user meets no queue; at a low load only the few requests that overlap wait.
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
-        // On average, as Little's law has it: who takes long now and then is occupied so long.
-        // Nobody takes longer alone than among others; at a low load what wakes up now and then
-        // only may.
+        // The mean decides, by Little's law: a rare long request occupies its worker for its whole
+        // time. A request is never slower alone than among others, but a low load may wake sleeping
+        // threads.
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
@@ -257,7 +256,7 @@ impl Contrast {
     /// requests, and the connections for them.
     pub fn answers_most(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
-        // Who is refused asks again at once, as often as it is answered.
+        // A refused user sends its next request at once.
         let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= FAILS);
         (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
@@ -290,7 +289,7 @@ impl Contrast {
 
     /// The time that a request without others occupies its worker, ns.
     pub fn taken_ns(&self) -> Option<f64> {
-        // Who has written the rest of an answer does not wait until it may leave.
+        // A worker that has written the rest of a response does not wait until the kernel sends it.
         let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
         Some(written_ns.min(self.alone_ns?))
     }
@@ -314,20 +313,20 @@ impl Contrast {
         let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let offered_rps = offered_rps * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // Not more than a little above the line, what was held past it, or what did not hold; where
-        // there is no line, or some queues were full long before all are, whatever it is.
+        // At most a little above the line, or above the rates tried past it. Without a line, or
+        // where some queues fill long before others, any rate will do.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
-        // Between what was held past the line and the step after it, which was not, the line may be
-        // anywhere by now.
+        // Between the rate sustained past the line and the next step, the present line may be
+        // anywhere.
         let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
         Some(goodput_rps < offered_rps * KEPT_UP && goodput_rps <= most)
     }
 
-    /// Whether some wait long past the line while most are answered as soon as at a low load: each
-    /// of its processes has a queue of its own (connections that are kept stay with the process
-    /// that accepted them), and some are full before others.
+    /// Whether some requests wait long past the line while most are as fast as at a low load. Each
+    /// process has a queue of its own, since kept-alive connections stay with their process, and
+    /// some queues fill first.
     fn queues_unevenly(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
         let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER * low_ns);
@@ -388,7 +387,8 @@ impl Contrast {
         let fullest = self.top(Signal::FullestThread)?;
         let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE.contains(&used));
         let alone = || self.top(Signal::FullThreads).is_some_and(|count| count <= 1.0);
-        // What is asked of it waits: who refuses instead, and answers as fast as ever, has room.
+        // Whether requests wait: a server that refuses them, and responds as fast as before, is not
+        // saturated.
         let waits = || {
             let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
             Some(past >= RISEN * low && self.plateau()? && self.cores_spare()?)
@@ -412,7 +412,8 @@ impl Contrast {
         let top = [&self.line, &self.past].into_iter().filter_map(work).fold(0.0, f64::max);
         let pauses = self.rises(Signal::GcPauses, SLOWER).unwrap_or(false);
         let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST * rps);
-        // What it took at a low load nobody wanted; of full cores it takes most from requests.
+        // CPU time at a low load was otherwise idle; with saturated cores most of it is taken from
+        // requests.
         let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST) == Some(true);
         top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
     }
@@ -563,7 +564,8 @@ impl Contrast {
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
-            // A bound on less than the tail is held against the median, which it is at least.
+            // A bound on a lower quantile than p99 is compared with the median, which is at most
+            // that quantile.
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
             let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound_ns);
             let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound_ns);
@@ -580,9 +582,9 @@ impl Contrast {
         if self.few_when_low() && later { &self.half } else { &self.low }
     }
 
-    /// Whether a part of the answers is later than `bound_ns` by as much at half of the line as far
-    /// past it, while the others come as soon as ever, and not in lumps as after a stall: whoever
-    /// waits for others waits longer where there are more.
+    /// Whether some responses are later than `bound_ns` by the same time at half the line as past
+    /// it, while the rest are as fast as before and not in batches as after a stall. Requests in a
+    /// queue would wait longer with more load.
     fn late_alike(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];

@@ -13,7 +13,7 @@ use super::thresholds::{FEW, MOST};
 pub enum UsedResource {
     /// The fullest thread of the server.
     Thread,
-    /// All cores of the machine: the server's work, ours, and that of others on it.
+    /// All cores of the machine: for the server, for plimsoll and for other processes.
     Cores,
     /// The cores that the server may run on, where these are not all.
     Allowed,
@@ -74,7 +74,7 @@ impl UsedResource {
                 (allowed < sight.get(Signal::Cores)?).then_some((used_of_allowed(sight)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
-            // Of several processes it is not known how their work is divided.
+            // The division of work between several processes is not known.
             UsedResource::Downstream => {
                 (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
             }
@@ -83,8 +83,8 @@ impl UsedResource {
     }
 }
 
-/// Cores that are used of those that the server may use: by itself, and by what is behind it and
-/// may use no others.
+/// Cores in use among those that the server may use: by the server, and by dependencies bound to
+/// the same cores.
 pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
@@ -104,7 +104,7 @@ pub struct ServiceDemand {
     pub used_share: f64,
 }
 
-/// A resource of which less than this share was ever in use has no demand to be told.
+/// A resource that never used more than this share has no measurable demand.
 const USED_MIN: f64 = 0.002;
 
 /// The demands that these loads show, the lowest ceiling first.
@@ -127,7 +127,7 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     let capacity = points.last()?.2;
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
     let (slope, intercept) = line(&points)?;
-    // What is hardly touched tells nothing of where it ends.
+    // A resource with little use gives no estimate of its ceiling.
     if slope <= 0.0 || used_share < USED_MIN {
         return None;
     }

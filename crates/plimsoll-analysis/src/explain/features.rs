@@ -185,7 +185,7 @@ features! {
             let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
             yes(Some(past <= AS_FAST * low + PART * MS as f64))
         };
-    /// Whether responses break the SLO where nobody waits.
+    /// Whether responses break the SLO although no request queues.
     SlowAtLowLoad: "slow_at_low_load", true,
         ["no": "responses meet the SLO at a low load",
          "yes": "responses break the SLO even at a low load, without a queue"],
@@ -321,7 +321,7 @@ features! {
          "yes": "the number of busy workers equals the number of requests in service"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
         |case| yes(workers_as_served(case));
-    /// Whether connections wait to be accepted while workers have others.
+    /// Whether connections wait to be accepted while workers are busy with other connections.
     AcceptsLate: "accepts_late", true,
         ["no": "connections are accepted at once",
          "yes": "connections wait to be accepted while workers are at other requests"],

@@ -64,8 +64,8 @@ impl FunctionObservation {
         costs.or_else(|| refused().map(FunctionObservation::Refused))
     }
 
-    /// Why nothing is known although somebody looked, where that is not for want of a load: a
-    /// sentence without a full stop.
+    /// Why functions are not known although they were sampled: a sentence without a full stop.
+    /// `None` where a load is missing.
     pub(super) fn uncaught(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "at the low load and at half the line"),
@@ -94,8 +94,8 @@ struct SideSamples {
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // What a request takes in all is known better than by samples: these divide it. Where time
-        // in the kernel is not in them, that is not so.
+        // The CPU time of a request is known better from the kernel's account than from samples,
+        // which divide it. That does not hold where samples lack time in the kernel.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

@@ -15,16 +15,16 @@ use super::thresholds::AS_FAST;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
 
-/// Causes below this probability are not told apart any further.
+/// Causes below this probability are not separated any further.
 const AT_STAKE: f64 = 0.01;
-/// So many of them are told as what stands.
+/// At most this number of causes is shown as possible.
 const CAUSES_MAX: usize = 4;
 /// At most so many interventions are made.
 const CHANGES_MAX: usize = 4;
 /// An intervention that tells causes apart by less than this is not worth its time.
 const TELLS_MIN: f64 = 0.02;
 
-/// What a cause predicts of an intervention.
+/// The prediction of a cause for an experiment.
 fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
     cause.candidate.card.predicts.for_intervention(intervention)
 }
@@ -83,10 +83,10 @@ pub struct ServerConcurrency {
     pub alone_ns: f64,
 }
 
-/// Of fewer at once it cannot be told that one waits for the other; more are a load.
+/// Fewer requests at once do not show whether one waits for another; more of them are a load.
 const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
-/// Of requests that take less, what waking somebody takes is a part; of those that take more there
-/// is no time for enough.
+/// For shorter requests, waking a thread is a part of the time; for longer ones there is no time
+/// for enough of them.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl ServerConcurrency {

@@ -111,9 +111,9 @@ impl Likelihoods {
     }
 }
 
-/// What a way expects of a feature, as probabilities of its answers.
+/// The answers that a way expects of a feature, as probabilities.
 fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
-    // One answer has this probability; the others share the rest as they do of any server.
+    // One answer has this probability; the other answers share the rest as for any server.
     let one = |at: usize, probability: f64| {
         let others = 1.0 - background[at];
         let of = |(it, other): (usize, &f64)| match it == at {

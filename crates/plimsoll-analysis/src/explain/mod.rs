@@ -163,11 +163,11 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
-/// Whether a cause may be told of a server that does not come back, or of which requests fail at
+/// Whether a cause may be named for a server that does not recover, or of which requests fail at
 /// any load.
 fn may_be_told(case: &Contrast, cause: Cause) -> bool {
-    // What it has used up says why it does not come back; nothing else that is seen afterwards is
-    // of a server that works.
+    // An exhausted resource explains why the server does not recover. Other observations are not
+    // those of a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
@@ -180,7 +180,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
     let seen = case.is_seen() && case.target_loss.is_none();
-    // Of a server that ended the kernel may say why.
+    // For a server that ended, the kernel may give the reason.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_told(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
@@ -222,20 +222,20 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     }
 }
 
-/// Causes below this probability are not told.
+/// Causes below this probability are not shown.
 const TOLD: f64 = 0.01;
-/// So many are told where none is named.
+/// The number of causes shown where none is named.
 const SHOWN: usize = 3;
-/// An answer speaks for or against a cause that makes it e times as probable, or as improbable.
+/// An answer supports or contradicts a cause by a factor of e in its probability.
 const SPEAKS: f64 = 1.0;
 
-/// Signals of the answers that speak for a cause, the strongest first, each once.
+/// Signals of the answers that support a cause, the strongest first, each once.
 fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     let mut told: Vec<SignalRow> = Vec::new();
     for cause in shown {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
-        // What most servers show as well tells nothing.
+        // An answer of most servers is no evidence.
         for signal in terms.iter().filter(|it| it.value > 0).flat_map(|it| it.feature.card().signals) {
             let [low, line, past] = case.over_loads(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
@@ -247,12 +247,12 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     told
 }
 
-/// Causes that are not told, each with what speaks most against it.
+/// The causes that are not shown, each with the strongest evidence against it.
 fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
     let out = causes.iter().filter(|it| it.probability < TOLD);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
-        // What its own mark says is more to the point than what speaks for another cause.
+        // The mark of a cause is better evidence against it than signals for another cause.
         let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
         Some((it.cause, against_text(case, term.feature, term.value)))
@@ -274,7 +274,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
 }
 
-/// What an answer says, with the figure behind it.
+/// The words for an answer, with the figure behind it.
 fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let why = card.values[value].text;
@@ -300,13 +300,13 @@ fn cause_of(resource: UsedResource) -> Cause {
     }
 }
 
-/// What is to be expected without a cause: the least ceiling of the other resources.
+/// The prediction without a cause: the lowest ceiling of the other resources.
 fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return without_collecting(case);
     }
-    // What is not a limit has nothing after it; what a request takes is another's then, where code
-    // or its runtime changes.
+    // A cause that is no limit has no next limit. Where code or its runtime changes, the demand of
+    // a request changes with it.
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
@@ -319,7 +319,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     // A few users may be answered more often than many are: it is the line that moves.
     let most_rps = case.sustained_rps;
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
-    // Told as the line is.
+    // In the unit of the line.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     let (lower, upper) = next.range_rps;
     Some(LinePrediction {
@@ -345,8 +345,7 @@ fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     })
 }
 
-/// What speaks against it beyond the search: what the loads after it met, and what there was none
-/// of.
+/// The evidence against the result beyond the search: disturbed loads, and loads that are missing.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
     let steady = [("low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];

@@ -48,7 +48,7 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     }
 }
 
-/// What would tell.
+/// The missing evidence.
 pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
     if case.broken_since().is_some() {
         return vec![Sentence::from(

@@ -26,7 +26,7 @@ pub enum RequestPlace {
     BeforeDependency,
     /// Its thread waits for storage.
     AtStorage,
-    /// What was written waits for its reader, or for the link.
+    /// Written data waits for its reader, or for the link.
     BeforeReader,
     /// Its thread sleeps for a time.
     Asleep,
@@ -128,7 +128,8 @@ impl InFlightBreakdown {
             (RequestPlace::Asleep, more(Signal::InSleep)),
             (RequestPlace::Throttled, throttled),
         ];
-        // What is counted by several observations is counted once: the surer ones come first.
+        // A request in several observations is counted once: the more certain observations come
+        // first.
         let mut left = in_flight;
         let mut parts: Vec<PlaceShare> = Vec::new();
         for (place, requests) in found {

@@ -17,7 +17,7 @@ use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How far from an edge of the window a reading may be: what is read in turn comes once a second.
+/// The distance of a reading from an edge of the window: some readings come once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
 
 /// The words for a signal.
@@ -56,7 +56,7 @@ macro_rules! signals {
 }
 
 signals! {
-    /// Requests that the schedule asked for.
+    /// Scheduled requests.
     Offered: "offered", "1/s", "requests offered", "the load";
     /// Requests answered with success.
     Goodput: "goodput", "1/s", "goodput", "the load";
@@ -72,8 +72,8 @@ signals! {
     InFlight: "in_flight", "", "requests in flight", "the load";
     /// Share of the requests that failed.
     Failed: "failed", "share", "requests that failed", "the load";
-    /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED
-    /// or UNAVAILABLE.
+    /// Share of the responses with status 429 or 503; of calls, with RESOURCE_EXHAUSTED or
+    /// UNAVAILABLE.
     Refused: "refused", "share", "responses that reject load (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
     /// Median time to a failure that is not a timeout.
     FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
@@ -83,8 +83,8 @@ signals! {
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
     /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
     Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
-    /// Share of the time in which nobody is answered although some wait, where answers come in
-    /// lumps of one size at even distances.
+    /// Share of the time without responses although requests wait, where responses come in batches
+    /// of one size at even distances.
     Lumps: "lumps", "share", "time without completions between batches", "the load";
     /// Bytes received.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
@@ -132,7 +132,7 @@ signals! {
     WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
     /// Cores that what is behind the server used on this machine.
     DownstreamCores: "downstream_cores", "cores", "cores of dependencies", "processes";
-    /// Those of them that are cores which the server may use, by processes that may use no others.
+    /// Those of them on cores that the server may use, by processes bound to these cores.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of dependencies, of those that the server may use", "processes";
     /// Processes of that.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
@@ -141,19 +141,19 @@ signals! {
     /// Threads of a database behind it, one for each session, that wait to be woken: for another's
     /// lock, or with nothing to do.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
-    /// Share of the periods of a control group of what is behind it in which its quota was used up:
-    /// of the group held back most.
+    /// Share of the periods of a dependency's control group in which its quota was exhausted: of
+    /// the most throttled group.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
     /// Cores that this group may use.
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
-    /// The server's connections to others; the most.
+    /// The server's connections to dependencies; the most.
     PeerConnections: "peer_connections", "", "connections to a dependency", "sockets";
     /// Those of them that wait for an answer, on average.
     PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
     /// Bytes from them that the server has not read, on average.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
-    /// Bytes that the server has written to others than those who ask it, and they have not taken,
-    /// on average.
+    /// Bytes that the server has written to receivers other than its clients and that these have
+    /// not read, on average.
     PeerUnsent: "peer_unsent", "bytes", "bytes that other receivers have not read", "sockets";
     /// Bytes that they have written to it and that have not arrived, on average.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
@@ -161,7 +161,7 @@ signals! {
     PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
     /// Connections on which their answers come in, piece by piece, on average.
     PeerComing: "peer_coming", "", "responses of a dependency that arrive slowly", "sockets";
-    /// What comes from them, bytes/s.
+    /// Bytes received from dependencies, bytes/s.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that collects garbage.
     Gc: "gc", "share", "CPU time for garbage collection", "the runtime, or its functions";
@@ -171,7 +171,7 @@ signals! {
     GcPauses: "gc_pauses", "share", "time stopped by garbage collection", "the runtime";
     /// Share of the server's CPU time that compiles its code.
     Compiling: "compiling", "share", "CPU time for compiling code", "the runtime's threads";
-    /// Cores that nobody used, or that plimsoll only looked around on.
+    /// Cores that were idle, or that plimsoll used only for its busy loop.
     Idle: "idle", "cores", "idle cores", "the machine";
     /// Cores of the machine.
     Cores: "cores", "cores", "cores of the machine", "the machine";
@@ -195,13 +195,13 @@ signals! {
     TimeWait: "time_wait", "share", "ports of one peer in TIME-WAIT", "the kernel's TCP";
     /// Threads that wait for another, on average.
     InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
-    /// Of these, those that wait at the same place in memory; the most at one place.
+    /// Of these, those that wait at the same address in memory; the most at one address.
     InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
     /// Threads that sleep for a time.
     InSleep: "in_sleep", "", "threads that sleep for a time", "the wait states of threads";
     /// Threads that wait for an answer from a connection.
     InRead: "in_read", "", "threads that wait for data", "the wait states of threads";
-    /// Threads that wait until somebody reads what they write to a pipe or a unix socket.
+    /// Threads that wait until the reader of a pipe or a unix socket reads their output.
     InWrite: "in_write", "", "threads that wait for a reader of their output", "the wait states of threads";
     /// Threads that wait for storage.
     InDisk: "in_disk", "", "threads that wait for storage", "the wait states of threads";
@@ -292,12 +292,11 @@ pub struct LoadSignals {
     pub unseen: Vec<String>,
 }
 
-/// Local ports that Linux gives to connections of one pair of addresses, where nobody says
-/// otherwise.
+/// Local ports that Linux has for connections of one pair of addresses, by default.
 const USUAL_PORTS: f64 = 28_232.0;
 /// How long the probe of connections looks back for data that came.
 const JUST_CAME_NS: f64 = 40e6;
-/// Statuses by which a server says that it is too much.
+/// Statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The error number (Linux) of a connection for which there was no local port.
 const NO_PORT_LEFT: u16 = 99;
@@ -355,7 +354,7 @@ impl LoadSignals {
     /// come in its last `alone_ns`, which is what one takes, are answered after it.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
-        // A window of less than a few requests' time says little of it.
+        // A window shorter than a few requests has little information.
         self.get(Signal::Offered).map(|offered| offered * (1.0 - late.min(0.5)))
     }
 
@@ -370,7 +369,7 @@ impl LoadSignals {
         }
     }
 
-    /// What the load itself tells; gives the answers in the window.
+    /// The signals of the load itself; returns the responses in the window.
     fn load(&mut self, run: &Run, summary: &Summary) -> f64 {
         let (whole, load) = (&summary.whole, &summary.load);
         let ledger = whole.ledger;
@@ -397,7 +396,7 @@ impl LoadSignals {
         let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
         let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
         let ends = ends.map(|(end, times)| (end.name().to_owned(), end.is_refusal(), times));
-        // How a call ended says what the status of HTTP does, and more.
+        // The status of a call contains that of HTTP, and more.
         let refusals: Vec<(String, bool, u64)> =
             if whole.grpc_statuses.is_empty() { statuses.collect() } else { ends.collect() };
         let too_much: u64 = refusals.iter().filter(|(_, is_too_much, _)| *is_too_much).map(|(_, _, times)| times).sum();
@@ -447,7 +446,7 @@ impl LoadSignals {
         summary.throughput_rps * self.seconds + refused as f64
     }
 
-    /// What was watched meanwhile.
+    /// The signals of the probes.
     fn watched(&mut self, probes: &Probes, from_ns: i64, to_ns: i64, answered: f64) {
         let span_ns = (to_ns - from_ns).max(1) as f64;
         let change = |name: &str| {
@@ -467,8 +466,7 @@ impl LoadSignals {
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
-        // Of what is looked for only now and then: from the first time that it was found to the
-        // last.
+        // For a series that is read only now and then: from its first reading to the last.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
             let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
@@ -485,7 +483,7 @@ impl LoadSignals {
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
-        // Without a busy thread there is none to be told of, and none is full.
+        // Without a busy thread there is none to name, and none is saturated.
         self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)));
         if server_cores.is_some() {
             self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
@@ -514,8 +512,7 @@ impl LoadSignals {
         self.put(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
         self.put(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
         let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
-        // Of answers at once some came just now as well: each is one of those for as long as it is
-        // looked back.
+        // Calls in flight at once count with those that have just ended, within the look-back time.
         let for_long = |peer: &str| {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * JUST_CAME_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
@@ -565,7 +562,7 @@ impl LoadSignals {
         self.put(Signal::Cores, most(table::HOST_CORES.name));
         let idle =
             cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
-        // What plimsoll's threads look around in vain they give to whoever needs it.
+        // Other processes can use the cores of plimsoll's busy loop at any time.
         self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
         self.put(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
         self.put(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
@@ -589,8 +586,7 @@ impl LoadSignals {
         self.put(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
-    /// What the runtime tells of itself, the names of its threads, and the cores that its functions
-    /// for it used.
+    /// The runtime's own figures, the names of its threads, and the cores that its functions used.
     fn runtime(
         &mut self,
         probes: &Probes,
@@ -649,7 +645,7 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
     }
-    // (first tick, answers) of each stretch between silences.
+    // (first tick, responses) of each interval between silences.
     let mut found: Vec<(usize, f64)> = Vec::new();
     for (at, count) in answers.iter().enumerate().filter(|(at, _)| !silent[*at]) {
         match found.last_mut().filter(|_| at > 0 && !silent[at - 1]) {

@@ -7,7 +7,7 @@
 use super::signals::{LoadSignals, Signal};
 use plimsoll_model::Run;
 
-/// A setting holds the line from this elasticity on: what is answered follows it nearly one to one.
+/// A setting limits the line from this elasticity on: throughput follows it nearly one to one.
 const HOLDS_MIN: f64 = 0.7;
 /// Up to this one it does not.
 const IDLE_MAX: f64 = 0.1;
@@ -84,7 +84,7 @@ mod tests {
             (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 400.0, false)][..], Some(1.0)),
             (&[(2.0, 100.0, false), (8.0, 100.0, false)], Some(0.0)),
             (&[(2.0, 100.0, false), (8.0, 200.0, false)], Some(0.5)),
-            // What says nothing of the server does not count.
+            // A void load does not count.
             (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 210.0, true)], Some(1.0)),
             (&[(2.0, 100.0, false), (4.0, 0.0, false)], None),
             (&[(2.0, 100.0, false), (2.0, 110.0, false)], None),

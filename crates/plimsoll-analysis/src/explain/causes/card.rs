@@ -92,13 +92,13 @@ impl CauseText {
     }
 }
 
-/// What tells where a server was not observed from within.
+/// The missing evidence where the server's process was not observed.
 pub(super) const PROBES: &[SentencePart] = &[
     words("the server's processes: run plimsoll on its machine, as its user or as root ("),
     SentencePart::Remedy(Remedy::Process),
     words(" where it is not found)"),
 ];
-/// What tells where the kernel's account of connections was not observed.
+/// The missing evidence where the kernel's counters of connections were not observed.
 pub(super) const CONNECTIONS: &[SentencePart] = &[words("the kernel's account of the connections (probes)")];
 
 pub(super) const fn words(words: &'static str) -> SentencePart {
@@ -111,7 +111,7 @@ pub(super) fn server(case: &Contrast) -> String {
     name.unwrap_or_else(|| "the server".to_owned())
 }
 
-/// Who answers at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
+/// The process at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
 pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
     case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
 }
@@ -137,7 +137,7 @@ pub(super) fn idle(case: &Contrast) -> String {
     idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
 }
 
-/// What the server answers past the line: `1 200/s`.
+/// The throughput past the line: `1 200/s`.
 pub(super) fn rate_past(case: &Contrast) -> String {
     format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
 }

@@ -49,7 +49,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let low = case.late_low();
         let how = match low.get(Signal::P99) {
             Some(p99) => {
-                // Of few requests that take long none may have been answered in the window.
+                // With few slow requests, none may have completed in the window.
                 let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
                 format!("p99 is {} at {rate} requests/s, where no request queues", format::duration(p99))
             }

@@ -94,17 +94,16 @@ pub fn times(value: f64) -> String {
 /// A share as percent with three significant digits. From 99.9 % on it has more, since the nines of
 /// a success rate count. It never rounds up to 100 %, nor down to 0 %.
 pub fn share(value: f64) -> String {
-    let percent = value * 100.0;
-    match percent {
-        p if p >= 100.0 => "100 %".into(),
-        p if p >= 99.9 => {
-            let floor = (value * 1e5).floor() / 1e3;
+    match value {
+        all if all >= 1.0 => "100 %".into(),
+        nines if nines >= 0.999 => {
+            let floor = (nines * 1e5).floor() / 1e3;
             format!("{} %", format!("{floor:.3}").trim_end_matches('0').trim_end_matches('.'))
         }
-        p if p >= 90.0 => format!("{:.1} %", (value * 1e3).floor() / 10.0),
-        p if p <= 0.0 => "0 %".into(),
-        p if p < 0.01 => "<0.01 %".into(),
-        p => format!("{} %", significant(p)),
+        most if most >= 0.9 => format!("{:.1} %", (most * 1e3).floor() / 10.0),
+        none if none <= 0.0 => "0 %".into(),
+        little if little < 1e-4 => "<0.01 %".into(),
+        part => format!("{} %", significant(part * 100.0)),
     }
 }
 
@@ -120,7 +119,7 @@ pub fn whole_percent(share: f64) -> String {
 }
 
 /// A share as percent, with as many of three digits as it needs: of bounds, which people type.
-pub(crate) fn rough_share(share: f64) -> String {
+pub fn rough_share(share: f64) -> String {
     format!("{} %", rounded(share * 100.0, 3))
 }
 

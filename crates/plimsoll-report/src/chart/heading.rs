@@ -2,7 +2,7 @@
 //! measurement.
 
 use super::Heading;
-use crate::format::{self, count, duration, rate, share};
+use crate::format::{self, count, duration, rate, rough_share};
 use plimsoll_analysis::levels::{Level, LoadUnit, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
@@ -97,11 +97,11 @@ fn promise(findings: &Findings) -> String {
     for promise in &findings.slo.by_route {
         let name = &promise.route;
         parts.extend(promise.latency.iter().map(|it| bound(&format!(" to {name}"), it)));
-        parts.extend(promise.success_min.map(|least| format!("{} of {name} are successful", share(least))));
+        parts.extend(promise.success_min.map(|least| format!("{} of {name} are successful", rough_share(least))));
     }
     match findings.slo.success_min {
         least if least >= 1.0 => parts.push("all succeed".into()),
-        least if least > 0.0 => parts.push(format!("{} succeed", share(least))),
+        least if least > 0.0 => parts.push(format!("{} succeed", rough_share(least))),
         _ => {}
     }
     match parts.split_last() {

@@ -2,7 +2,7 @@
 //! measurement.
 
 use super::Heading;
-use crate::format::{self, count, duration, rate, rough_share};
+use crate::format::{self, count, duration, rate, rough_share, share};
 use plimsoll_analysis::levels::{Level, LoadUnit, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;

@@ -335,7 +335,7 @@ pub enum ImportKind {
     Parts without an equivalent are listed on standard error. Read the file, then check it:\n  \
     plimsoll check -f shop.toml")]
 pub struct ImportArgs {
-    /// What it is
+    /// Kind of the file
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
     /// The file; - is standard input, and an API description may have an address

@@ -22,8 +22,8 @@ const CHANGE_MIN: f64 = 0.1;
 const CHANGE_ERRORS: f64 = 5.0;
 /// A median's standard error is this times that of a mean (normal).
 const MEDIAN_ERROR: f64 = 1.25;
-/// Before a change and after it, so many trials at least: one in ten is disturbed, three in a row
-/// are not. One before is dropped either way, and of so many a change is told.
+/// The least number of trials before a change and after it. One trial in ten is disturbed; three in
+/// a row are not. One trial before the change is dropped in any case.
 const BEFORE_MIN: usize = 1;
 const AFTER_MIN: usize = 3;
 const TOLD_BEFORE_MIN: usize = 2;
@@ -89,8 +89,8 @@ impl Era {
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
 
-    /// Whether the last trials speak for a change that more saturated trials would show: the last
-    /// of those differ from the ones before, or an open trial after them did.
+    /// Whether the last trials suggest a change that more saturated trials would show: the last of
+    /// these differ from earlier ones, or a later open trial did.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
@@ -117,7 +117,7 @@ impl Era {
         differ || open
     }
 
-    /// Whether it is to be told: one trial may have been disturbed.
+    /// Whether the change is reported: one trial may have been disturbed.
     pub(super) fn is_told(&self) -> bool {
         self.trials_before >= TOLD_BEFORE_MIN
     }
@@ -132,7 +132,7 @@ impl Era {
         self.now_rps < self.before_rps
     }
 
-    /// What happened, and what that means for the line.
+    /// The change, and its meaning for the line.
     pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
         let (how, like) = match (self.falls(), self.is_trend()) {
             (true, false) => ("fell", "as with an exhausted credit"),

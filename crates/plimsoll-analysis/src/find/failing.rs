@@ -12,8 +12,8 @@ use plimsoll_model::Purpose;
 
 /// So many failures tell a share, at the lowest loads that have them together.
 const FAILED_MIN: f64 = 5.0;
-/// Who fails more than this is not at work. A limiter that refuses so much of a load refuses three
-/// times as large a share of twice the load.
+/// A server with a larger share of failures does not work. A limiter that refuses so much of a load
+/// refuses three times as large a share of twice the load.
 const SHARE_MAX: f64 = 0.2;
 /// A load is another one from this many times the rate on.
 const OTHER: f64 = 2.0;
@@ -112,15 +112,15 @@ struct LoadFailures {
 }
 
 impl LoadFailures {
-    /// `None` of a load that says nothing of it: nobody was asked, others disturbed, or the server
-    /// fell behind.
+    /// `None` for a load without information: no request was sent, other processes disturbed it, or
+    /// the backlog grew.
     fn from_trial(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         let scheduled = evidence.scheduled as f64;
         let (requests, failed) = match how {
             SloBreakKind::Failed => {
-                // Of a load that was cut short some wait rightly for their answers.
+                // In a load that was ended early, some requests were still in time.
                 let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
                 (scheduled, evidence.failed_count() as f64 + unanswered as f64)
             }
@@ -131,7 +131,7 @@ impl LoadFailures {
                 (scheduled * (1.0 - to_come), if of_bound { evidence.bad as f64 } else { 0.0 })
             }
         };
-        // What is never answered, or late, adds up.
+        // Unanswered and late requests add to the backlog.
         let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / requests;
         (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }

@@ -179,12 +179,12 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 /// The findings after `history`.
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
-    // What nobody was there to answer says nothing.
+    // Trials after the loss of the server have no information.
     let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
-    // The time was used up, but by trials that others spoilt.
+    // The time was used up, but by disturbed trials.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
             StopReason::Disturbed
@@ -199,7 +199,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let line = LineEstimate::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
-    // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.
+    // A search that ended before its first trial at a rate knows nothing of rates.
     let tried = history.iter().any(near_line);
     // Where no trial met the SLO, no rate was shown to.
     let met = history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
@@ -216,7 +216,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
-    // Of what falls all the time no rate was shown to last.
+    // A capacity that falls all the time shows no rate that lasts.
     if let Some(era) = era.filter(|era| era.is_trend() && era.falls()) {
         load_line = LoadLine { upper: Some(era.now_rps), ..LoadLine::NONE };
     }
@@ -278,7 +278,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
 }
 
 impl Findings {
-    /// The trials that somebody was there for.
+    /// The trials before the loss of the server.
     fn attended(&self) -> &[TrialOutcome] {
         &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
@@ -297,7 +297,7 @@ fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     Some((share, trials.iter().any(is_spared)))
 }
 
-/// What the way the search ended has to say.
+/// The doubts from the end of the search.
 fn of_the_end(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
@@ -333,7 +333,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
         StopReason::Gone => {
-            // Without a line that is what is told.
+            // Without a line, the loss itself is the result.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
                 doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
             }
@@ -366,7 +366,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
     doubts
 }
 
-/// What the trials have to say.
+/// The doubts from the trials.
 fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &sound(findings.attended());
@@ -409,7 +409,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     if let Some(quota) = quota {
         doubts.add(DoubtKind::Server, quota.sentence());
     }
-    // Who is gone refuses connections, but nothing for being too much.
+    // A lost server refuses connections, but not because of the load.
     match rejected(trials)
         .filter(|_| findings.constant_failure.is_none() && findings.target_loss.is_none() && quota.is_none())
     {
@@ -477,7 +477,7 @@ fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
 }
 
-/// A budget that is to prove a line gets so much more than the rule says.
+/// The budget for a proof is larger than the rule by this factor.
 const PROVABLE_MARGIN: f64 = 1.3;
 
 /// The change from the first to the last third of the capacities that saturated trials showed, if

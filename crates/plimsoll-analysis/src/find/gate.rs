@@ -40,7 +40,7 @@ pub struct UndecidedDemand {
     pub budget_ns: Option<u64>,
 }
 
-/// Who waits longer chooses another value.
+/// A user who would wait longer chooses another bound.
 const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why a demand could not be read.

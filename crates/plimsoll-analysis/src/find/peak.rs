@@ -33,7 +33,7 @@ pub struct Knee {
     pub p99_ns: u64,
 }
 
-/// (users, goodput, p99 in ns), ascending by users; of equal users the better trial.
+/// (users, goodput, p99 in ns), ascending by users; for equal users the better trial.
 fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     let mut points: Vec<(u64, f64, u64)> = Vec::new();
     for trial in history.iter().filter(|t| t.purpose == Purpose::Peak) {

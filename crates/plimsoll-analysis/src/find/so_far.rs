@@ -7,9 +7,9 @@ use super::stalls::{Silences, Stalls};
 use super::terms::Settings;
 use crate::judge::TrialOutcome;
 
-/// What is known after some trials.
+/// The state of a search after some trials.
 pub(super) struct SearchState<'a> {
-    /// What is searched for.
+    /// The settings of the search.
     pub(super) settings: &'a Settings,
     /// The trials, in order.
     pub(super) history: &'a [TrialOutcome],
@@ -35,7 +35,7 @@ impl<'a> SearchState<'a> {
         first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
     }
 
-    /// What the server does while requests always wait.
+    /// The throughput of the server while requests always wait.
     pub(super) fn capacity(&self) -> Option<Capacity> {
         Capacity::new(self.history, self.service_s())
     }

@@ -28,7 +28,7 @@ const LONE_BREAK_PIECES_MAX: usize = 2;
 /// mostly rose, rose by degrees.
 const ROSE: f64 = 1.2;
 const ROSE_STEPS: f64 = 0.75;
-/// A backlog that grows by this share of the arrivals says that the server completes less than is
+/// A backlog that grows by this share of the arrivals shows that the server completes less than is
 /// sent.
 const BEHIND: f64 = 0.02;
 
@@ -89,8 +89,8 @@ impl Soak {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = SearchState::new(settings, &sound);
-        // Where pieces met the SLO in spite of others on the machine, those do not explain that it
-        // breaks; else they may.
+        // Where disturbed pieces met the SLO, interference does not explain that other pieces broke
+        // it; else it may.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)

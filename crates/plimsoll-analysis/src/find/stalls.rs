@@ -29,18 +29,19 @@ const FORBID_TRIALS_FEW: usize = 2;
 /// own, at this chance of an error.
 const DISTURBED_BY_STALLS: f64 = 0.06;
 const ERROR: f64 = 0.05;
-/// That no rate holds ends the search, and is asked after every trial.
+/// A result "no rate meets the SLO" ends the search. It is tested after every trial, so its error
+/// must be small.
 const ERROR_FORBIDS: f64 = 0.01;
 /// In a budget below this there are too few trials to take any for a disturbance.
 pub const FEW_NS: u64 = 25 * SECOND;
 /// There, stalls that take no more than this share of the time move the line by no more than that.
 const FEW_SHARE: f64 = 0.02;
-/// Others on a busy machine do not keep a server from its core for so long, unless the host took
-/// the cores away.
+/// Other processes on a busy machine do not keep a server from its core for so long, unless the
+/// host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
 const STEAL_NONE: f64 = 0.01;
-/// Of a server that stalls now and then, a trial more or less makes much of what is seen: this part
-/// of what is allowed may be used up.
+/// For a server with rare stalls, one trial more or less changes much: only this part of the
+/// allowance may be used up.
 const STALLING_PART: f64 = 0.5;
 
 /// Stalls that were seen.
@@ -68,17 +69,17 @@ pub struct Stalls {
 pub enum Silences {
     /// It answers all the time.
     None,
-    /// Nobody is answered for a while only while more is asked than it carries: it lets so many
-    /// through at times, or works in batches.
+    /// Silences only above capacity: the server lets a number of requests through at times, or
+    /// works in batches.
     WhenFull,
     /// It stalls.
     Stalls(Stalls),
 }
 
-/// So many stalls would have been met in the loads that met none, if these met as many as the
-/// others: by chance that hardly ever happens.
+/// The expected number of stalls in the loads without one, if these had the rate of the others:
+/// none by chance is very unlikely.
 const EXPECTED_MIN: f64 = 6.0;
-/// What lets so many through at times does so at least so often, 1/s.
+/// A limiter that lets requests through at times does so at least this often, 1/s.
 const OFTEN_RPS: f64 = 1.0;
 /// So many answers at least would have been missing there.
 const MISSED_MIN: f64 = 8.0;
@@ -97,7 +98,7 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
             Some(rate) if rate >= stalled_rps => other_s += seconds,
-            // Of fewer requests a stall is not seen.
+            // With fewer requests a stall is not visible.
             Some(rate) if rate * usual_s >= MISSED_MIN && trial.verdict == Verdict::Pass => below_s += seconds,
             Some(_) => {}
             None => other_s += seconds,
@@ -113,8 +114,8 @@ impl Stalls {
         let traffic = &settings.base.traffic;
         let quickest_ns = quickest_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
-        // Users whose sessions begin together ask the same together: what they all wait for then is
-        // the load's own.
+        // Users whose sessions start together send the same requests together: a common wait is due
+        // to the load itself.
         let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // (when, in time measured; the stall; in which trial)
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
@@ -214,17 +215,17 @@ fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     }
 }
 
-/// How long a server that answers in turn works on what a trial left behind, ns: nobody of the next
-/// one is answered until then. Of one that answered nobody it is not known.
+/// The time for which a server with one queue works on the backlog of a trial, ns: no request of
+/// the next trial is answered until then. `0` where the trial had no response at all.
 fn drained_ns(trial: &TrialOutcome) -> u64 {
     let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
-/// How long an answer takes when nothing is in its way: the least median of all trials, since the
-/// first one may have met a stall. Of several requests the dearest ones keep others waiting, and
-/// are far from the median: there it is the least p99.
+/// The response time without a queue: the least median of all trials, since the first trial may
+/// have met a stall. With several routes, slow requests keep others waiting and are far from the
+/// median: there it is the least p99.
 fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
@@ -254,8 +255,8 @@ fn two_digits(ns: u64) -> f64 {
     (ns as f64 / unit).round() * unit
 }
 
-/// Of what was seen in `count` trials, the share that is there with a probability of 4 in 5: the 20
-/// % point of a gamma distribution of that shape over its mean.
+/// The share of the observation in `count` trials that holds with a probability of 4 in 5: the 20 %
+/// point of a gamma distribution of that shape over its mean.
 fn sure(count: usize) -> f64 {
     const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())

@@ -9,8 +9,8 @@ use crate::judge::{OfferedLoad, TrialOutcome};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// So many loads in a row, and so much time from the first to the last: who is started again by
-/// somebody else is back by then.
+/// The least number of loads in a row, and the least time from the first to the last: a server that
+/// is restarted is back by then.
 const LOADS_MIN: usize = 3;
 const GONE_NS_MIN: u64 = 5 * SECOND;
 /// This share of what is sent finds no connection.

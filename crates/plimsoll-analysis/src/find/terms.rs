@@ -47,7 +47,7 @@ pub enum StopReason {
     Budget,
     /// The generator was the limit.
     Client,
-    /// Others on the machine disturbed, all the time or for most of it.
+    /// Other processes disturbed all trials, or most of them.
     Disturbed,
     /// The highest rate allowed still passes.
     MaxRate,
@@ -70,8 +70,8 @@ pub(super) const FIGURE_MAX: f64 = 1e12;
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
 pub(super) const RATE_MIN: f64 = 1e-6;
 
-/// The trials as the search takes them. Figures that are no numbers say nothing, and a server that
-/// did nothing showed no capacity: whoever compares capacities may take their ratio.
+/// The trials as the search reads them. Figures that are no numbers are dropped, and a trial
+/// without completions has no capacity, so that ratios of capacities are safe.
 pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
@@ -108,7 +108,7 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     history.iter().map(clean).collect()
 }
 
-/// Whether others spoilt a trial.
+/// Whether other processes made a trial void.
 pub(super) fn disturbed(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.interference.disturbed
 }

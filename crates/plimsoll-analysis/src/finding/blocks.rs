@@ -74,7 +74,7 @@ pub(super) fn ladder<'a>(
 }
 
 impl<'a> MeasuredBlocks<'a> {
-    /// What was measured, and why the measuring broke off, if it did.
+    /// The blocks, and why the measurement ended early, if it did.
     fn from_experiment(
         experiment: &'a Experiment,
         spec: &'a BlocksSpec,

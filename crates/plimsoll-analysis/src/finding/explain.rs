@@ -64,8 +64,8 @@ pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, Intervention
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
-/// A steady load at the line or below it is longer than any trial of the search: where it breaks
-/// the SLO the line is withdrawn.
+/// A steady load at the line or below it is longer than any trial of the search. If it breaks the
+/// SLO, the line is withdrawn.
 fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
@@ -85,8 +85,8 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell
-/// the causes apart that stand.
+/// Experiments that a flag requested and that were not made, and why. `worth`: the experiments that
+/// separate the remaining causes.
 fn untried(
     experiment: &Experiment,
     spec: &ExplainSpec,
@@ -94,7 +94,7 @@ fn untried(
     worth: &[Intervention],
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    // What was broken off says so itself.
+    // A study that ended early says so itself.
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }

@@ -28,19 +28,19 @@ use plimsoll_model::{Experiment, ExperimentSpec};
 /// The finding of an experiment.
 #[derive(Debug, Clone)]
 pub enum Finding<'a> {
-    /// Of one load.
+    /// One load.
     Run(Box<RunFinding<'a>>),
-    /// Of one load for each of several concurrencies.
+    /// One load for each of several concurrencies.
     Sweep(SweepFinding<'a>),
-    /// Of a search for the load line.
+    /// A search for the load line.
     Find(Box<SearchFinding<'a>>),
-    /// Of what holds the load line.
+    /// The limit of the load line.
     Explain(Box<ExplainFinding<'a>>),
-    /// Of a load past the line.
+    /// A load past the line.
     Overload(Box<OverloadFinding<'a>>),
-    /// Of a comparison.
+    /// A comparison.
     Prove(Box<ProveFinding<'a>>),
-    /// Of a ladder.
+    /// A ladder.
     Ladder(LadderFinding<'a>),
 }
 

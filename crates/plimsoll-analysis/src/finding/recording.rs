@@ -9,10 +9,10 @@ pub enum NoFinding {
     /// It holds no load.
     #[error("the run file was cut before its run began")]
     NoLoad,
-    /// Its promise does not read: why.
+    /// Its SLO cannot be parsed.
     #[error("the run file's SLO: {0}")]
     Promise(String),
-    /// It was to go beyond a line, and no load held the promise in the search for that.
+    /// The load past the line needs a line, and no load of the search met the SLO.
     #[error("no load met the SLO, so there is no line to exceed: plimsoll find shows the trials")]
     NoLine,
     /// The search for that line came to no end.

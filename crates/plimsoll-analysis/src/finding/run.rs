@@ -28,8 +28,8 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
-/// What speaks against the figures of a load. What was said before it comes after that they may be
-/// no figures of the server.
+/// The evidence against the figures of a load. Warnings from before the load come after the doubt
+/// whether the figures are the server's.
 fn with_noted(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =

@@ -58,7 +58,7 @@ pub struct InstanceEstimate {
     pub cores: Option<f64>,
 }
 
-/// What was measured below the line.
+/// The load below the line.
 fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
     // Loads of this purpose are something else in an explanation.
     let headroom = spec.planning.headroom?;
@@ -73,8 +73,8 @@ fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, s
     })
 }
 
-/// How many of these carry the rate asked for.
-/// `each_us`: what the servers' processors do for one of what is counted, us.
+/// The number of instances for the rate of `--need`. `each_us`: CPU time of the servers for one
+/// request or session, us.
 fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
     let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - spec.planning.headroom.unwrap_or(0.0));
@@ -86,8 +86,8 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
     })
 }
 
-/// A line is confirmed by a soak that met the SLO, and withdrawn by one that broke it from the
-/// start; after a while, it is no line that holds for ever. Returns what the soak says against it.
+/// A soak that met the SLO confirms a line; one that broke it from the start withdraws the line. A
+/// later break means that the line does not last. Returns the doubt.
 fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {

@@ -1,5 +1,5 @@
 //! A comparison, or a ladder, as a study: first the load of each arm, then block after block until
-//! what was measured, or the time, says stop.
+//! the result, or the time, ends it.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -8,7 +8,7 @@ use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
-/// Before so many blocks nobody can say how many it takes.
+/// Before this number of blocks it is not known how many are needed.
 const ENOUGH_FROM: usize = 14;
 
 /// A comparison under way.
@@ -28,10 +28,10 @@ pub struct Comparison {
 /// Where a comparison stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
-    /// Of a comparison; with the budget that would probably tell, where the one there is will not
-    /// do.
+    /// The state of a comparison, with the budget that would probably decide, where the present one
+    /// is too small.
     Proof(InterimEstimate, Option<u64>),
-    /// Of a ladder.
+    /// The state of a ladder.
     Ladder(Ladder),
 }
 
@@ -90,7 +90,7 @@ impl Comparison {
         Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
-    /// What to do next of the profiles that were asked for: nothing where the blocks broke off.
+    /// The next profile, where profiles were requested; none after blocks that ended early.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
@@ -136,8 +136,7 @@ impl Comparison {
         enough || elapsed_ns + block_ns * 21 / 20 > self.spec.budget_ns
     }
 
-    /// Where it stands after `trials`, to be shown while more are measured; `None` before the first
-    /// block.
+    /// The state after `trials`, shown during the measurement; `None` before the first block.
     pub fn stand(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {

@@ -1,6 +1,6 @@
-//! The load of a comparison's blocks: with how many users, or at what rate, each arm is loaded, and
-//! for how long; found by a short climb on each arm where it was not asked for. Not here: the
-//! blocks themselves.
+//! The load of a comparison's blocks: the number of users or the rate of each arm, and the length.
+//! Where no flag gives the load, a short climb on each arm finds it. Not here: the blocks
+//! themselves.
 
 use super::step::{Step, StopRule, StudyFailure, closed, end_ns};
 use crate::format;
@@ -25,16 +25,16 @@ const GROWN: f64 = 1.08;
 const ENOUGH: f64 = 0.93;
 /// So many times the users that fill a server are more than enough;
 const FILLING_TIMES: f64 = 8.0;
-/// of a server whose peak is known from few answers, so many times: there, some answers more or
-/// less are no growth, and each user too many waits for long.
+/// for a server whose peak rests on few responses, so many times: there, a few responses more or
+/// less are no growth, and each superfluous user waits for long.
 const FILLING_TIMES_SLOW: f64 = 2.0;
 const SLOW_ANSWERS: f64 = 200.0;
 /// There, so many times the users that fill it are enough: more would only wait, and for longest on
 /// the slower side.
 const ENOUGH_TIMES_SLOW: f64 = 1.5;
-/// Load that is not measured before each load: of a fresh start, and of a target that runs already
-/// (at least). On either so many answers after one another, so that what was begun with is
-/// forgotten, but no more than this part of the load.
+/// The warm-up before each load: after a fresh start, and on a running target (at least). On either
+/// it has a number of consecutive responses, so that the start is forgotten, but no more than this
+/// part of the load.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 const WARMUP_NS: u64 = 30 * MS;
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
@@ -49,14 +49,14 @@ const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
 /// many blocks.
 const LOAD_ANSWERS: f64 = 100.0;
 const BLOCKS_MIN: u64 = 16;
-/// Where answers take so long that this cannot be had: so many in turn, and so many blocks. A load
-/// that is over before the slowest has answered says nothing: rather fewer blocks.
+/// For slow responses, where this is impossible: this number of consecutive responses, and of
+/// blocks. A load shorter than its slowest response has no information: rather fewer blocks.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
 const BLOCKS_FEW: u64 = 11;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
-/// What a comparison asks of its loads beyond [`BlocksSpec`].
+/// The loads that a comparison wants beyond [`BlocksSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
     /// They are at a fixed rate, not at the peak.
@@ -65,7 +65,7 @@ pub struct LoadRules {
     pub apart: bool,
 }
 
-/// What an arm can do.
+/// The capacity of an arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmPeak {
     /// With so many users.
@@ -112,8 +112,9 @@ impl ArmLoad {
     }
 }
 
-/// What an arm can do and with how many users, of the loads of its climb so far; or what to do to
-/// know it. Of a number of users that was given only that is tried. `tag`: that of its loads.
+/// The capacity of an arm and its number of users, by the loads of its climb so far; or the next
+/// load of the climb. A number of users from a flag is the only one tried. `tag`: that of its
+/// loads.
 pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // At a rate that was given, how long one answer takes is all there is to know.
@@ -137,7 +138,7 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
                 return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
             }
             let summary = Summary::from_run(&trial.run);
-            // A load that was over before the first answer says nothing; one that was refused does.
+            // A load shorter than its first response has no information; a refused one has.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
             if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -178,7 +179,7 @@ fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
-/// What an arm can do with as few users as fill it.
+/// The capacity of an arm with the fewest users that saturate it.
 fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
@@ -232,8 +233,8 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
     peaks.iter().zip(lengths).map(load).collect()
 }
 
-/// The most that any may have so that all of `wanted` together have `sum`: who wants less leaves it
-/// to the others.
+/// The largest part for each such that all of `wanted` together have `sum`: a smaller wish leaves
+/// the rest to the others.
 fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);

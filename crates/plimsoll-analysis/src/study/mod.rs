@@ -32,12 +32,12 @@ use crate::slo::Slo;
 use crate::summary::Summary;
 use plimsoll_model::{ExperimentSpec, Purpose, RunSpec, SweepSpec, Tag, Trial};
 
-/// Why what was asked cannot be understood: a promise or condition that does not read.
+/// Why a spec cannot be read: an SLO or condition that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(String);
 
-/// What was asked, and what the loads so far said.
+/// The spec, and the results of the loads so far.
 #[derive(Debug)]
 pub enum Study {
     /// One load.
@@ -93,10 +93,10 @@ impl Study {
         }
     }
 
-    /// What to do after what was measured so far: the history given before, and what came since.
+    /// The next step after these measurements: the history of the last call, and new trials.
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
-        // What was measured is not measured again once profiles are being taken.
+        // Nothing is measured again once profiles are being taken.
         if profiling::began_ns(history).is_none() {
             match self.next_measured(history) {
                 Step::Stop => {}
@@ -106,7 +106,7 @@ impl Study {
         self.next_profiled(history)
     }
 
-    /// What to do next of what the study measures.
+    /// The next step of the measurement itself.
     fn next_measured(&mut self, history: &History) -> Step {
         match self {
             Study::Run(run, stop_if) => match history.trials {
@@ -129,7 +129,7 @@ impl Study {
         }
     }
 
-    /// What to do next of the profiles that were asked for.
+    /// The next step of the requested profiles.
     fn next_profiled(&self, history: &History) -> Step {
         match self {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {

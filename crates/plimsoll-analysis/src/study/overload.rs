@@ -34,7 +34,7 @@ pub struct Overload {
     pub line_rps: Option<f64>,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
-    /// Who meets the same load afterwards.
+    /// Another target for the same load.
     pub against: Option<PlanRecord>,
 }
 

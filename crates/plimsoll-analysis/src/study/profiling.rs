@@ -63,7 +63,7 @@ pub(super) fn level_left(history: &History) -> Option<Tag> {
     [0, 1].map(level_tag).into_iter().find(|tag| !is_done(history, *tag))
 }
 
-/// What is next of one target whose loads are like `base`: a low rate, then `level_rps`.
+/// The next load of one target with loads like `base`: a low rate, then `level_rps`.
 pub(super) fn levels(
     spec: &ProfilesSpec,
     base: &PlanRecord,
@@ -94,7 +94,7 @@ pub(super) fn levels(
     Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
 
-/// What is next of two sides, whose blocks said this.
+/// The next load of two sides, after these blocks.
 pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
         // The first turn of each side.

@@ -14,9 +14,9 @@ use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial
 
 /// Answers under way at the end of a visit are waited for at least so long, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
-/// What is left of a budget for what comes between visits and after the last, ns.
+/// The part of a budget for the time between visits and after the last, ns.
 const END_NS: u64 = 200 * MS;
-/// What it takes to go from one load to the next, ns.
+/// The time from one load to the next, ns.
 const BETWEEN_NS: u64 = 50 * MS;
 /// A visit measures for at least so long, if there is time.
 const VISIT_NS_MIN: u64 = 600 * MS;
@@ -30,7 +30,7 @@ const VISITS_MAX: u64 = 8;
 const VISITS_FIXED: u64 = 4;
 /// ... if each is at least so long.
 const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
-/// Whole intervals: what lies in a part of one says nothing about how much it varies.
+/// Whole intervals: a part of one shows nothing of its variation.
 const STEP_NS: u64 = 100 * MS;
 
 /// The next load of a sweep.
@@ -67,7 +67,7 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
     Tag { turn: turn as u32, ..Tag::for_purpose(purpose) }
 }
 
-/// What is known of a level so far.
+/// The state of a level.
 struct VisitedLevel {
     turn: usize,
     /// How often it is to be visited, and was.
@@ -75,7 +75,7 @@ struct VisitedLevel {
     done: u64,
     /// How long its answers take on average and at most, ns; `None` before its first trial.
     answers_ns: Option<(u64, u64)>,
-    /// What comes before the measurement of a visit, and how long that measures at least, ns.
+    /// The warm-up of a visit, and its shortest measured time, ns.
     warmup_ns: u64,
     length_ns_min: u64,
 }
@@ -85,7 +85,7 @@ impl VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
-        // A trial that measured nothing says that the next is to be longer.
+        // A trial without a measurement means that the next is to be longer.
         let answers = |trial: &Trial| {
             let response = Summary::from_run(&trial.run).whole.response;
             let known = || (response.mean_ns as u64, response.max_ns);
@@ -94,8 +94,7 @@ impl VisitedLevel {
         let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
         let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
         let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
-        // Users that begin together are told apart by then. Where no warm-up is wanted, there is
-        // none.
+        // Users that start together have spread out by then. Without a warm-up there is none.
         let warmup_ns = match spec.warmup_ns {
             0 => 0,
             asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),

@@ -6,7 +6,11 @@
 use super::short_help;
 use clap::builder::Styles;
 use clap::{Arg, Command};
+use plimsoll_report::text::broken;
 use std::ffi::OsString;
+
+/// Columns of the list of commands: no line of it is wrapped again.
+const COLUMNS: usize = 80;
 
 /// The heading of the flags that matter most.
 const MAIN: &str = "Main flags";
@@ -120,12 +124,12 @@ fn root_help(commands: &Command, is_full: bool) -> String {
         text.extend(MAIN_COMMANDS.iter().map(|name| line(name)));
         let others = COMMANDS.iter().flat_map(|(_, names)| names.iter().copied());
         let others: Vec<&str> = others.filter(|name| !MAIN_COMMANDS.contains(name)).collect();
-        text += &format!("  also: {}\n", others.join(", "));
+        text += &format!("{}\n", broken(&format!("  also: {}", others.join(", ")), Some(COLUMNS), 8));
     }
     text += &format!("\n{header}Options:{header:#}\n");
     for (flag, help) in [
         ("-h, --help", "Print help; --help describes all commands"),
-        ("-V, --version", "Print the version; with --verbose also commit, features and platform"),
+        ("-V, --version", "Print the version; --verbose adds commit, features and platform"),
     ] {
         text += &format!("  {literal}{flag:<13}{literal:#}  {help}\n");
     }
@@ -161,7 +165,7 @@ mod tests {
         for (line, lines_max) in [("plimsoll -h", 40), ("plimsoll --help", 80)] {
             let help = help_of(line);
             assert!(help.lines().count() <= lines_max, "{help}");
-            assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+            assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
         }
         let commands = Cli::command();
         let help = help_of("plimsoll --help");
@@ -183,7 +187,7 @@ mod tests {
         let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
         let order = [
             "Main flags:",
-            "[URL] ",
+            "  [URL] ",
             "--slo <",
             "Request:",
             "--timeout <",

@@ -217,7 +217,8 @@ mod tests {
         for (kind, text) in [(DoubtKind::Others, "stolen"), (DoubtKind::Others, "again")] {
             joined.join(Doubt { kind, text: text.into() });
         }
-        assert_eq!(joined.texts(|kind| kind == DoubtKind::Others).collect::<Vec<_>>(), [&"stolen; again".into()]);
+        let texts: Vec<Sentence> = joined.texts(|kind| kind == DoubtKind::Others).cloned().collect();
+        assert_eq!(texts, said(&["stolen; again"]));
         let again: Doubts = doubts.clone().into_iter().collect();
         assert_eq!(again, doubts);
     }

@@ -22,7 +22,7 @@ pub const MARGIN: f64 = 0.02;
 /// The interval of the change has this confidence.
 const CONFIDENCE: f64 = 0.98;
 
-/// What a gate says.
+/// The verdict of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateVerdict {
     /// Slower by more than the margin.

@@ -43,7 +43,7 @@ pub struct SeriesPoint {
     pub interval: Option<(f64, f64)>,
 }
 
-/// What else changed where a series changed: means of the level before and of the level after.
+/// Other changes at a change of a series: means of the level before and of the level after.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrentChanges {
     /// CPU time a request, us.
@@ -189,7 +189,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     })
 }
 
-/// What else differs between the runs of two levels.
+/// Other differences between the runs of two levels.
 fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
     let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();

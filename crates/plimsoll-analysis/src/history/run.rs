@@ -1,7 +1,7 @@
-//! What a list shows of one run ([`HistoryRun`]): the head of its run file, and the summary at its
+//! The list entry of one run ([`HistoryRun`]): the head of its run file, and the summary at its
 //! end.
 //!
-//! Not here: which runs may be compared (`lanes`).
+//! Not here: which runs are comparable (`lanes`).
 
 use plimsoll_model::codec::{FileEnd, Header};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
@@ -45,7 +45,7 @@ pub struct HistoryRun {
     pub revision: Option<SourceRevision>,
     /// Its tags.
     pub tags: Vec<(String, String)>,
-    /// Whether it is kept whatever is removed.
+    /// Whether the run is pinned: `clean` never removes it.
     #[serde(default)]
     pub is_pinned: bool,
     /// How far it came.
@@ -149,7 +149,7 @@ impl HistoryRun {
     }
 }
 
-/// What makes figures of two machines different figures.
+/// The description of a machine that separates lanes.
 fn machine(head: &Header) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };

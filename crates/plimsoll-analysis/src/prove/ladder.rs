@@ -42,7 +42,7 @@ pub struct Ladder {
 
 /// The ladder of these blocks. `broken`: why the measurement ended early, if it did.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // What was not answered at all has no cost.
+    // Without any response there is no cost.
     let known = |block: &&Block| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };

@@ -120,7 +120,7 @@ pub enum ConditionError {
     /// No comparison in it.
     #[error("'{0}' is no condition; write for example p99>200ms, errors>5% or rps<1000")]
     Shape(String),
-    /// A metric nobody knows.
+    /// An unknown metric.
     #[error(
         "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, \
          unsent or timeouts; other times are written as service.p99 ({times})", times = time_names()
@@ -129,8 +129,8 @@ pub enum ConditionError {
     /// A figure that single requests have none of.
     #[error("'{0}' is of the whole server: leave the name of the request out")]
     OfAll(String),
-    /// A bound that says no unit, with what was probably meant.
-    #[error("'{0}' says no unit: write {1}")]
+    /// A bound without a unit, with the probable meaning.
+    #[error("'{0}' has no unit: write {1}")]
     Unit(String, String),
     /// A value that does not fit the metric.
     #[error(transparent)]
@@ -157,7 +157,7 @@ impl Condition {
             Err(ConditionError::Unit(text.to_owned(), likely.join(" or ")))
         };
         match metric {
-            // 200 what? What is read as seconds elsewhere was meant in ms here more often than not.
+            // A bare number: other tools read seconds, but users here mostly mean ms.
             Metric::Latency(..) if number => return unit("ms, s"),
             // A fraction has a point; a whole number may be percent, or all.
             Metric::Success | Metric::Errors if number && !value.contains('.') && value != "0" => {
@@ -308,7 +308,7 @@ impl Metric {
     }
 }
 
-/// What a figure is computed from.
+/// The inputs of a figure.
 pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
     /// The number that shares are of.
@@ -459,7 +459,7 @@ impl fmt::Display for Statistic {
 }
 
 impl Statistic {
-    /// Of these times alone; `None` where there are none.
+    /// The figure of these times alone; `None` without times.
     fn figure(self, times: &Histogram) -> Option<f64> {
         (times.count() > 0).then(|| match self {
             Statistic::Quantile(q) => times.quantile_ns(q) as f64,
@@ -469,8 +469,7 @@ impl Statistic {
     }
 }
 
-/// What stands before the statistic of a time: nothing for response times, which are meant where
-/// nothing is said.
+/// The prefix of a time in a condition; response times have none, since they are the default.
 pub(crate) fn measure_prefix(measure: TimeMeasure) -> String {
     if measure == TimeMeasure::response() { String::new() } else { format!("{}.", measure.name()) }
 }

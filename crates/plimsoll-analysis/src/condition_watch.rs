@@ -18,10 +18,11 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
-    /// Of each condition, which of the figures it is about; `None`: what it names is not asked.
+    /// For each condition, the index of its figures; `None`: no request has the name in the
+    /// condition.
     about: Vec<Option<usize>>,
     measured_from_ns: u64,
-    /// Of all requests, and of each that is named.
+    /// The figures of all requests, and of each named one.
     seen: Vec<ConditionTotals>,
     reach_ns: u64,
 }
@@ -29,7 +30,7 @@ pub struct ConditionWatch {
 /// The figures so far, of all requests or of one route.
 #[derive(Debug, Clone)]
 struct ConditionTotals {
-    /// Of which; `None`: all.
+    /// The route; `None`: all.
     route: Option<u16>,
     ledger: Ledger,
     /// Each of the times that conditions are about.
@@ -82,7 +83,7 @@ impl ConditionTotals {
 }
 
 impl ConditionWatch {
-    /// Requests that must have gone by before anything is said of shares of them...
+    /// The least number of requests before their shares are checked...
     const REQUESTS_MIN: u64 = 20;
     /// ... or this much of the measured window.
     const PATIENCE_NS: u64 = 5 * units::SECOND;

@@ -55,8 +55,7 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
             }
         }
     }
-    // One whose end did not come in time is not counted as an answer: what it said is no failed
-    // answer's.
+    // A response that did not end in time is not counted as one, so it is no failed response.
     kinds.retain(|kind| kind.requests > 0);
     kinds
 }

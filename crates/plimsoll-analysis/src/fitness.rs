@@ -249,7 +249,7 @@ fn probes(facts: &MachineFacts) -> FitnessCheck {
         MissingProbe::OtherUsers => "servers of other users",
     };
     let missing: Vec<&str> = facts.probes_missing.iter().map(text).collect();
-    // What more people can mend comes first.
+    // The remedy that most people can apply comes first.
     let remedy = match &facts.probes_missing[..] {
         [] => return check("probes", Fitness::Fit, "all", None),
         missing if missing.contains(&MissingProbe::OtherUsers) => {

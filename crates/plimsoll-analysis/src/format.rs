@@ -79,7 +79,7 @@ pub fn rate(value: f64) -> String {
     } else if value >= 99.95 {
         count(value.round() as u64)
     } else if value < 0.0995 {
-        // What happens once an hour does happen.
+        // An event once an hour is still an event.
         rounded(value, 2).to_string()
     } else {
         significant(value)
@@ -142,7 +142,7 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
         ..=0 => value.round(),
         _ => value,
     };
-    // What is less than all stays less than all.
+    // A value below 1 stays below 1.
     if value.abs() < 1.0 && near.abs() >= 1.0 { value } else { near }
 }
 

@@ -39,7 +39,7 @@ const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
 pub const LOADS_MAX: f64 = 0.1;
 /// A burst is at least so long.
 const BURST_NS: i64 = 500 * MS as i64;
-/// A shorter load than this says nothing of others.
+/// A shorter load shows nothing of other processes.
 const SPAN_NS_MIN: i64 = 250 * MS as i64;
 /// How far from a moment a reading may be: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
@@ -48,7 +48,7 @@ const REACH_NS: i64 = 300 * MS as i64;
 const KINDS_OF_WORK: [&str; 3] =
     [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
-/// What others used of the server's machine during a load, or during several.
+/// The CPU of the server's machine used by other processes, during a load or during several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interference {
     /// Cores that neither the server nor plimsoll used, on average; `None`: not known.
@@ -162,12 +162,12 @@ impl Interference {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // Neither is exact: what falling asleep and waking take is not idle, and nobody's; busy
-            // time is sampled at the kernel's ticks. A burner is in both.
+            // Neither account is exact: the time to fall asleep and to wake up belongs to no
+            // process, and busy time is sampled at the kernel's ticks. A busy process is in both.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // What the server calls works for it, and so do the kernel's own threads, such as those
+            // Dependencies work for the server, and so do the kernel's own threads, such as those
             // that write its files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
@@ -240,7 +240,7 @@ impl Interference {
         all
     }
 
-    /// What disturbed these loads on average, as a sentence without a full stop.
+    /// The disturbance of these loads on average, as a sentence without a full stop.
     pub(crate) fn blame(disturbed: &[&Interference]) -> String {
         let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
@@ -284,12 +284,11 @@ fn unseen(probes: &Probes) -> String {
     }
 }
 
-/// The worst stretch of about half a second: cores used by others, and its length in seconds;
-/// `None` if none was that bad.
+/// The worst interval of about half a second: cores used by other processes, and its length in
+/// seconds; `None` if none was that bad.
 fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
-    // CPU time of a server's short-lived children is known late. What others used only grows, so
-    // that what looks like theirs at a moment, and is known to be the server's later on, is taken
-    // back.
+    // CPU time of a server's short-lived children becomes known late. Time that looked like that of
+    // other processes is then given back to the server.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
     let mut least_ns = f64::INFINITY;
     for account in accounts.iter().rev() {

@@ -40,7 +40,7 @@ use std::ops::ControlFlow;
 /// The backlog may grow by this share of the arrivals.
 pub const GROWTH_MAX: f64 = 0.01;
 
-/// How much was asked of the server.
+/// The offered load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OfferedLoad {
     /// Requests a second, or sessions.
@@ -49,14 +49,15 @@ pub enum OfferedLoad {
     Users(u64),
 }
 
-/// What a trial says about its load.
+/// The verdict on a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The server held it.
+    /// The load met the SLO.
     Pass,
     /// The server did not hold it.
     Fail,
-    /// The generator was the limit, or others disturbed; nothing is said about the server.
+    /// The generator was the limit, or other processes disturbed the load: it has no information
+    /// about the server.
     Void,
 }
 
@@ -70,7 +71,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What a trial showed.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialOutcome {
     /// The purpose of the trial.
@@ -106,7 +107,7 @@ pub struct TrialOutcome {
     pub interference: Interference,
 }
 
-/// What the search reads of a trial beyond its verdict.
+/// The evidence of a trial that the search reads beyond its verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
     /// Requests scheduled in the judged window.
@@ -162,7 +163,7 @@ pub struct Evidence {
     pub saturation: Option<Saturation>,
 }
 
-/// What a trial showed of one bound of the SLO.
+/// The counts of one bound of the SLO in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
     /// Slower than this is bad, ns; `None`: only failures are, or what is bounded is no time of
@@ -341,7 +342,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     outcome
 }
 
-/// What was under way when a trial was cut short, since it had shown what it was to show, has not
+/// Requests in flight when a trial was ended early, because its verdict was certain, have not
 /// failed.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
@@ -365,7 +366,8 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
-/// Makes void what others spoilt. That the generator was short of a core is then theirs too.
+/// Makes a disturbed trial void. Other processes are then also the reason if the generator lacked a
+/// core.
 fn heed_others(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
@@ -390,11 +392,11 @@ fn open_verdict(
     let evidence = &mut outcome.evidence;
     let series = &watch.ticks()[..watch.ticks().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
-    // What was silent at the window's end may have gone on.
+    // A silence at the window's end may have gone on.
     evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
 
-    // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only
-    // what is overdue.
+    // The bounds. At the end of a whole trial an unanswered request is bad; in a trial that ended
+    // early only an overdue one is.
     let whole = !outcome.stopped;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
@@ -430,7 +432,7 @@ fn open_verdict(
     let requests_rps = outcome.achieved_rps * summary.requests_each;
     let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
-    // Who waits for the rest of an answer alone waits for an acknowledgement.
+    // A response whose rest alone is late waits for an acknowledgement.
     let [_, second_held, _, last_held] = evidence.held_back;
     let growth = (last - last_held) - (second - second_held);
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
@@ -454,7 +456,7 @@ fn open_verdict(
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
-        // Why requests were not sent says more than how many.
+        // The reason why requests were not sent is better than their number.
         (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
     } else if outcome.stopped {
         (Verdict::Void, "the trial ended before its verdict was certain".into())
@@ -471,9 +473,8 @@ fn open_verdict(
     };
 }
 
-/// The longest silence of the server, where silences alone break a bound: whoever came too early in
-/// one to be answered in time had to wait for longer, at any rate, and whether or not the generator
-/// kept up with all who came.
+/// The longest silence of the server, where silences alone break a bound. Requests scheduled too
+/// early in a silence are late at any rate, whether or not the generator kept up.
 fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.had_left);
     let length_ns = window.length_ns() as f64;
@@ -484,8 +485,8 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
 
-/// The ticks of a load that say something of silences. Its last one is a piece: from the last
-/// tick's end until the load was over, or was stopped. That nobody was answered in it says nothing.
+/// The ticks of a load for the detection of silences. The last one is only a part of a tick, so no
+/// response in it means nothing.
 fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
     match series.split_last() {
         Some((piece, whole)) if piece.succeeded + piece.failed == 0 => whole,

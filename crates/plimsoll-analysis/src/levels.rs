@@ -15,18 +15,18 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// What a level's load is counted in.
+/// The unit of a level's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadUnit {
     /// Users at once.
     Concurrency,
-    /// Requests a second asked for.
+    /// Offered requests a second.
     Rate,
-    /// Sessions a second asked for.
+    /// Offered sessions a second.
     Sessions,
 }
 
-/// What was measured at one load.
+/// The figures at one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Users, or offered requests or sessions a second.
@@ -204,7 +204,7 @@ impl fmt::Display for DatError {
 
 impl std::error::Error for DatError {}
 
-/// No figure of a recording is larger; what is has lost its point, or is no figure.
+/// A larger value in a recording has lost its decimal point, or is no figure.
 const VALUE_MAX: f64 = 1e15;
 /// Levels of a recording, at most: a chart of more shows none of them.
 const LEVELS_MAX: usize = 1_000;
@@ -272,7 +272,7 @@ pub struct LevelChange {
 /// The changes from `a` to `b` at the loads that both hold, ascending.
 pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
-    // Of several of one load the first.
+    // Of several levels with one load, the first.
     let mut by_load: HashMap<u64, &Level> = HashMap::new();
     b.iter().for_each(|level| _ = by_load.entry(level.load.to_bits()).or_insert(level));
     let shared = a.iter().filter_map(|a| by_load.get(&a.load.to_bits()).map(|b| (a, *b)));

@@ -45,7 +45,7 @@ pub struct OverloadStep {
     pub refused: RefusalCounts,
 }
 
-/// What became of requests that did not succeed.
+/// The requests that did not succeed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RefusalCounts {
     /// Answered with 429 or 503, or, of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
@@ -62,7 +62,7 @@ pub struct RefusalCounts {
     pub after_p50_ns: Option<u64>,
 }
 
-/// What becomes of a server past its line.
+/// The behaviour of a server past its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
     /// It answers nine tenths of its line or more at every step, and refuses the rest.
@@ -103,7 +103,7 @@ impl OverloadSecond {
     }
 }
 
-/// What a load past the line showed.
+/// The result of a load past the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadResult {
     /// The line, 1/s, of what is offered: requests, or sessions.
@@ -126,16 +126,16 @@ pub struct OverloadResult {
     pub verdict: Option<OverloadVerdict>,
 }
 
-/// Statuses by which a server says that it is too much.
+/// Statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// A second in which less than this share of what is asked is answered in time is not recovered; of
-/// few requests, all but two.
+/// A second with a smaller share of requests in time is not recovered; with few requests, all but
+/// two must be in time.
 const RECOVERED: f64 = 0.95;
 const FEW: f64 = 0.1;
-/// Shares of the line that are kept past it.
+/// From this share of the line's goodput on, the server sheds.
 const SHEDS: f64 = 0.9;
 const DEGRADES: f64 = 0.5;
-/// What waits for an answer grows less if each second takes away this share of what is asked in it.
+/// A backlog shrinks if each second takes away this share of the offered requests.
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
@@ -144,14 +144,14 @@ impl OverloadResult {
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(run);
-        // What is answered is requests.
+        // Responses count as requests.
         let requests_line_rps = line_rps * requests_each;
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
         for (stage, factor) in run.plan.load.shape.curve().stages.iter().zip(FACTORS) {
             let to_ns = from_ns.saturating_add(stage.duration_ns.unwrap_or(0));
-            // What a load that was ended has not come to says nothing.
+            // A step that an ended load did not reach has no figures.
             if to_ns > run.window_ns.1 {
                 break;
             }
@@ -190,7 +190,7 @@ impl OverloadResult {
     }
 }
 
-/// Requests that a session asks, by the first step: what is below the line comes to its end.
+/// Requests of a session, by the first step: sessions below the line are completed.
 fn requests_each(run: &Run) -> f64 {
     let load = &run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -202,7 +202,7 @@ fn requests_each(run: &Run) -> f64 {
     if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
 }
 
-/// A run by stretches of its time.
+/// A run by intervals of its time.
 #[derive(Clone, Copy)]
 struct RunTimeline<'a> {
     run: &'a Run,
@@ -211,7 +211,7 @@ struct RunTimeline<'a> {
 }
 
 impl<'a> RunTimeline<'a> {
-    /// The figures of the intervals whose middle lies in a stretch, with that middle.
+    /// The figures of the ticks whose middle lies in an interval, with that middle.
     fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
@@ -221,14 +221,14 @@ impl<'a> RunTimeline<'a> {
         all.filter(move |(middle_ns, ..)| stretch.contains(middle_ns))
     }
 
-    /// Requests that the schedule asked for, and those that came again.
+    /// Scheduled requests, and retried ones.
     fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
         let all = interval.whole().ledger.scheduled;
         let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
         (all - again, again)
     }
 
-    /// Answers with success within the time promised.
+    /// Successful responses within the latency bound.
     fn in_time(self, figures: &RouteFigures) -> u64 {
         let late = self.bound_ns.map_or(0, |bound_ns| figures.response.to_histogram().count_above(bound_ns));
         figures.ledger.succeeded.saturating_sub(late)
@@ -249,7 +249,7 @@ impl<'a> RunTimeline<'a> {
             let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
             let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
             let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
-            // How a call ended says what the status of HTTP does, and more.
+            // The status of a call contains that of HTTP, and more.
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
@@ -276,7 +276,7 @@ impl<'a> RunTimeline<'a> {
         }
     }
 
-    /// The whole seconds of a stretch.
+    /// The whole seconds of an interval.
     fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
@@ -297,11 +297,11 @@ impl<'a> RunTimeline<'a> {
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
-    /// Whether fewer and fewer wait towards the end of a stretch: what is not back yet is on its
-    /// way.
+    /// Whether the backlog shrinks towards the end of an interval: then the server is about to
+    /// recover.
     fn grows_less(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
-        // Requests that wait, on average, and requests asked.
+        // Waiting requests on average, and offered requests.
         let of = |from_ns: u64| {
             let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
                 (sum.0 + in_flight_ns, sum.1 + self.scheduled_and_retried(interval).0)

@@ -568,7 +568,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     throughput_error_of: error.map(|_| if *replicated { "visits" } else { "run" }),
                     visits: load.visits.iter().zip(load.rates()).map(VisitFields::from_visit).collect(),
                     server: ServerFields::new(&ServerView {
-                        used: load.server_use(),
+                        usage: load.server_use(),
                         from: None,
                         runs: load.visits.iter().map(|visit| &visit.run).collect(),
                     }),

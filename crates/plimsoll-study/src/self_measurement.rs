@@ -47,7 +47,7 @@ pub fn measure() -> Result<SelfMeasurement, Failure> {
     let open = LoadShape::Open { rate: Curve::constant(rate_rps), arrivals: Arrivals::Constant };
     let open = measure_load(&origin, open, Spin::Auto)?;
     server.end().map_err(cannot)?;
-    let disturbed = |summary: &Summary| summary.others.reason.clone().filter(|_| summary.others.disturbed);
+    let disturbed = |summary: &Summary| summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
     Ok(SelfMeasurement {
         highest_rps: closed.throughput_rps,
         cpu_us: closed.generator.cpu_s * 1e6 / closed.requests.max(1) as f64,

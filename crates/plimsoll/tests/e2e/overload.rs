@@ -95,5 +95,5 @@ fn a_server_without_a_line_is_told() {
     let server = baseline(1);
     let path = &place("overload-without", "overload.plimsoll");
     let refused = plimsoll(&["overload", &format!("{}/nothing-here", server.url), "--budget", "29s", "-q", "-o", path]);
-    assert!(refused.code == 2 && refused.stderr.contains("no load was answered as promised"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("no load met the SLO"), "{}", refused.stderr);
 }

@@ -18,7 +18,7 @@ use plimsoll_study::capacity::{self, FixedSettings, Limits};
 use plimsoll_study::{grpc, self_measurement};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::cgroup::usable_cores;
-use plimsoll_sys::system_text;
+use plimsoll_sys::{process, system_text};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -51,7 +51,7 @@ impl RecordedSearch {
     pub fn from_finding(finding: &Finding) -> Option<RecordedSearch> {
         match finding {
             Finding::Find(found) => Some(RecordedSearch::from_search(found)),
-            Finding::Explain(found) => Some(RecordedSearch::from_search(&found.searched)),
+            Finding::Explain(found) => Some(RecordedSearch::from_search(&found.search)),
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
         }
     }

@@ -84,7 +84,7 @@ fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
     } else if options.rows.is_some() {
         print_report(&report);
     } else {
-        let by = options.by.as_ref().map(|(name, _)| *name);
+        let by = options.choice.by.as_ref().map(|(name, _)| name.as_str());
         print_screen(&top_report(profile, column, &sums, usize::MAX, by), 0, "--top N");
     }
     Ok(exit::DONE)

@@ -95,8 +95,8 @@ pub enum FormatError {
     Unknown,
     /// Lines of requests without times.
     #[error(
-        "has no times. Configure the server to log them (uvicorn: %(asctime)s; nginx and Apache: the combined \
-         log format), or put a proxy with an access log in front"
+        "has no times. Configure the server to log them (uvicorn: %(asctime)s; morgan: combined), or read the container's log, \
+         which has them (docker logs -t)"
     )]
     NoTimes,
     /// The format found does not tell sessions apart as asked; completes "--session ...".

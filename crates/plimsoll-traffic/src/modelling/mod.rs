@@ -223,8 +223,8 @@ impl TrafficModel {
 
     /// Tells endpoints and paths of requests that were drawn.
     pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteFolder<'m> {
-        // Of the log the first of many have routes of their own, in its order: which these are is told
-        // by their templates, never by the order in which a model draws them.
+        // Of the log the first of many have routes of their own, in its order: which these are is
+        // told by their templates, never by the order in which a model draws them.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteFolder { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }

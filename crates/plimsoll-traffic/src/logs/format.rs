@@ -14,9 +14,9 @@ use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
 /// The formats that are known, for people.
-pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, W3C. \
-     Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, Rails, \
-     Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
+pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, \
+     W3C. Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, \
+     Rails, Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
 
 /// Room for what of a line is put in order before it is read, used again for each.
 #[derive(Debug, Clone, Default)]
@@ -95,8 +95,8 @@ pub enum FormatError {
     Unknown,
     /// Lines of requests without times.
     #[error(
-        "has no times. Configure the server to log them (uvicorn: %(asctime)s; nginx and Apache: the combined \
-         log format), or put a proxy with an access log in front"
+        "has no times. Configure the server to log them (uvicorn: %(asctime)s, morgan: combined), or read the log of its \
+         container, which has them (docker logs -t)"
     )]
     NoTimes,
     /// The format found does not tell sessions apart as asked; completes "--session ...".

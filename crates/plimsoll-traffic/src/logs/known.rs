@@ -159,7 +159,7 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
     ),
     ("Django's own server", Stamp::End, "[<time>] \"<request>\" <status> <bytes>", false),
     ("aiohttp", Stamp::Start, "<client> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"", true),
-    ("PHP-FPM", Stamp::End, "<client> - <> <time> \"<request>\" <status>", true),
+    ("PHP-FPM", Stamp::Start, "<client> - <> <time> \"<request>\" <status>", true),
     ("PHP's own server", Stamp::End, "[<time>] <client:port> [<status>]: <verb> <path>", false),
     ("Squid", Stamp::End, "<time> <ms> <client> <>/<status> <bytes> <verb> <target> <> <> <>", false),
     ("Sanic", Stamp::End, "<time> - (sanic.access)[<>][<client:port>]: <verb> <path> <> <status> <bytes>", true),

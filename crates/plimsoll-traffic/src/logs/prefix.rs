@@ -248,10 +248,15 @@ fn after_level(line: &[u8]) -> Option<&[u8]> {
     has_level.then_some(rest)
 }
 
+/// Bytes of the name of a logger, at most.
+const LOGGER_BYTES_MAX: usize = 64;
+
 fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
-    let level = memchr::memchr(b':', text).filter(|end| is_level(&text[..*end]))?;
+    // Not farther than it can stand: a line may be long.
+    let colon = |text: &[u8]| memchr::memchr(b':', &text[..text.len().min(LOGGER_BYTES_MAX)]);
+    let level = colon(text).filter(|end| is_level(&text[..*end]))?;
     let rest = &text[level + 1..];
-    let name = memchr::memchr(b':', rest).filter(|end| *end > 0)?;
+    let name = colon(rest).filter(|end| *end > 0)?;
     let is_name = |b: &u8| b.is_ascii_alphabetic() || b"._".contains(b);
     rest[..name].iter().all(is_name).then(|| rest[name + 1..].trim_ascii_start())
 }

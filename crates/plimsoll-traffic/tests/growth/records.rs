@@ -106,6 +106,20 @@ fn log_shapes() -> Vec<Shape> {
             format!("{fields}{}", pieces(n, line)).into_bytes()
         }),
         shape("access log: no format", read_log, 3_000, |n| "nothing at all\n".repeat(n).into_bytes()),
+        shape("access log: lines of pairs", read_log, 2_000, |n| {
+            pieces(n, |n| format!("time=2026-11-22T10:{:02}:00Z method=GET path=/a/{n} status=200\n", n % 60))
+                .into_bytes()
+        }),
+        shape("access log: a line of many pairs", read_log, 5_000, |n| {
+            let pairs = pieces(n, |n| format!("a{n}=b "));
+            format!("time=2026-11-22T10:00:00Z method=GET path=/a {pairs}\n").into_bytes()
+        }),
+        shape("access log: words of a logger", read_log, 20_000, |n| {
+            format!("2026-11-22T10:00:00Z INFO {}GET /a 200 in 5ms\n", "[a] ".repeat(n)).into_bytes()
+        }),
+        shape("access log: colours", read_log, 20_000, |n| {
+            format!("2026-11-22T10:00:00Z {}GET /a 200 in 5ms\n", "\u{1b}[0m".repeat(n)).into_bytes()
+        }),
         shape("access log: one long line", read_log, 20_000, |n| "[\" ".repeat(n).into_bytes()),
         shape("format of a log: directives", read_format, 2_000, |n| {
             format!("$remote_addr [$time_local] \"$request\" $status {}", "$x ".repeat(n)).into_bytes()

@@ -222,7 +222,7 @@ pub struct LogArgs {
     /// Format of the lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format
     /// ($...), an Apache LogFormat (%...) or an Envoy format (%...%) [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
-          value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb"]), hide_possible_values = true)]
+          value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb", "gin", "uwsgi", "rails"]), hide_possible_values = true)]
     pub log_format: Option<String>,
     /// Paths of fields in JSON lines: time, start, end, method, path, status, bytes, duration_ms
     /// (_s, _us), client, user_agent
@@ -249,7 +249,8 @@ pub struct LogArgs {
     plimsoll traffic - --json < access.log          the same as JSON\n  \
     plimsoll traffic app.log --field time=.ts,path=.url,duration_ms=.took\n  \
     plimsoll traffic access.log --log-format '$msec \"$request\" $status'\n\n\
-    Text formats: combined, common, ingress-nginx, Traefik, Envoy, AWS load balancers.\n\
+    Text formats: combined, common, ingress-nginx, Traefik, Envoy, HAProxy, AWS load balancers,\n\
+    gunicorn, uWSGI, Gin, Rails and other servers.\n\
     JSON: Caddy, Traefik, Envoy, or any with --field.\n\
     Files may be .gz or .zst; several files are merged by time, in bounded memory.")]
 pub struct TrafficArgs {

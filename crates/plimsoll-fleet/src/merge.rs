@@ -115,8 +115,8 @@ impl Merge {
         self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// An agent has made its part. The error says that its totals are not those of its ticks, or why
-    /// it ended before its time: the agent is lost then.
+    /// An agent has made its part. The error says that its totals are not those of its ticks, or
+    /// why it ended before its time: the agent is lost then.
     pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {

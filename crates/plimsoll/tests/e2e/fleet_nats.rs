@@ -374,8 +374,8 @@ fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
     assert!(number(lost, "unsent") > 200.0 && number(lost, "succeeded") > 100.0, "{document:#}");
     let said = done.stderr.replace("\n  ", " ").to_lowercase();
     assert!(said.contains(&format!("agent a2 was lost: {why}")), "{}", done.stderr);
-    // What the server answered is in the result: all but what was in flight when the load ended, and
-    // what the coordinator itself asked before.
+    // What the server answered is in the result: all but what was in flight when the load ended,
+    // and what the coordinator itself asked before.
     let (succeeded, in_flight) = (number(&document, "ledger.succeeded"), number(&document, "ledger.in_flight"));
     let beyond = responses.load(Ordering::Relaxed) as f64 - succeeded;
     assert!((0.0..=in_flight + 2.0).contains(&beyond), "{beyond} more than the result has: {document:#}");

@@ -1,8 +1,7 @@
 //! When every request starts: a load shape compiled to pure arithmetic.
 //!
 //! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is a part
-//! of it: stripes partition the schedule exactly, so workers and machines share one schedule
-//! without talking.
+//! of the schedule: stripes partition it exactly, so workers and machines share it without talking.
 //!
 //! With rate r(t) and L(t) its integral, arrival n of a constant load starts where L(t) = n. A
 //! Poisson load is built in blocks of [`BLOCK`] expected arrivals: each block holds a Poisson

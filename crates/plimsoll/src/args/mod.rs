@@ -28,9 +28,7 @@ pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs, WatchArgs};
 pub use grpc::{GrpcArgs, GrpcView};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
-pub use measuring::{
-    BaselineArgs, ChangeArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs,
-};
+pub use measuring::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs};
 pub use prove::ProveArgs;
 pub use reading::{
     ChartArg, CheckArgs, CleanArgs, DiffArgs, ImportArgs, ImportKind, LogArgs, ModelArgs, ProfileArgs, ReportArgs,

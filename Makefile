@@ -1,5 +1,6 @@
 # The checks and measures of plimsoll. `make test` is what CI runs; it installs what the tests need where it may.
-.PHONY: test lint unit e2e lab-test casebook casebook-short docs docs-run bench fuzz needs dist dist-test release
+.PHONY: test lint unit e2e lab-test casebook casebook-short docs docs-run bench fuzz needs dist dist-test release \
+	fleet-kubernetes
 
 CARGO ?= cargo
 export CARGO_BUILD_JOBS ?= 2
@@ -47,6 +48,11 @@ docs:
 # Runs the blocks of the documentation that are marked as runnable, against a server started for that.
 docs-run:
 	./scripts/docs-run
+
+# The manifests of deploy/kubernetes on a real Kubernetes of three nodes on this machine. Needs root and about four
+# minutes; the first time it builds Kubernetes, which takes twelve more.
+fleet-kubernetes:
+	./scripts/fleet-kubernetes
 
 # What the end-to-end tests need beyond the toolchains; installed where this user may.
 needs:

@@ -127,9 +127,6 @@ def image(tree: pathlib.Path, version: str, _glibc: str, out: pathlib.Path) -> N
         add(f"usr/share/doc/plimsoll/{licence}", (tree / licence).read_bytes())
     entries = [(name, None, 0o755, 0) for name in sorted(folders)]
     entries += [("tmp", None, 0o1777, 0), ("work", None, 0o755, user), *sorted(files)]
-    plain = layer(entries)
-    packed = gzip.compress(plain, 9, mtime=0)
-    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch()))
     labels = {
         "org.opencontainers.image.title": "plimsoll",
         "org.opencontainers.image.description": SUMMARY,
@@ -137,17 +134,28 @@ def image(tree: pathlib.Path, version: str, _glibc: str, out: pathlib.Path) -> N
         "org.opencontainers.image.source": REPOSITORY,
         "org.opencontainers.image.licenses": "MIT OR Apache-2.0",
     }
+    settings = {
+        "User": f"{user}:{user}",
+        "Env": ["PATH=/usr/bin"],
+        "Entrypoint": ["/usr/bin/plimsoll"],
+        "WorkingDir": "/work",
+        "Labels": labels,
+    }
+    archive = oci_archive("plimsoll", version, entries, settings)
+    (out / f"plimsoll-{version}-x86_64-linux-oci.tar").write_bytes(archive)
+
+
+def oci_archive(name: str, version: str, entries: list[tuple[str, bytes | None, int, int]], settings: dict) -> bytes:
+    """An OCI archive of one layer, which `docker load` and `ctr images import` read. `settings`: how it is started."""
+    labels = settings["Labels"]
+    plain = layer(entries)
+    packed = gzip.compress(plain, 9, mtime=0)
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch()))
     config = json.dumps({
         "created": created,
         "architecture": "amd64",
         "os": "linux",
-        "config": {
-            "User": f"{user}:{user}",
-            "Env": ["PATH=/usr/bin"],
-            "Entrypoint": ["/usr/bin/plimsoll"],
-            "WorkingDir": "/work",
-            "Labels": labels,
-        },
+        "config": settings,
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest(plain)}"]},
         "history": [{"created": created, "created_by": "scripts/dist"}],
     }).encode()
@@ -163,7 +171,7 @@ def image(tree: pathlib.Path, version: str, _glibc: str, out: pathlib.Path) -> N
         "layers": [described("layer.v1.tar+gzip", packed)],
         "annotations": labels,
     }).encode()
-    named = {"org.opencontainers.image.ref.name": version, "io.containerd.image.name": f"plimsoll:{version}"}
+    named = {"org.opencontainers.image.ref.name": version, "io.containerd.image.name": f"{name}:{version}"}
     platform = {"architecture": "amd64", "os": "linux"}
     index = json.dumps({
         "schemaVersion": 2,
@@ -173,11 +181,11 @@ def image(tree: pathlib.Path, version: str, _glibc: str, out: pathlib.Path) -> N
     # What `docker load` reads where it does not know OCI archives.
     older = json.dumps([{
         "Config": f"blobs/sha256/{digest(config)}",
-        "RepoTags": [f"plimsoll:{version}"],
+        "RepoTags": [f"{name}:{version}"],
         "Layers": [f"blobs/sha256/{digest(packed)}"],
     }]).encode()
     blobs = [(f"blobs/sha256/{digest(blob)}", blob, 0o644, 0) for blob in [config, packed, manifest]]
-    archive = layer([
+    return layer([
         ("oci-layout", json.dumps({"imageLayoutVersion": "1.0.0"}).encode(), 0o644, 0),
         ("index.json", index, 0o644, 0),
         ("manifest.json", older, 0o644, 0),
@@ -185,7 +193,6 @@ def image(tree: pathlib.Path, version: str, _glibc: str, out: pathlib.Path) -> N
         ("blobs/sha256", None, 0o755, 0),
         *blobs,
     ])
-    (out / f"plimsoll-{version}-x86_64-linux-oci.tar").write_bytes(archive)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 and `prove` compares. What is asked is that nothing false is said, not that anything is found.
 
 Every burner is started here, ends by itself after its time, and is ended by its handle. Not here: when plimsoll calls a
-machine disturbed (crates/plimsoll-analysis/src/others.rs).
+machine disturbed (crates/plimsoll-analysis/src/interference.rs).
 """
 
 import os

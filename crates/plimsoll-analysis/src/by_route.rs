@@ -5,7 +5,7 @@
 use crate::summary::{Latency, latencies};
 use plimsoll_model::{Histogram, RouteFigures, Run};
 
-/// What one of several routes did in a load.
+/// The figures of one of several routes in a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteSummary {
     /// Its name.
@@ -16,12 +16,12 @@ pub struct RouteSummary {
     pub success_rate: f64,
     /// Successes a second inside the measured window.
     pub throughput_rps: f64,
-    /// What was counted for it.
+    /// The figures of the route.
     pub figures: RouteFigures<Latency>,
 }
 
-/// The routes of a load in the order of its plan, also those that were never asked; none where
-/// there is only one.
+/// The routes of a load in the order of its plan, with routes that got no request; empty for a plan
+/// with one route.
 pub fn by_route(run: &Run) -> Vec<RouteSummary> {
     let routes = &run.plan.traffic.routes;
     if routes.len() < 2 {

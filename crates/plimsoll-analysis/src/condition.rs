@@ -30,7 +30,7 @@ pub enum Statistic {
     Mean,
 }
 
-/// What a condition is about.
+/// The figure that a condition is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Metric {
     /// A time in ns.
@@ -50,7 +50,7 @@ pub enum Metric {
     Timeouts(Amount),
 }
 
-/// Whether a number of requests is meant as such or as a share of all.
+/// Whether a number of requests is absolute or a share of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// So many.
@@ -110,7 +110,7 @@ pub struct Condition {
     pub metric: Metric,
     /// The comparison.
     pub op: Op,
-    /// What it is compared with: ns, a share (0..=1), a count, or requests a second, by metric.
+    /// The bound: ns, a share (0..=1), a count, or requests a second, by metric.
     pub value: f64,
 }
 
@@ -120,7 +120,7 @@ pub enum ConditionError {
     /// No comparison in it.
     #[error("'{0}' is no condition; write for example p99>200ms, errors>5% or rps<1000")]
     Shape(String),
-    /// A metric nobody knows.
+    /// An unknown metric.
     #[error(
         "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, \
          unsent or timeouts; other times are written as service.p99 ({times})", times = time_names()
@@ -129,8 +129,8 @@ pub enum ConditionError {
     /// A figure that single requests have none of.
     #[error("'{0}' is of the whole server: leave the name of the request out")]
     OfAll(String),
-    /// A bound that says no unit, with what was probably meant.
-    #[error("'{0}' says no unit: write {1}")]
+    /// A bound without a unit, with the probable meaning.
+    #[error("'{0}' has no unit: write {1}")]
     Unit(String, String),
     /// A value that does not fit the metric.
     #[error(transparent)]
@@ -157,7 +157,7 @@ impl Condition {
             Err(ConditionError::Unit(text.to_owned(), likely.join(" or ")))
         };
         match metric {
-            // 200 what? What is read as seconds elsewhere was meant in ms here more often than not.
+            // A bare number: other tools read seconds, but users here mostly mean ms.
             Metric::Latency(..) if number => return unit("ms, s"),
             // A fraction has a point; a whole number may be percent, or all.
             Metric::Success | Metric::Errors if number && !value.contains('.') && value != "0" => {
@@ -226,7 +226,7 @@ impl Condition {
         self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
     }
 
-    /// What was found, as a clause that follows "CONDITION: ".
+    /// The measured figure, as a clause that follows "CONDITION: ".
     pub fn describe_figure(&self, figure: Option<f64>) -> String {
         match (figure, self.metric) {
             (None, _) => "nothing was measured".to_owned(),
@@ -308,15 +308,14 @@ impl Metric {
     }
 }
 
-/// What a figure is computed from.
+/// The inputs of a figure.
 pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
     /// The number that shares are of.
     pub requests: u64,
-    /// Requests beyond those that have no answer yet, and are known to be slower than what is asked
-    /// about.
+    /// Requests without a response yet that are known to be slower than the bound.
     pub overdue: u64,
-    /// The times that are asked about.
+    /// The times of the measure.
     pub times: Option<&'a Histogram>,
     pub succeeded_in_window: u64,
     pub window_ns: u64,
@@ -377,14 +376,14 @@ impl FigureInputs<'_> {
 pub struct Crossing {
     /// The condition.
     pub condition: Condition,
-    /// What was found; `None`: nothing was measured.
+    /// The measured figure; `None`: nothing was measured.
     pub figure: Option<f64>,
 }
 
 impl Crossing {
-    /// Whether it decides. Of a void load (the generator was the limit, or the machine was
-    /// disturbed) errors that were counted do; times and rates do not, and neither does what was
-    /// not measured.
+    /// Whether the figure decides. In a void load (the generator was the limit, or the machine was
+    /// disturbed) only counted errors decide; times and rates do not, nor figures that were not
+    /// measured.
     pub fn decides(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)
@@ -460,7 +459,7 @@ impl fmt::Display for Statistic {
 }
 
 impl Statistic {
-    /// Of these times alone; `None` where there are none.
+    /// The figure of these times alone; `None` without times.
     fn figure(self, times: &Histogram) -> Option<f64> {
         (times.count() > 0).then(|| match self {
             Statistic::Quantile(q) => times.quantile_ns(q) as f64,
@@ -470,8 +469,7 @@ impl Statistic {
     }
 }
 
-/// What stands before the statistic of a time: nothing for response times, which are meant where
-/// nothing is said.
+/// The prefix of a time in a condition; response times have none, since they are the default.
 pub(crate) fn measure_prefix(measure: TimeMeasure) -> String {
     if measure == TimeMeasure::response() { String::new() } else { format!("{}.", measure.name()) }
 }
@@ -692,7 +690,7 @@ mod tests {
             ((0, 1000, 0, 0, ms), "p99<200ms", Some(none)),
             ((0, 1000, 0, 0, ms), "service.mean>200ms", Some(none)),
             ((0, 1000, 0, 0, ms), "rps<1", Some("it was 0")),
-            ((0, 1000, 0, 0, ms), "success<1%", Some("it was 0.0 %")),
+            ((0, 1000, 0, 0, ms), "success<1%", Some("it was 0 %")),
             ((0, 0, 0, 0, ms), "success<99%", Some(none)),
             ((0, 0, 0, 0, ms), "errors>1%", Some(none)),
             ((0, 0, 0, 0, ms), "timeouts>1%", Some(none)),

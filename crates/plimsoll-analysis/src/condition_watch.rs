@@ -1,6 +1,6 @@
-//! Conditions looked after while a run is under way ([`ConditionWatch`]).
+//! Conditions checked during a run ([`ConditionWatch`]).
 //!
-//! Not here: what a condition is, and of a finished run ([`crate::condition`]).
+//! Not here: the language of conditions, and conditions on a finished run ([`crate::condition`]).
 
 use crate::condition::{Amount, Condition, Conditions, Crossing, FigureInputs, Metric};
 use crate::named;
@@ -8,28 +8,29 @@ use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
 use std::collections::VecDeque;
 
-/// Conditions looked after while a run is under way: shares are of the requests that have ended so
-/// far. Where a latency must not be above a bound, requests that have been waiting for longer than
-/// that count as well: a server that hangs ends nothing.
+/// Conditions checked during a run. Shares are of the requests that have ended so far. For an upper
+/// bound of a latency, requests that have waited longer than the bound count as well: a server that
+/// hangs ends no request.
 ///
-/// Nothing is said in the first second, nor of shares of fewer than 20 requests before the fifth: a
-/// first slow or failed request is not a run. Throughput is that since the start of the measured
-/// window.
+/// No condition is checked in the first second. A share of fewer than 20 requests is not checked
+/// before the fifth second: a first slow or failed request decides nothing. Throughput counts from
+/// the start of the measured window.
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
-    /// Of each condition, which of the figures it is about; `None`: what it names is not asked.
+    /// For each condition, the index of its figures; `None`: no request has the name in the
+    /// condition.
     about: Vec<Option<usize>>,
     measured_from_ns: u64,
-    /// Of all requests, and of each that is named.
+    /// The figures of all requests, and of each named one.
     seen: Vec<ConditionTotals>,
     reach_ns: u64,
 }
 
-/// What was seen so far of all requests, or of one.
+/// The figures so far, of all requests or of one route.
 #[derive(Debug, Clone)]
 struct ConditionTotals {
-    /// Of which; `None`: all.
+    /// The route; `None`: all.
     route: Option<u16>,
     ledger: Ledger,
     /// Each of the times that conditions are about.
@@ -82,7 +83,7 @@ impl ConditionTotals {
 }
 
 impl ConditionWatch {
-    /// Requests that must have gone by before anything is said of shares of them...
+    /// The least number of requests before their shares are checked...
     const REQUESTS_MIN: u64 = 20;
     /// ... or this much of the measured window.
     const PATIENCE_NS: u64 = 5 * units::SECOND;

@@ -1,13 +1,12 @@
-//! What speaks against the figures of a finding ([`Doubts`]): every finding carries its own, in the
-//! order in which they are to be read, and hands its figures out with them. Each has a kind, by
-//! which a format knows where it belongs, and a sentence.
+//! The evidence against the figures of a finding ([`Doubts`]). Every finding carries its own doubts
+//! in reading order, and returns its figures only together with them. Each doubt has a kind, by
+//! which a format places it, and a sentence.
 //!
-//! Not here: when something is doubtful (each finding says so where it is concluded), and how a
-//! doubt looks.
+//! Not here: when something is doubtful (each finding decides), and how a doubt looks.
 
 use crate::sentence::Sentence;
 
-/// What a doubt is about.
+/// The subject of a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DoubtKind {
     /// Said before the first load.
@@ -80,29 +79,29 @@ impl DoubtKind {
         DoubtKind::Unlike,
     ];
 
-    /// Whether it is said in a few words that stand in one line with the figure, and not in a
-    /// sentence above all figures.
+    /// Whether the doubt stands in a few words beside the figure, and not in a sentence above all
+    /// figures.
     pub fn is_beside(self) -> bool {
         matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread)
     }
 }
 
-/// One thing that speaks against a figure.
+/// One piece of evidence against a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// What it is about.
+    /// The subject of the doubt.
     pub kind: DoubtKind,
-    /// A sentence; of a kind that stands beside a figure, a few words.
+    /// A sentence, or a few words where the kind stands beside a figure.
     pub text: Sentence,
 }
 
-/// All that speaks against the figures of a finding, in the order in which it is to be read.
+/// All evidence against the figures of a finding, in reading order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Doubts(Vec<Doubt>);
 
 impl Doubts {
-    /// What was said before the first load.
+    /// The warnings from before the first load.
     pub fn noted(sentences: &[String]) -> Doubts {
         sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.as_str().into() }).collect()
     }
@@ -110,6 +109,15 @@ impl Doubts {
     /// Adds one at the end.
     pub fn add(&mut self, kind: DoubtKind, text: impl Into<Sentence>) {
         self.0.push(Doubt { kind, text: text.into() });
+    }
+
+    /// Adds one to the sentence of its kind, so that one cause is one warning; at the end, where
+    /// there is none of its kind.
+    pub fn join(&mut self, doubt: Doubt) {
+        match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
+            Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),
+            None => self.0.push(doubt),
+        }
     }
 
     /// All of them.
@@ -143,7 +151,7 @@ impl Doubts {
     }
 }
 
-/// Figures, and all that speaks against them: neither is handed out without the other.
+/// Figures together with the evidence against them: neither is available without the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment<T> {
     doubts: Doubts,
@@ -151,7 +159,7 @@ pub struct Assessment<T> {
 }
 
 impl<T> Assessment<T> {
-    /// These figures, with what speaks against them.
+    /// These figures, with the evidence against them.
     pub fn new(doubts: Doubts, figures: T) -> Assessment<T> {
         Assessment { doubts, figures }
     }
@@ -161,7 +169,7 @@ impl<T> Assessment<T> {
         (&self.doubts, &self.figures)
     }
 
-    /// Other figures that the same speaks against.
+    /// Other figures with the same evidence against them.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Assessment<U> {
         Assessment { doubts: self.doubts, figures: of(self.figures) }
     }
@@ -205,6 +213,12 @@ mod tests {
         assert_eq!(above.len() + beside.len(), DoubtKind::ALL.len() + 1);
         assert!(DoubtKind::ALL.iter().all(|kind| doubts.has(*kind)), "no kind is missing from the list");
         assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));
+        let mut joined = Doubts::noted(&["slow".into()]);
+        for (kind, text) in [(DoubtKind::Others, "stolen"), (DoubtKind::Others, "again")] {
+            joined.join(Doubt { kind, text: text.into() });
+        }
+        let texts: Vec<Sentence> = joined.texts(|kind| kind == DoubtKind::Others).cloned().collect();
+        assert_eq!(texts, said(&["stolen; again"]));
         let again: Doubts = doubts.clone().into_iter().collect();
         assert_eq!(again, doubts);
     }

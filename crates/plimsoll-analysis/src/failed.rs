@@ -1,8 +1,7 @@
-//! What failed answers said, over one load or many: of each kind the first, and how many there
-//! were.
+//! The failed responses of one load or of several: the first of each kind, and the number of each
+//! kind.
 //!
-//! Not here: how an answer becomes text (`plimsoll_model::failed_answer`), how it looks in a
-//! report.
+//! Not here: the text of a response (`plimsoll_model::failed_answer`), and the report.
 
 use plimsoll_model::{CallFault, FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
 
@@ -56,8 +55,7 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
             }
         }
     }
-    // One whose end did not come in time is not counted as an answer: what it said is no failed
-    // answer's.
+    // A response that did not end in time is not counted as one, so it is no failed response.
     kinds.retain(|kind| kind.requests > 0);
     kinds
 }

@@ -61,13 +61,13 @@ impl Fitness {
 /// One fact, and whether it suffices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitnessCheck {
-    /// What is checked.
+    /// The name of the check.
     pub name: &'static str,
     /// Whether it suffices.
     pub fitness: Fitness,
-    /// What was found, in words.
-    pub found: String,
-    /// What mends it: a command, or a sentence; `None`: it suffices, or nothing is known.
+    /// The observation, in words.
+    pub observation: String,
+    /// The remedy: a command, or a sentence; `None`: the machine is fit, or nothing is known.
     pub remedy: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl MachineFitness {
 }
 
 fn check(name: &'static str, fitness: Fitness, found: impl Into<String>, remedy: Option<&str>) -> FitnessCheck {
-    FitnessCheck { name, fitness, found: found.into(), remedy: remedy.map(str::to_owned) }
+    FitnessCheck { name, fitness, observation: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
 fn cores(facts: &MachineFacts) -> FitnessCheck {
@@ -249,7 +249,7 @@ fn probes(facts: &MachineFacts) -> FitnessCheck {
         MissingProbe::OtherUsers => "servers of other users",
     };
     let missing: Vec<&str> = facts.probes_missing.iter().map(text).collect();
-    // What more people can mend comes first.
+    // The remedy that most people can apply comes first.
     let remedy = match &facts.probes_missing[..] {
         [] => return check("probes", Fitness::Fit, "all", None),
         missing if missing.contains(&MissingProbe::OtherUsers) => {

@@ -1,14 +1,14 @@
-//! What the agents of a fleet have to say about a load: whether one of them was its limit
-//! ([`limit`]), and what each did over several loads ([`over_all`]).
+//! The agents of a fleet in a load: whether one of them was its limit ([`limit`]), and the work of
+//! each over several loads ([`over_all`]).
 //!
-//! Not here: how agents are led, and how their table looks.
+//! Not here: the coordinator, and the table of agents.
 
 use crate::format;
 use plimsoll_model::{AgentAccount, Run};
 use std::collections::BTreeMap;
 
-/// Which agent kept the load from being what was asked for, and how: a sentence without a full
-/// stop. The lost first, then the busy, then the late.
+/// The agent that kept the load below its plan, and how: a sentence without a full stop. Lost
+/// agents come first, then busy ones, then late ones.
 pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?))) {
@@ -31,7 +31,7 @@ pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> 
     })
 }
 
-/// What each agent did in several loads together, by name.
+/// The work of each agent in several loads together, by name.
 pub fn over_all<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccount> {
     let mut sums: BTreeMap<&str, AgentAccount> = BTreeMap::new();
     for agent in runs.into_iter().flat_map(|run| &run.agents) {

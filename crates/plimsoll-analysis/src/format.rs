@@ -79,7 +79,7 @@ pub fn rate(value: f64) -> String {
     } else if value >= 99.95 {
         count(value.round() as u64)
     } else if value < 0.0995 {
-        // What happens once an hour does happen.
+        // An event once an hour is still an event.
         rounded(value, 2).to_string()
     } else {
         significant(value)
@@ -91,20 +91,35 @@ pub fn times(value: f64) -> String {
     rate(value)
 }
 
-/// A share as percent. Never rounds up to 100: 99.996 % is not all.
+/// A share as percent with three significant digits. From 99.9 % on it has more, since the nines of
+/// a success rate count. It never rounds up to 100 %, nor down to 0 %.
 pub fn share(value: f64) -> String {
-    if value >= 1.0 {
-        "100 %".into()
-    } else if value >= 0.9 {
-        let floor = (value * 1e5).floor() / 1e3;
-        format!("{} %", format!("{floor:.3}").trim_end_matches('0').trim_end_matches('.'))
-    } else {
-        format!("{:.1} %", value * 100.0)
+    match value {
+        all if all >= 1.0 => "100 %".into(),
+        nines if nines >= 0.999 => {
+            let floor = (nines * 1e5).floor() / 1e3;
+            format!("{} %", format!("{floor:.3}").trim_end_matches('0').trim_end_matches('.'))
+        }
+        most if most >= 0.9 => format!("{:.1} %", (most * 1e3).floor() / 10.0),
+        none if none <= 0.0 => "0 %".into(),
+        little if little < 1e-4 => "<0.01 %".into(),
+        part => format!("{} %", significant(part * 100.0)),
     }
 }
 
-/// A share as percent with about three digits.
-pub(crate) fn rough_share(share: f64) -> String {
+/// A share as a whole percentage, for probabilities and samples, whose decimals mean nothing. It is
+/// never 0 % or 100 % of a share that is neither.
+pub fn whole_percent(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent <= 0.0 => "0 %".to_owned(),
+        percent if percent < 1.0 => "<1 %".to_owned(),
+        percent if percent > 99.0 && percent < 100.0 => ">99 %".to_owned(),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+/// A share as percent, with as many of three digits as it needs: of bounds, which people type.
+pub fn rough_share(share: f64) -> String {
     format!("{} %", rounded(share * 100.0, 3))
 }
 
@@ -127,7 +142,7 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
         ..=0 => value.round(),
         _ => value,
     };
-    // What is less than all stays less than all.
+    // A value below 1 stays below 1.
     if value.abs() < 1.0 && near.abs() >= 1.0 { value } else { near }
 }
 
@@ -180,12 +195,20 @@ mod tests {
             (0.99999, "99.999 %"),
             (0.999_999, "99.999 %"),
             (0.9995, "99.95 %"),
-            (0.99, "99 %"),
+            (0.9989, "99.8 %"),
+            (0.99, "99.0 %"),
+            (0.939_51, "93.9 %"),
             (0.905, "90.5 %"),
             (0.5, "50.0 %"),
-            (0.0, "0.0 %"),
+            (0.0643, "6.43 %"),
+            (0.001, "0.10 %"),
+            (1e-9, "<0.01 %"),
+            (0.0, "0 %"),
         ] {
             assert_eq!(share(value), expect, "{value}");
+        }
+        for (value, expect) in [(0.0, "0 %"), (0.004, "<1 %"), (0.415, "42 %"), (0.996, ">99 %"), (1.0, "100 %")] {
+            assert_eq!(whole_percent(value), expect, "{value}");
         }
         for (value, expect) in [
             (2002.3000000000002, 2002.3),

@@ -19,17 +19,17 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
-/// Cores that others may use in any case: a tick of the kernel's accounts more or less, at both
-/// ends of the shortest loads, and what a quiet machine does besides, stay far below.
+/// Cores that other processes may always use. A tick more or less in the kernel's accounts at both
+/// ends of the shortest loads stays far below, and so does a quiet machine.
 pub const CORES_MAX: f64 = 0.15;
-/// Share of the server's and our own CPU time that others may use.
+/// Other processes may use this share of the CPU time of the server and of plimsoll.
 pub const PART_MAX: f64 = 0.05;
-/// From this share of all cores in use on, others are felt.
+/// From this share of all cores in use on, other processes have an effect.
 pub const BUSY_SHARE: f64 = 0.75;
-/// From this share of the time in which the server's threads or ours waited for a core on, others
-/// are felt.
+/// Other processes have an effect from this share of the time that the threads of the server or of
+/// plimsoll wait for a core.
 pub const WAIT_SHARE: f64 = 0.1;
-/// Cores that others may use for half a second, or twice the share above.
+/// Cores that other processes may use for half a second, or twice the share above.
 pub const BURST_CORES: f64 = 0.4;
 /// Share of the time wanted that the host may take.
 pub const STEAL_MAX: f64 = 0.05;
@@ -39,7 +39,7 @@ const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
 pub const LOADS_MAX: f64 = 0.1;
 /// A burst is at least so long.
 const BURST_NS: i64 = 500 * MS as i64;
-/// A shorter load than this says nothing of others.
+/// A shorter load shows nothing of other processes.
 const SPAN_NS_MIN: i64 = 250 * MS as i64;
 /// How far from a moment a reading may be: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
@@ -48,15 +48,15 @@ const REACH_NS: i64 = 300 * MS as i64;
 const KINDS_OF_WORK: [&str; 3] =
     [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
-/// What others used of the server's machine during a load, or during several.
+/// The CPU of the server's machine used by other processes, during a load or during several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interference {
     /// Cores that neither the server nor plimsoll used, on average; `None`: not known.
     pub cores: Option<f64>,
     /// Cores of the machine; 0: not known.
     pub machine_cores: f64,
-    /// Share of the time in which a core was wanted that the host of this (virtual) machine gave to
-    /// others, 0..=1; `None`: not known.
+    /// Steal: the share of the time in which a core was wanted that the host of this virtual
+    /// machine used itself, 0..=1; `None`: not known.
     pub steal_share: Option<f64>,
     /// Whether that disturbed the load.
     pub disturbed: bool,
@@ -115,7 +115,7 @@ fn change_of(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
 }
 
 impl Interference {
-    /// What others did during `run`, on the machines that are watched.
+    /// The interference during `run`, on the watched machines.
     pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
         let there = Interference::on(run, MachineSeries { probes, is_generator: false });
@@ -162,12 +162,12 @@ impl Interference {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // Neither is exact: what falling asleep and waking take is not idle, and nobody's; busy
-            // time is sampled at the kernel's ticks. A burner is in both.
+            // Neither account is exact: the time to fall asleep and to wake up belongs to no
+            // process, and busy time is sampled at the kernel's ticks. A busy process is in both.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // What the server calls works for it, and so do the kernel's own threads, such as those
+            // Dependencies work for the server, and so do the kernel's own threads, such as those
             // that write its files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
@@ -217,8 +217,8 @@ impl Interference {
         others
     }
 
-    /// What others did during several loads (`what`, such as `trials`): disturbed are they all if
-    /// more than a tenth of them was.
+    /// The interference over several loads (`what`, such as `trials`): all of them count as
+    /// disturbed if more than a tenth of them was.
     pub fn over<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
@@ -240,7 +240,7 @@ impl Interference {
         all
     }
 
-    /// What disturbed these loads on average, as a sentence without a full stop.
+    /// The disturbance of these loads on average, as a sentence without a full stop.
     pub(crate) fn blame(disturbed: &[&Interference]) -> String {
         let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
@@ -255,7 +255,7 @@ impl Interference {
         reasons.join(", and ")
     }
 
-    /// What they make doubtful; `None` where nobody disturbed.
+    /// The doubt that follows; `None` for undisturbed loads.
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
         let text = format!("the machine was disturbed: {reason}; the server's real capacity is higher");
@@ -284,12 +284,11 @@ fn unseen(probes: &Probes) -> String {
     }
 }
 
-/// The worst stretch of about half a second: cores used by others, and its length in seconds;
-/// `None` if none was that bad.
+/// The worst interval of about half a second: cores used by other processes, and its length in
+/// seconds; `None` if none was that bad.
 fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
-    // CPU time of a server's short-lived children is known late. What others used only grows, so
-    // that what looks like theirs at a moment, and is known to be the server's later on, is taken
-    // back.
+    // CPU time of a server's short-lived children becomes known late. Time that looked like that of
+    // other processes is then given back to the server.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
     let mut least_ns = f64::INFINITY;
     for account in accounts.iter().rev() {

@@ -40,7 +40,7 @@ use std::ops::ControlFlow;
 /// The backlog may grow by this share of the arrivals.
 pub const GROWTH_MAX: f64 = 0.01;
 
-/// How much was asked of the server.
+/// The offered load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OfferedLoad {
     /// Requests a second, or sessions.
@@ -49,14 +49,15 @@ pub enum OfferedLoad {
     Users(u64),
 }
 
-/// What a trial says about its load.
+/// The verdict on a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The server held it.
+    /// The load met the SLO.
     Pass,
     /// The server did not hold it.
     Fail,
-    /// The generator was the limit, or others disturbed; nothing is said about the server.
+    /// The generator was the limit, or other processes disturbed the load: it has no information
+    /// about the server.
     Void,
 }
 
@@ -70,12 +71,12 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What a trial showed.
+/// The outcome of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialOutcome {
-    /// What it was for.
+    /// The purpose of the trial.
     pub purpose: Purpose,
-    /// What was asked, in the judged window.
+    /// The offered load in the measured window.
     pub load: OfferedLoad,
     /// When it began, in ns since the start of the search.
     pub start_ns: u64,
@@ -85,7 +86,7 @@ pub struct TrialOutcome {
     pub planned_ns: u64,
     /// Whether it was ended before its schedule's end.
     pub stopped: bool,
-    /// Successes a second in the judged window; of a load of sessions, as many sessions as they
+    /// Successes a second in the measured window; for a load of sessions, the sessions that they
     /// make.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
@@ -100,13 +101,13 @@ pub struct TrialOutcome {
     pub verdict: Verdict,
     /// One sentence for it; empty for a pass without remark.
     pub reason: Sentence,
-    /// What the search reads beyond the verdict.
+    /// The evidence that the search reads beyond the verdict.
     pub evidence: Evidence,
-    /// What others used of the machine meanwhile, and whether that disturbed the trial.
-    pub others: Interference,
+    /// The CPU used by other processes, and whether that disturbed the trial.
+    pub interference: Interference,
 }
 
-/// What the search reads of a trial beyond its verdict.
+/// The evidence of a trial that the search reads beyond its verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
     /// Requests scheduled in the judged window.
@@ -133,8 +134,8 @@ pub struct Evidence {
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
-    /// Successes a second while the server was saturated (falling behind, or rejecting): what it
-    /// can do.
+    /// Successes a second while the server was saturated (its backlog grew, or it rejected): its
+    /// capacity.
     pub saturated_rps: Option<f64>,
     /// Relative standard error of that.
     pub saturated_error: f64,
@@ -143,8 +144,8 @@ pub struct Evidence {
     /// Requests were rejected before the judged window began: saved-up tokens of a limiter were
     /// gone.
     pub primed: bool,
-    /// Relative gap between the number in flight and rate x stay (Little's law), where it can be
-    /// told.
+    /// Relative difference between the requests in flight and rate x response time (Little's law),
+    /// where it is known.
     pub little_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
@@ -152,17 +153,17 @@ pub struct Evidence {
     pub generator_limited: bool,
     /// Share of the fullest worker's time spent working.
     pub work_share: f64,
-    /// Stretches in which nobody was answered although requests waited.
+    /// Stalls: times without any response although requests waited.
     pub stalls: Vec<Stall>,
-    /// What each bound of the SLO counted, in the order of [`Slo::allowances`]; of an open trial.
+    /// The counts of each bound of the SLO, in the order of [`Slo::allowances`]; of an open trial.
     pub bounds: Vec<BoundEvidence>,
     /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
     pub growth_requests: f64,
-    /// What the server completed while its queue never emptied; of a closed trial.
+    /// The completions while the queue never emptied; of a closed trial.
     pub saturation: Option<Saturation>,
 }
 
-/// What a trial showed of one bound of the SLO.
+/// The counts of one bound of the SLO in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
     /// Slower than this is bad, ns; `None`: only failures are, or what is bounded is no time of
@@ -187,7 +188,7 @@ impl Evidence {
 }
 
 impl TrialOutcome {
-    /// Requests a second asked for, of an open trial.
+    /// The offered requests a second of an open trial.
     pub fn offered_rps(&self) -> Option<f64> {
         match self.load {
             OfferedLoad::Rate(rate) => Some(rate),
@@ -225,7 +226,7 @@ impl TrialOutcome {
             verdict,
             reason: Sentence::default(),
             evidence: Evidence::default(),
-            others: Interference::default(),
+            interference: Interference::default(),
         }
     }
 }
@@ -293,7 +294,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             work_share: summary.generator.work_share,
             ..Evidence::default()
         },
-        others: summary.others.clone(),
+        interference: summary.interference.clone(),
     };
     match outcome.load {
         OfferedLoad::Rate(_) if purpose != Purpose::Settle => {
@@ -341,7 +342,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     outcome
 }
 
-/// What was under way when a trial was cut short, since it had shown what it was to show, has not
+/// Requests in flight when a trial was ended early, because its verdict was certain, have not
 /// failed.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
@@ -365,9 +366,10 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
-/// Makes void what others spoilt. That the generator was short of a core is then theirs too.
+/// Makes a disturbed trial void. Other processes are then also the reason if the generator lacked a
+/// core.
 fn heed_others(outcome: &mut TrialOutcome) {
-    let Some(reason) = outcome.others.reason.clone().filter(|_| outcome.others.disturbed) else { return };
+    let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
         (OfferedLoad::Rate(_), Verdict::Pass) => {
             outcome.reason = std::mem::take(&mut outcome.reason).words(format!(", although {reason}"));
@@ -390,34 +392,34 @@ fn open_verdict(
     let evidence = &mut outcome.evidence;
     let series = &watch.ticks()[..watch.ticks().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
-    // What was silent at the window's end may have gone on.
+    // A silence at the window's end may have gone on.
     evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
 
-    // The bounds. At the end of a whole trial what is unanswered is bad; of a trial cut short only
-    // what is overdue.
+    // The bounds. At the end of a whole trial an unanswered request is bad; in a trial that ended
+    // early only an overdue one is.
     let whole = !outcome.stopped;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
     for (at, allowance) in watch.allowances().enumerate() {
-        let asked = watch.ledger_of(at, ledger);
-        let bad = if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) };
-        let excess = bad as f64 / (allowance.share * asked.scheduled as f64).max(1.0);
-        bounds_hold &= bad <= allowance.count_of(asked.scheduled);
+        let route_ledger = watch.ledger_of(at, ledger);
+        let bad = if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bad(at) };
+        let excess = bad as f64 / (allowance.share * route_ledger.scheduled as f64).max(1.0);
+        bounds_hold &= bad <= allowance.count_of(route_ledger.scheduled);
         if worst.as_ref().is_none_or(|w| excess > w.0) {
             let is_of_all = allowance.route.is_none() && allowance.measure == TimeMeasure::response();
             let bound_ns = allowance.bound_ns.filter(|_| is_of_all);
-            worst = Some((excess, bad, bound_ns, broken(allowance, bad, asked.scheduled)));
+            worst = Some((excess, bad, bound_ns, broken(allowance, bad, route_ledger.scheduled)));
         }
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
     (evidence.excess, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
     let counted = |(at, allowance): (usize, &crate::slo::Allowance)| {
-        let asked = watch.ledger_of(at, ledger);
+        let route_ledger = watch.ledger_of(at, ledger);
         BoundEvidence {
             bound_ns: allowance.request_bound_ns(),
             share: allowance.share,
-            scheduled: asked.scheduled,
-            bad: if whole { watch.ended_bad(at) + asked.in_flight } else { watch.bad(at) },
+            scheduled: route_ledger.scheduled,
+            bad: if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bad(at) },
             bunch_size: watch.bunch_size(at),
         }
     };
@@ -430,7 +432,7 @@ fn open_verdict(
     let requests_rps = outcome.achieved_rps * summary.requests_each;
     let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
-    // Who waits for the rest of an answer alone waits for an acknowledgement.
+    // A response whose rest alone is late waits for an acknowledgement.
     let [_, second_held, _, last_held] = evidence.held_back;
     let growth = (last - last_held) - (second - second_held);
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
@@ -454,7 +456,7 @@ fn open_verdict(
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
-        // Why requests were not sent says more than how many.
+        // The reason why requests were not sent is better than their number.
         (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
     } else if outcome.stopped {
         (Verdict::Void, "the trial ended before its verdict was certain".into())
@@ -471,9 +473,8 @@ fn open_verdict(
     };
 }
 
-/// The longest silence of the server, where silences alone break a bound: whoever came too early in
-/// one to be answered in time had to wait for longer, at any rate, and whether or not the generator
-/// kept up with all who came.
+/// The longest silence of the server, where silences alone break a bound. Requests scheduled too
+/// early in a silence are late at any rate, whether or not the generator kept up.
 fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.had_left);
     let length_ns = window.length_ns() as f64;
@@ -484,8 +485,8 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
 
-/// The ticks of a load that say something of silences. Its last one is a piece: from the last
-/// tick's end until the load was over, or was stopped. That nobody was answered in it says nothing.
+/// The ticks of a load for the detection of silences. The last one is only a part of a tick, so no
+/// response in it means nothing.
 fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
     match series.split_last() {
         Some((piece, whole)) if piece.succeeded + piece.failed == 0 => whole,

@@ -15,21 +15,21 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// What a level's load is counted in.
+/// The unit of a level's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadUnit {
     /// Users at once.
     Concurrency,
-    /// Requests a second asked for.
+    /// Offered requests a second.
     Rate,
-    /// Sessions a second asked for.
+    /// Offered sessions a second.
     Sessions,
 }
 
-/// What was measured at one load.
+/// The figures at one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// Users, or requests or sessions a second asked for.
+    /// Users, or offered requests or sessions a second.
     pub load: f64,
     /// Successes a second.
     pub rps: f64,
@@ -75,14 +75,14 @@ impl Level {
 /// A load of an experiment as it counts: one, or all visits of a level of a sweep together.
 #[derive(Debug, Clone)]
 pub struct MeasuredLoad<'a> {
-    /// What it was measured by; at least one.
+    /// The visits that measured the level; at least one.
     pub visits: Vec<&'a Trial>,
     /// All of them as one.
     pub run: Cow<'a, Run>,
 }
 
 impl<'a> MeasuredLoad<'a> {
-    /// Of these visits, which have one load; `None` of no visit.
+    /// These visits of one load together; `None` of no visit.
     pub fn from_visits(visits: Vec<&'a Trial>) -> Option<MeasuredLoad<'a>> {
         let run = match visits.as_slice() {
             [only] => Cow::Borrowed(&only.run),
@@ -91,7 +91,7 @@ impl<'a> MeasuredLoad<'a> {
         Some(MeasuredLoad { visits, run })
     }
 
-    /// What others did during all visits.
+    /// The interference during all visits.
     pub fn others(&self) -> Interference {
         match self.visits.as_slice() {
             [only] => Interference::from_run(&only.run),
@@ -108,7 +108,7 @@ impl<'a> MeasuredLoad<'a> {
         Summary::beside(&self.run, None, self.others())
     }
 
-    /// What the server used; why that is not known, where it was not in some visit.
+    /// The server's CPU and memory, or why they are not known for some visit.
     pub fn server_use(&self) -> Result<ServerUse, String> {
         let mut sum: Option<ServerUse> = None;
         for visit in &self.visits {
@@ -133,12 +133,12 @@ fn goodput(run: &Run) -> f64 {
     if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
 }
 
-/// The loads of an experiment that measured its target, in order; of a sweep its levels as they
-/// were asked for. Neither trials beforehand nor loads during which profiles were taken.
+/// The loads of an experiment that measured its target, in order; for a sweep, its levels in the
+/// order of the command line. Without trials beforehand, and without loads for profiles.
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.asked {
-        ExperimentSpec::Sweep(asked) => (0..asked.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
+        ExperimentSpec::Sweep(spec) => (0..spec.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
         _ => {
             let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
             trials.iter().filter(counts).filter_map(|trial| MeasuredLoad::from_visits(vec![trial])).collect()
@@ -168,8 +168,8 @@ pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl I
 /// The knee has this share of the peak.
 pub const KNEE_SHARE: f64 = 0.95;
 
-/// The level with the most successes a second; of several with as many, the one with the least
-/// load. Rate and load that are told as the peak are always those of one level.
+/// The level with the most successes a second; among equal ones, the one with the lowest load. The
+/// rate and the load of a peak always belong to one level.
 pub fn peak(levels: &[Level]) -> Option<&Level> {
     let measured = levels.iter().filter(|level| level.rps > 0.0 && level.rps.is_finite());
     measured.max_by(|a, b| a.rps.total_cmp(&b.rps).then(b.load.total_cmp(&a.load)))
@@ -213,7 +213,7 @@ impl fmt::Display for DatError {
 
 impl std::error::Error for DatError {}
 
-/// No figure of a recording is larger; what is has lost its point, or is no figure.
+/// A larger value in a recording has lost its decimal point, or is no figure.
 const VALUE_MAX: f64 = 1e15;
 /// Levels of a recording, at most: a chart of more shows none of them.
 const LEVELS_MAX: usize = 1_000;
@@ -268,20 +268,20 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
 /// How two recordings differ at one load: B over A, less 1. `None` where A is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelChange {
-    /// Users, or requests or sessions a second asked for.
+    /// Users, or offered requests or sessions a second.
     pub load: f64,
-    /// Of the successes a second.
+    /// The change of the successes a second.
     pub rps: Option<f64>,
-    /// Of the mean time to the last byte.
+    /// The change of the mean time to the last byte.
     pub mean: Option<f64>,
-    /// Of the success rate, in points (0.01 is one percentage point).
+    /// The change of the success rate, in points (0.01 is one percentage point).
     pub success_points: f64,
 }
 
 /// The changes from `a` to `b` at the loads that both hold, ascending.
 pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
-    // Of several of one load the first.
+    // Of several levels with one load, the first.
     let mut by_load: HashMap<u64, &Level> = HashMap::new();
     b.iter().for_each(|level| _ = by_load.entry(level.load.to_bits()).or_insert(level));
     let shared = a.iter().filter_map(|a| by_load.get(&a.load.to_bits()).map(|b| (a, *b)));

@@ -1,8 +1,7 @@
-//! Requests that are named in conditions and promises: `order.p99<=300ms`,
-//! `'list, sorted'.errors>1%`.
+//! Requests that conditions and SLOs name: `order.p99<=300ms`, `'list, sorted'.errors>1%`.
 //!
-//! A name stands before a point, in quotation marks where it could be read as something else. Not
-//! here: what is said of them.
+//! A name stands before a point, and in quotation marks where it could be read as something else.
+//! Not here: the conditions.
 
 use plimsoll_model::{RouteRecord, TrafficRecord};
 
@@ -49,10 +48,11 @@ pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
     traffic.routes.iter().position(|route| route.label == name)
 }
 
-/// Whether all these requests are asked.
+/// Whether the plan has all these requests.
 ///
 /// # Errors
-/// A sentence with the names that there are.
+///
+/// A sentence with the known names.
 pub(crate) fn are_asked<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
     /// So many names fit into a sentence.
     const SHOWN: usize = 8;

@@ -17,9 +17,8 @@ use std::ops::Range;
 /// The steps, as shares of the line; the last is the way back.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// The rate of which the steps are shares, 1/s: the line; where stalls leave none, or none is
-/// certain yet, the most that was answered, if some load was answered as promised. 0: there is
-/// nothing to go beyond.
+/// The rate whose multiples are the steps, 1/s: the line. Without a line (stalls, or no certain one
+/// yet) it is the highest throughput that met the SLO. 0: there is no such rate.
 pub fn level_to_pass(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { level_of(findings) } else { 0.0 }
@@ -30,11 +29,11 @@ pub fn level_to_pass(findings: &Findings) -> f64 {
 pub struct OverloadStep {
     /// Its rate as a share of the line.
     pub factor: f64,
-    /// Requests that the schedule asked for, 1/s.
+    /// Scheduled requests, 1/s.
     pub offered_rps: f64,
     /// Requests that came again since they had failed, 1/s; `None`: clients do not ask again.
     pub again_rps: Option<f64>,
-    /// Requests answered with success within the time promised, 1/s.
+    /// Successful responses within the latency bound of the SLO, 1/s.
     pub goodput_rps: f64,
     /// Requests answered with success, 1/s, however late.
     pub answered_rps: f64,
@@ -42,11 +41,11 @@ pub struct OverloadStep {
     pub kept_share: f64,
     /// Response time that 99 % of what was accepted stay below, ns; `None` without an answer.
     pub accepted_p99_ns: Option<u64>,
-    /// What became of the rest.
+    /// The failures, by kind.
     pub refused: RefusalCounts,
 }
 
-/// What became of requests that did not succeed.
+/// The requests that did not succeed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RefusalCounts {
     /// Answered with 429 or 503, or, of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
@@ -57,13 +56,13 @@ pub struct RefusalCounts {
     pub timeout: u64,
     /// Connections that were refused, reset or ended.
     pub connection: u64,
-    /// Never sent: what we could not make.
+    /// Unsent requests: plimsoll could not send them.
     pub unsent: u64,
     /// Half of those that were refused, timeouts aside, knew after this time, ns.
     pub after_p50_ns: Option<u64>,
 }
 
-/// What becomes of a server past its line.
+/// The behaviour of a server past its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
     /// It answers nine tenths of its line or more at every step, and refuses the rest.
@@ -91,9 +90,9 @@ impl OverloadVerdict {
 /// One second of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OverloadSecond {
-    /// Requests that the schedule asked for.
+    /// Scheduled requests.
     pub offered: u64,
-    /// Requests answered with success within the time promised.
+    /// Successful responses within the latency bound of the SLO.
     pub in_time: u64,
 }
 
@@ -104,55 +103,55 @@ impl OverloadSecond {
     }
 }
 
-/// What a load past the line showed.
+/// The result of a load past the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadResult {
     /// The line, 1/s, of what is offered: requests, or sessions.
     pub line_rps: f64,
-    /// Requests that a session asked on average; 1 where the load has none.
+    /// Requests of a session on average; 1 without sessions.
     pub requests_each: f64,
     /// The steps, as far as they came.
     pub steps: Vec<OverloadStep>,
     /// Each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
-    /// Time from the fall of the load until nearly all that is asked is answered in time again, and
-    /// stays so, s; `None`: not while it was watched.
+    /// The recovery time, s: from the fall of the load until nearly all requests succeed in time
+    /// again, and go on to. `None`: not while it was observed.
     pub recovery_s: Option<f64>,
     /// How long it was watched after the load had fallen, s.
     pub watched_s: f64,
-    /// Whether the server says when to come again (`Retry-After`) to whom it turns away; `None`: it
-    /// turned nobody away by a status, or that was not seen.
+    /// Whether the server sends `Retry-After` when it sheds; `None`: it rejected nothing by a
+    /// status, or that was not observed.
     pub retry_after: Option<bool>,
-    /// What that makes; `None`: the load did not come to its end.
+    /// The verdict; `None`: the load did not end as planned.
     pub verdict: Option<OverloadVerdict>,
 }
 
-/// Statuses by which a server says that it is too much.
+/// Statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// A second in which less than this share of what is asked is answered in time is not recovered; of
-/// few requests, all but two.
+/// A second with a smaller share of requests in time is not recovered; with few requests, all but
+/// two must be in time.
 const RECOVERED: f64 = 0.95;
 const FEW: f64 = 0.1;
-/// Shares of the line that are kept past it.
+/// From this share of the line's goodput on, the server sheds.
 const SHEDS: f64 = 0.9;
 const DEGRADES: f64 = 0.5;
-/// What waits for an answer grows less if each second takes away this share of what is asked in it.
+/// A backlog shrinks if each second takes away this share of the offered requests.
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
-    /// What `run` showed, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the longest time
-    /// that was promised. `retried`: what failed came again, as a route of its own.
+    /// The result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the highest
+    /// latency bound of the SLO. `retried`: failed requests were retried, as a route of their own.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(run);
-        // What is answered is requests.
+        // Responses count as requests.
         let requests_line_rps = line_rps * requests_each;
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
         for (stage, factor) in run.plan.load.shape.curve().stages.iter().zip(FACTORS) {
             let to_ns = from_ns.saturating_add(stage.duration_ns.unwrap_or(0));
-            // What a load that was ended has not come to says nothing.
+            // A step that an ended load did not reach has no figures.
             if to_ns > run.window_ns.1 {
                 break;
             }
@@ -191,7 +190,7 @@ impl OverloadResult {
     }
 }
 
-/// Requests that a session asks, by the first step: what is below the line comes to its end.
+/// Requests of a session, by the first step: sessions below the line are completed.
 fn requests_each(run: &Run) -> f64 {
     let load = &run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -203,7 +202,7 @@ fn requests_each(run: &Run) -> f64 {
     if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
 }
 
-/// A run by stretches of its time.
+/// A run by intervals of its time.
 #[derive(Clone, Copy)]
 struct RunTimeline<'a> {
     run: &'a Run,
@@ -212,7 +211,7 @@ struct RunTimeline<'a> {
 }
 
 impl<'a> RunTimeline<'a> {
-    /// The figures of the intervals whose middle lies in a stretch, with that middle.
+    /// The figures of the ticks whose middle lies in an interval, with that middle.
     fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
@@ -222,14 +221,14 @@ impl<'a> RunTimeline<'a> {
         all.filter(move |(middle_ns, ..)| stretch.contains(middle_ns))
     }
 
-    /// Requests that the schedule asked for, and those that came again.
+    /// Scheduled requests, and retried ones.
     fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
         let all = interval.whole().ledger.scheduled;
         let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
         (all - again, again)
     }
 
-    /// Answers with success within the time promised.
+    /// Successful responses within the latency bound.
     fn in_time(self, figures: &RouteFigures) -> u64 {
         let late = self.bound_ns.map_or(0, |bound_ns| figures.response.to_histogram().count_above(bound_ns));
         figures.ledger.succeeded.saturating_sub(late)
@@ -250,7 +249,7 @@ impl<'a> RunTimeline<'a> {
             let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
             let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
             let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
-            // How a call ended says what the status of HTTP does, and more.
+            // The status of a call contains that of HTTP, and more.
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
@@ -277,7 +276,7 @@ impl<'a> RunTimeline<'a> {
         }
     }
 
-    /// The whole seconds of a stretch.
+    /// The whole seconds of an interval.
     fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
@@ -298,19 +297,19 @@ impl<'a> RunTimeline<'a> {
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
-    /// Whether fewer and fewer wait towards the end of a stretch: what is not back yet is on its
-    /// way.
+    /// Whether the backlog shrinks towards the end of an interval: then the server is about to
+    /// recover.
     fn grows_less(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
-        // Requests that wait, on average, and requests asked.
+        // Waiting requests on average, and offered requests.
         let of = |from_ns: u64| {
             let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
                 (sum.0 + in_flight_ns, sum.1 + self.scheduled_and_retried(interval).0)
             });
             (sum.0 as f64 / quarter_ns as f64, sum.1 as f64)
         };
-        let ((before, _), (last, asked)) = (of(stretch.end - 2 * quarter_ns), of(stretch.end - quarter_ns));
-        before - last >= (WORKED_OFF * asked).max(1.0)
+        let ((before, _), (last, offered)) = (of(stretch.end - 2 * quarter_ns), of(stretch.end - quarter_ns));
+        before - last >= (WORKED_OFF * offered).max(1.0)
     }
 }
 

@@ -32,9 +32,9 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// The share `q` of `all` requests, of which `succeeded` took the shortest times of `times`;
-    /// what else is in `times` was given up after so long, and the rest of all is slower than any
-    /// bound.
+    /// The quantile `q` of `all` requests, of which `succeeded` took the shortest times of `times`.
+    /// The other times are those of requests that were given up, and the rest of all is slower than
+    /// any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
         // The small subtraction undoes the rounding of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
@@ -85,12 +85,12 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of times that are all there is to know.
+    /// The quantiles of complete times.
     pub fn from_histogram(times: &Histogram) -> Quantiles {
         Quantiles::of_share(times, (times.count(), times.count()))
     }
 
-    /// Of the times of a ledger's requests: over every request that was scheduled.
+    /// The quantiles of the times of a ledger's requests: over every scheduled request.
     pub fn of_ledger(times: &Histogram, ledger: &Ledger) -> Quantiles {
         Quantiles::of_share(times, (ledger.scheduled, ledger.succeeded))
     }

@@ -24,9 +24,10 @@ pub struct Saturation {
 /// Pieces that a saturated trial is cut into, at the least: fewer tell no dispersion.
 const PIECES_MIN: usize = 8;
 
-/// What a server completed while its queue never emptied. The first answers of users who all began
-/// together come in step, and are left out. Dispersion is of pieces as long as the bound, since
-/// that is how long a queue has to even it out; of shorter ones where that would leave too few.
+/// The completions of a server while its queue never emptied. The first responses of users that all
+/// started together come in step, and are left out. Dispersion is taken over pieces as long as the
+/// bound, since a queue has that long to even it out; over shorter ones where there would be too
+/// few.
 pub(crate) fn saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -34,7 +35,7 @@ pub(crate) fn saturation(
     piece_ns: u64,
     requests_each: f64,
 ) -> Option<Saturation> {
-    // A server that still works on what an earlier load left answers nobody at first.
+    // A server that still works on an earlier backlog has no responses at first.
     let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
     let in_step = ((response_mean_ns / tick_ns as f64).ceil() as usize).min(series.len() / 4);
     let skip = first.max(in_step);

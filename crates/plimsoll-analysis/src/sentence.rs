@@ -1,12 +1,12 @@
-//! Sentences ([`Sentence`]) that say what could be asked otherwise ([`Remedy`]): by what it is,
-//! since how it is asked for is known to who shows the sentence, and to nobody here.
+//! Sentences ([`Sentence`]) that name remedies ([`Remedy`]) by their kind, since only the renderer
+//! knows the flag for each.
 //!
-//! Not here: what a remedy is called on a command line.
+//! Not here: the flag of a remedy.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What can be asked otherwise, so that the next measurement tells more, or something else.
+/// A remedy: a change of the command that gives a better measurement, or another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
@@ -34,7 +34,7 @@ pub enum Remedy {
     ControlGroup,
     /// Where the server tells its own figures.
     Metrics,
-    /// What users must get.
+    /// The SLO.
     Slo,
 }
 
@@ -63,7 +63,7 @@ impl Remedy {
 pub enum SentencePart {
     /// Words, with the spaces around them.
     Words(Cow<'static, str>),
-    /// In this place it is named what can be asked otherwise.
+    /// The place of a remedy's name.
     Remedy(Remedy),
 }
 
@@ -74,9 +74,9 @@ impl SentencePart {
     }
 }
 
-/// A sentence, or the words of one, in which remedies have their places.
+/// A sentence, or the words of one, with places for remedies.
 ///
-/// It is not text yet: who shows it says how remedies are called ([`Sentence::spelled`]).
+/// It is not text yet: the renderer inserts the names of remedies ([`Sentence::spelled`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence(Vec<SentencePart>);
 
@@ -117,7 +117,7 @@ impl Sentence {
         })
     }
 
-    /// Whether nothing is said.
+    /// Whether the sentence is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

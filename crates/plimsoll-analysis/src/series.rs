@@ -1,12 +1,11 @@
-//! Runs over time and over their distributions, as numbers to be drawn: what happened in each
-//! stretch, which latencies came when, which latency at which percentile, and how much the goodput
-//! varied.
+//! Runs over time and over their distributions, as numbers for charts: the figures of each
+//! interval, latencies over time, latencies by percentile, and the variation of the goodput.
 //!
-//! Not here: how any of it looks.
+//! Not here: the charts.
 
 use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 
-/// What happened in one stretch of a run. Rates are in 1/s, times in ns; a time is `None` where
+/// The figures of one interval of a run. Rates are in 1/s, times in ns; a time is `None` where
 /// nothing was counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalFigures {
@@ -16,7 +15,7 @@ pub struct IntervalFigures {
     pub length_s: f64,
     /// It lies after the end of the schedule: only late answers come there.
     pub after: bool,
-    /// Requests that the schedule asked for.
+    /// Scheduled requests.
     pub scheduled_rps: f64,
     /// Requests answered with success.
     pub succeeded_rps: f64,
@@ -36,8 +35,8 @@ pub struct IntervalFigures {
     pub work_share: f64,
 }
 
-/// Joins the intervals of a run to at most `columns_max` stretches of equal length: (start in s,
-/// length in s, content).
+/// Joins the ticks of a run to at most `columns_max` intervals of equal length: (start in s, length
+/// in s, content).
 fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
     let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
@@ -53,8 +52,8 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     out
 }
 
-/// A run as at most `columns_max` stretches of equal length, in order. Stretches without any
-/// interval are left out.
+/// A run as at most `columns_max` intervals of equal length, in order. Intervals without any tick
+/// are left out.
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.whole();
@@ -66,8 +65,8 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
             scheduled_rps: rate(whole.ledger.scheduled),
-            // What completes after the window is in the ledger only, what was scheduled before it
-            // in the throughput only.
+            // A completion after the window is in the ledger only; a request scheduled before the
+            // window is in the throughput only.
             succeeded_rps: rate(whole.succeeded_in_window.max(whole.ledger.succeeded)),
             errors_rps: rate(whole.ledger.failed_total() + whole.ledger.unsent),
             p50_ns: quantile(&response, 0.5),
@@ -100,7 +99,7 @@ pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     out
 }
 
-/// Which latencies came when: counts of response times by stretch of time and by latency.
+/// Latencies over time: counts of response times by interval and by latency.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Heat {
     /// Length of a column in s.
@@ -149,17 +148,17 @@ pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
 /// How much the goodput varied inside one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Standard deviation over mean of the goodput of equal stretches.
+    /// Standard deviation over mean of the goodput of intervals of equal length.
     pub variation: f64,
-    /// Length of a stretch in ns.
+    /// Length of an interval in ns.
     pub stretch_ns: u64,
-    /// Number of stretches.
+    /// Number of intervals.
     pub stretches: usize,
 }
 
-/// The spread of the goodput over the whole seconds of the measured window; over single intervals
-/// where there are fewer than five such seconds. `None` with fewer than three stretches or without
-/// any success.
+/// The spread of the goodput over the whole seconds of the measured window; over single ticks where
+/// there are fewer than five such seconds. `None` with fewer than three intervals or without any
+/// success.
 pub fn spread(run: &Run) -> Option<Spread> {
     let interval_ns = run.plan.load.interval_ns.max(1);
     let (from, to) = run.window_ns;
@@ -186,7 +185,7 @@ pub fn spread(run: &Run) -> Option<Spread> {
 
 /// Batches whose means the interval of a goodput is made of, at most.
 const BATCHES_MAX: usize = 10;
-/// Fewer stretches say nothing about how sure a mean is.
+/// Fewer intervals show nothing of the error of a mean.
 const STRETCHES_MIN: usize = 5;
 
 /// How far the goodput of a run may be off: the half-width of its 95 % interval as a share of it.
@@ -225,8 +224,8 @@ fn student(freedom: usize) -> f64 {
 /// Fewer visits of a level say nothing about what moves between them.
 pub const VISITS_MIN: usize = 3;
 
-/// The same from the goodputs of separate visits of one load: what moves between these is in it.
-/// `None` of too few.
+/// The same from the goodputs of separate visits of one load: it contains the variation between
+/// visits. `None` of too few.
 pub fn visits_error(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;

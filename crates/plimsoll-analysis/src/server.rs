@@ -1,8 +1,8 @@
-//! What the server used while it carried a load ([`ServerUse`]): CPU a request, requests a second a
-//! core, cores, memory, and its fullest thread.
+//! The server's CPU and memory during a load ([`ServerUse`]): CPU a request, requests a second a
+//! core, cores, memory, and its busiest thread.
 //!
-//! Requests are those that the server answered, whatever the status: it worked for all of them. Not
-//! here: how the readings were taken, and what holds the server back.
+//! Requests are those with a response of any status: the server worked for all of them. Not here:
+//! the readings themselves, and the bottleneck of the server.
 
 use plimsoll_model::series_table as table;
 use plimsoll_model::units::{MS, SECOND};
@@ -20,7 +20,7 @@ pub struct FullestThread {
     pub share: f64,
 }
 
-/// What the server used in the measured window of a run, or of several.
+/// The server's CPU and memory in the measured window of a run, or of several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
     /// The processes watched, by time; the last is the present one.
@@ -28,7 +28,7 @@ pub struct ServerUse {
     /// CPU time used, ns.
     pub cpu_ns: f64,
     /// Requests answered with that CPU time.
-    pub answered: u64,
+    pub responses: u64,
     /// Length of the measured windows, ns.
     pub window_ns: f64,
     /// CPU time used inside the measured windows, ns.
@@ -44,7 +44,7 @@ pub struct ServerUse {
 impl ServerUse {
     /// CPU time for each request answered, us; `None` without an answer.
     pub fn cpu_us_per_request(&self) -> Option<f64> {
-        (self.answered > 0).then(|| self.cpu_ns / 1e3 / self.answered as f64)
+        (self.responses > 0).then(|| self.cpu_ns / 1e3 / self.responses as f64)
     }
 
     /// Requests a second that one core carries: the reciprocal of the CPU time a request.
@@ -62,7 +62,7 @@ impl ServerUse {
         self.servers.len().saturating_sub(1)
     }
 
-    /// What the server used during `run`; else why that is not known.
+    /// The server's CPU and memory during `run`, or why they are not known.
     pub fn from_run(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
         let unseen = || match (&probes.unseen[..], probes.is_empty()) {
@@ -75,8 +75,8 @@ impl ServerUse {
         if to_ns <= from_ns {
             return Err("the load had no measured window".into());
         }
-        // The ledger also holds the answers that came in the grace period; their work is counted
-        // with them.
+        // The ledger also contains the responses of the grace period; their work is counted with
+        // them.
         let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
@@ -103,8 +103,8 @@ impl ServerUse {
         Ok(ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
-            // What was under way when the window began was worked on inside it, too.
-            answered: ledger.answered() + run.carried_in(),
+            // Requests in flight at the start of the window were worked on inside it, too.
+            responses: ledger.answered() + run.carried_in(),
             window_ns,
             window_cpu_ns,
             rss_bytes_max: most(table::SERVER_RSS.name),
@@ -121,7 +121,7 @@ impl ServerUse {
             }
         }
         self.cpu_ns += other.cpu_ns;
-        self.answered += other.answered;
+        self.responses += other.responses;
         self.window_ns += other.window_ns;
         self.window_cpu_ns += other.window_cpu_ns;
         let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
@@ -138,7 +138,7 @@ pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<Fu
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
         let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
         let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;
-        // No thread uses more than one core: what lies above is the error of readings at the edges.
+        // No thread uses more than one core: a higher value is an error of readings at the edges.
         let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
         Some(FullestThread { name: name.to_owned(), share })
     });

@@ -1,18 +1,18 @@
-//! What was seen of the server over the loads of an experiment ([`ServerView`]): what it used, who
-//! it was, and the readings themselves, each series over all loads.
+//! The observations of the server over the loads of an experiment ([`ServerView`]): its CPU and
+//! memory, its processes, and the readings themselves, each series over all loads.
 //!
-//! Not here: what it used in one load ([`crate::server`]), how readings were taken, how they look.
+//! Not here: its CPU in one load ([`crate::server`]), the probes, and the report.
 
 use crate::doubts::{Doubt, DoubtKind};
 use crate::server::ServerUse;
 use plimsoll_model::{Probes, Run, WatchedServer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was seen of the server.
+/// The observations of the server.
 #[derive(Debug, Clone)]
 pub struct ServerView<'a> {
-    /// What it used, or why that is not known.
-    pub used: Result<ServerUse, String>,
+    /// Its CPU and memory, or why they are not known.
+    pub usage: Result<ServerUse, String>,
     /// Which loads the figures come from, where an experiment had several.
     pub from: Option<String>,
     /// All loads during which it was watched.
@@ -26,7 +26,7 @@ pub struct SeriesReadings<'a> {
     pub unit: String,
     /// How many readings there are.
     pub samples: usize,
-    /// Stretches without a reading.
+    /// The number of times without a reading.
     pub gaps: usize,
     /// Why there was none.
     pub reasons: BTreeSet<&'a str>,
@@ -37,7 +37,7 @@ pub struct SeriesReadings<'a> {
 impl<'a> ServerView<'a> {
     /// The view of one load.
     pub fn from_run(run: &'a Run) -> ServerView<'a> {
-        ServerView { used: ServerUse::from_run(run), from: None, runs: vec![run] }
+        ServerView { usage: ServerUse::from_run(run), from: None, runs: vec![run] }
     }
 
     /// Whether anything was read at all.
@@ -50,8 +50,8 @@ impl<'a> ServerView<'a> {
         self.runs.iter().find_map(|run| run.probes.host.as_deref())
     }
 
-    /// What stands beside the series, of all loads: what the readings cost, and what could not be
-    /// seen.
+    /// The notes beside the series, of all loads: the cost of the readings, and the parts that
+    /// could not be observed.
     pub fn around(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {

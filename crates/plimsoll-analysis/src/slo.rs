@@ -32,18 +32,18 @@ impl LatencyBound {
     }
 }
 
-/// A promise: a least share of successes, and any number of latency bounds.
+/// An SLO: a least success rate, and any number of latency bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slo {
     /// Least share of the scheduled requests that must succeed, 0..=1.
     pub success_min: f64,
     /// Latency bounds, as given.
     pub latency: Vec<LatencyBound>,
-    /// What is promised of single requests besides, in the order of their names' first coming.
+    /// The SLOs of single requests, in the order of their names.
     pub by_route: Vec<RoutePromise>,
 }
 
-/// What is promised of one request.
+/// The SLO of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoutePromise {
     /// Its name.
@@ -81,13 +81,13 @@ impl Allowance {
     }
 }
 
-/// Why a promise could not be read.
+/// Why an SLO could not be read.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SloError {
     /// A part that is no condition.
     #[error(transparent)]
     Condition(#[from] ConditionError),
-    /// A condition that says what must not be, or a metric that no promise is made of.
+    /// A condition about failure, or a metric that no SLO can contain.
     #[error(
         "'{0}' is not part of an SLO; write a minimum success rate and latency bounds, such as success>=99.9%, \
          p99<=500ms"
@@ -96,7 +96,7 @@ pub enum SloError {
 }
 
 impl Slo {
-    /// Reads a list such as `success>=99.9%, p99<=500ms`. Without a success bound 99.9 % is meant.
+    /// Reads a list such as `success>=99.9%, p99<=500ms`. The default success rate is 99.9 %.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
         let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
         for part in named::parts(text) {

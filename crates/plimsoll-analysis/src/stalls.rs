@@ -1,9 +1,9 @@
-//! Stalls ([`Stall`]): stretches in which a server answered nobody although requests waited. What
-//! is seen of them in one load; what those of many loads say together is the search's affair.
+//! Stalls ([`Stall`]): times without any response although requests waited, in one load. Not here:
+//! the stalls of many loads together (`find/stalls.rs`).
 
 use crate::watch::TickFigures;
 
-/// A stretch without an answer.
+/// A time without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
     /// When it began, in ns since the start of the judged window.
@@ -34,23 +34,24 @@ const MISSED_MIN: f64 = 5.0;
 /// not the server's.
 const WITHOUT_CORE_MAX: f64 = 0.5;
 
-/// The stalls in the ticks of a load, each `tick_ns` long. Where answers take so long anyhow, the
-/// first of them come after a silence, too: whoever knows how long an answer takes must leave those
+/// The stalls in the ticks of a load, each `tick_ns` long. Where responses usually take so long,
+/// the first ones also come after a silence: the caller, who knows the response time, leaves these
 /// out.
 pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
-    let asked: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
-    let per_tick = asked as f64 / series.len().max(1) as f64;
-    // Who began to wait in the silence, or shortly before it (Little's law). Others were passed
-    // over by those that came after them and were answered: of them the server has lost sight, or
-    // it leaves them hanging; it is not silent.
+    let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
+    let per_tick = requests as f64 / series.len().max(1) as f64;
+    // The requests that began to wait in the silence, or shortly before it (Little's law). Older
+    // requests were overtaken by later ones with a response: the server has lost these, but it is
+    // not silent.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
         before + series[from..to].iter().map(|seen| seen.scheduled).sum::<u64>() as f64
     };
     let mut stalls = Vec::new();
-    // Of the silent ticks from `from` to `to`, which answers ended, or the load.
+    // The stall of the silent ticks from `from` to `to`, ended by a response or by the end of the
+    // load.
     let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;

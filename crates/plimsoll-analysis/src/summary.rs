@@ -1,6 +1,6 @@
 //! All figures of one run ([`Summary`]), and whether the generator was its limit ([`Generator`]).
 //!
-//! Not here: what the figures look like, and whether they are good.
+//! Not here: the report of the figures, and any judgement.
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::failed::FailedKind;
@@ -22,20 +22,20 @@ pub const SENT_SHARE_MIN: f64 = 0.995;
 const LAG_SHARE_MAX: f64 = 0.1;
 /// ... and up to this many ns in any case.
 const LAG_FLOOR_NS: u64 = MS;
-/// Replies may wait for this share of the response time before they are read, at the median and at
-/// p99 each, before it is said...
+/// Responses may wait unread for this share of the response time, at the median and at p99 each,
+/// without a warning...
 const READ_WAIT_SHARE_SAID: f64 = 0.1;
 /// ... and up to this many ns in any case: about ten requests of a busy worker.
 const READ_WAIT_FLOOR_NS: u64 = 100_000;
 /// From this share of the median response time on that is such waiting, a closed load is the
 /// generator's more than the server's.
 const READ_WAIT_SHARE_MAX: f64 = 0.5;
-/// A worker that works for this share of the time is said to be busy: what comes waits for nine
-/// requests before it, if they come at random (M/D/1).
+/// From this share of its time on, a worker counts as busy: a request then waits for nine requests
+/// before it, with random arrivals (M/D/1).
 const WORK_SHARE_SAID: f64 = 0.9;
 
-/// The usual figures of a distribution of times, all in ns; 0 when there is no value. Those with a
-/// name of their own are of the times that were measured; what is stated are the `quantiles`.
+/// The usual figures of a distribution of times, all in ns; 0 without a value. The named figures
+/// are those of the measured times; reports state the `quantiles`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -75,10 +75,17 @@ impl Latency {
     }
 
     /// The highest usual quantile that may be stated, up to p99, in words: `p99 12.5 ms`; where p99
-    /// has too few requests beyond it, `max 20.1 ms of 17`.
+    /// has too few requests beyond it, `max 20.1 ms (17 samples)`.
     pub fn tail(&self) -> String {
         match self.quantiles.p99 {
-            Quantile::Few => format!("max {} of {}", format::duration(self.max_ns as f64), format::count(self.count)),
+            Quantile::Few => {
+                let samples = if self.count == 1 {
+                    "1 sample".to_owned()
+                } else {
+                    format!("{} samples", format::count(self.count))
+                };
+                format!("max {} ({samples})", format::duration(self.max_ns as f64))
+            }
             p99 => format!("p99 {p99}"),
         }
     }
@@ -97,7 +104,7 @@ pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Late
     figures
 }
 
-/// What the generator did, and whether it was the limit.
+/// The work of the generator, and whether it was the limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generator {
     /// CPU time of all workers in seconds, spinning included.
@@ -112,7 +119,7 @@ pub struct Generator {
     pub sent_share: f64,
     /// Whether the generator, not the server, set the limit.
     pub limited: bool,
-    /// Why it was the limit, or, when it was not, what else kept requests from being sent.
+    /// Why the generator was the limit, or another reason for unsent requests.
     pub reason: Option<Sentence>,
     /// What of the response times of a closed load is the generator's own, where that is much.
     pub own_wait: Option<Sentence>,
@@ -146,7 +153,7 @@ pub struct Summary {
     /// The generator's own figures.
     pub generator: Generator,
     /// What others used of this machine meanwhile.
-    pub others: Interference,
+    pub interference: Interference,
     /// How the run ended; `None`: it was cut off.
     pub ending: Option<LoadEnd>,
     /// What failed answers said.
@@ -218,7 +225,7 @@ impl Summary {
                 None => run.plan.carriage.addresses.iter().map(ToString::to_string).collect(),
             },
             generator,
-            others,
+            interference: others,
             ending: run.ending.clone(),
             failed_answers: FailedKind::of_run(run),
             stages: stages(run),

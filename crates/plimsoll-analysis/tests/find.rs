@@ -93,7 +93,7 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::tell(&findings, model.capacity));
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
-        assert!(findings.others.disturbed, "{}", tell());
+        assert!(findings.interference.disturbed, "{}", tell());
         // The server did half of what it can: that is its line for the machine as it was.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
@@ -136,7 +136,7 @@ fn burners_that_come_and_go_do_not_move_the_line() {
         let truth = model.line_share() * model.capacity;
         let findings = simulator::search_beside(model, seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::tell(&findings, truth));
-        assert!(findings.elapsed_s <= 60.0 && findings.others.disturbed, "{}", tell());
+        assert!(findings.elapsed_s <= 60.0 && findings.interference.disturbed, "{}", tell());
         assert!(!matches!(findings.stopped_by, StopReason::Client | StopReason::NothingSucceeds), "{}", tell());
         let line = findings.load_line_rps;
         assert!((0.75..=1.03).contains(&(line.rps / truth)), "{}", tell());
@@ -145,7 +145,7 @@ fn burners_that_come_and_go_do_not_move_the_line() {
     // Without them the same machine is quiet.
     let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
     let findings = simulator::search(model, seed(), 20 * SECOND, None);
-    assert!(!findings.others.disturbed && findings.others.reason.is_none(), "{:?}", findings.others);
+    assert!(!findings.interference.disturbed && findings.interference.reason.is_none(), "{:?}", findings.interference);
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn anything(rng: &mut Rng) -> TrialOutcome {
         lag_p99_ns: odd_count(rng),
         verdict: [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Void][rng.below(4) as usize],
         reason: Sentence::default(),
-        others: Interference { disturbed: rng.below(4) == 0, cores: Some(odd(rng)), ..Interference::default() },
+        interference: Interference { disturbed: rng.below(4) == 0, cores: Some(odd(rng)), ..Interference::default() },
         evidence: Evidence {
             scheduled: odd_count(rng),
             excess: odd(rng),
@@ -506,7 +506,7 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
             generator_limited: verdict == Verdict::Void,
             ..Evidence::default()
         },
-        others: Interference::default(),
+        interference: Interference::default(),
     }
 }
 

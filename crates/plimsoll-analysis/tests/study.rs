@@ -182,7 +182,7 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
             let figures = level.figures().expect("measured");
             assert!(figures.replicated && figures.error.is_some());
         }
-        assert_eq!(found.others.disturbed, disturbed, "{:?}", found.others);
+        assert_eq!(found.interference.disturbed, disturbed, "{:?}", found.interference);
         // A machine that others have by halves makes visits differ, and that is in the interval.
         let error = found.levels[4].figures().and_then(|figures| figures.error).expect("known");
         let by_halves = burners(0) != burners(3 * SECOND);
@@ -369,9 +369,9 @@ fn headroom_is_measured_below_the_line() {
     let experiment = experiment(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Find(found) = concluded.open().1 else { panic!("a search") };
-    let (planned, needed) = (found.planned.expect("was measured"), found.needed.expect("was asked"));
+    let (planned, needed) = (found.planned_load.expect("was measured"), found.instance_estimate.expect("was asked"));
     let line = found.findings.load_line_rps.rps;
-    assert_eq!((held.len(), planned.rate_rps, planned.held), (1, 0.7 * line, true));
+    assert_eq!((held.len(), planned.rate_rps, planned.is_sustained), (1, 0.7 * line, true));
     assert!((held[0].run.plan.load.shape.curve().max() / planned.rate_rps - 1.0).abs() < 0.01);
     assert_eq!(needed.instances, (50_000.0 / planned.rate_rps).ceil());
     assert!(needed.instances_min <= needed.instances);
@@ -436,7 +436,7 @@ fn overload_goes_past_the_line_and_back() {
         let experiment = experiment(&asked, &recorded);
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
         let plimsoll_analysis::Finding::Overload(found) = concluded.open().1 else { panic!("an overload") };
-        let told = &found.overloaded;
+        let told = &found.overload;
         assert_eq!((told.verdict, told.recovery_s.is_some()), (Some(verdict), is_back), "{told:?}");
         for (step, factor) in told.steps.iter().zip(FACTORS) {
             assert!((step.offered_rps / (factor * told.line_rps) - 1.0).abs() < 0.02, "{step:?}");
@@ -463,7 +463,7 @@ fn where_stalls_leave_no_line_steps_are_shares_of_the_most_that_was_answered() {
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.open() else { panic!("an overload") };
     assert!(doubts.iter().any(|doubt| doubt.text.spelled(|_| "").contains("there is no line")), "{doubts:?}");
-    assert!((500.0..1100.0).contains(&found.overloaded.line_rps), "{}", found.overloaded.line_rps);
+    assert!((500.0..1100.0).contains(&found.overload.line_rps), "{}", found.overload.line_rps);
 }
 
 #[test]

@@ -81,12 +81,12 @@ impl Job {
         Job {
             redact: plan.traffic.redact,
             index: index as usize,
-            number: stripe.index as u32,
+            number: stripe.number() as u32,
             source: resources.source.for_worker(stripe, users),
             addresses: Addresses::new(
                 &plan.carriage,
                 &injector.sources,
-                whole.index * workers + index,
+                whole.number() * workers + index,
                 resources.resolved.clone(),
             ),
             tls: resources.tls.as_ref().map(tls::Client::for_thread),

@@ -115,7 +115,7 @@ pub fn prepare_aided(
     let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));
     let source = Source::compile(plan)?.translated(plan, &texts)?;
     let workers = u64::from(injector.workers.max(1));
-    let spare_core = u64::from(plimsoll_sys::process::cores()) > workers;
+    let spare_core = u64::from(plimsoll_sys::probe::cgroup::usable_cores()) > workers;
     let (sender, receiver) = mpsc::channel::<Message>();
     let resolved = match (&plan.carriage.resolve, &plan.carriage.unix) {
         (Some(spec), None) => {
@@ -334,7 +334,7 @@ mod tests {
         let injectors = vec![Injector { workers: 2, ..Injector::default() }, Injector::default()];
         let parts: Vec<PreparedLoad> = (0..2)
             .map(|index| {
-                let stripe = Stripe { index, of: 2 };
+                let stripe = Stripe::new(index, 2);
                 prepare(&plan, &injectors[index as usize], stripe, &mut |_| ControlFlow::Continue(())).expect("ready")
             })
             .collect();

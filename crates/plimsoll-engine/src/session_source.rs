@@ -356,7 +356,7 @@ mod tests {
         let whole = Source::compile(&plan()).expect("compiles");
         let asked = |of: u64| -> Vec<Vec<String>> {
             let user = |user: u64| {
-                let mut source = whole.for_worker(Stripe { index: user % of, of }, Some(6));
+                let mut source = whole.for_worker(Stripe::new(user % of, of), Some(6));
                 (0..3).flat_map(|_| session(&mut source, user / of, "x-token: t")).collect()
             };
             (0..6).map(user).collect()

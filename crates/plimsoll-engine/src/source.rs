@@ -442,7 +442,7 @@ mod tests {
     /// What users of a closed load ask, each so often.
     fn user_requests(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
         let of_user = |user: u64| {
-            let mut source = whole.for_worker(Stripe { index: user % of, of }, Some(users));
+            let mut source = whole.for_worker(Stripe::new(user % of, of), Some(users));
             let mut request = |turn| {
                 let UserAction::Send(route) = source.next(user / of, None) else { return "nothing".to_owned() };
                 assert!(source.fill(turn as u32 % 3, user / of, route, 0));
@@ -486,7 +486,7 @@ mod tests {
         let whole = Source::compile(&plan).expect("compiles");
         let mut seen = Vec::new();
         for index in 0..2 {
-            let mut source = whole.for_worker(Stripe { index, of: 2 }, Some(4));
+            let mut source = whole.for_worker(Stripe::new(index, 2), Some(4));
             // One user is much faster than the other.
             while let UserAction::Send(route) = source.next(0, None) {
                 source.fill(0, 0, route, 0);
@@ -509,7 +509,7 @@ mod tests {
         let users = |of: u64| -> Vec<Vec<usize>> {
             (0..6)
                 .map(|user| {
-                    let stripe = Stripe { index: user % of, of };
+                    let stripe = Stripe::new(user % of, of);
                     let mut source = whole.for_worker(stripe, Some(6));
                     (0..20).map(|_| drawn(&mut source, user / of)).collect()
                 })
@@ -518,7 +518,7 @@ mod tests {
         assert_eq!(users(1), users(2));
         assert_eq!(users(1), users(3));
         assert_ne!(users(1)[0], users(1)[1]);
-        assert_eq!(arrivals(&whole), arrivals(&whole.for_worker(Stripe { index: 1, of: 2 }, None)));
+        assert_eq!(arrivals(&whole), arrivals(&whole.for_worker(Stripe::new(1, 2), None)));
         plan.load.seed += 1;
         assert_ne!(arrivals(&whole), arrivals(&Source::compile(&plan).expect("compiles")));
     }
@@ -538,7 +538,7 @@ mod tests {
             sessions: None,
             facts: ReplayFacts::default(),
         }));
-        let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe { index: 1, of: 2 }, None);
+        let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe::new(1, 2), None);
         for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
             let UserAction::Send(route) = source.next(number, None) else { panic!("{number}") };
             assert!(source.fill(1, number, route, 0));
@@ -562,7 +562,7 @@ mod tests {
         let whole = Source::compile(&plan).expect("compiles");
         let asked: Vec<Vec<RouteNumber>> = (0..2)
             .map(|index| {
-                let mut source = whole.for_worker(Stripe { index, of: 2 }, Some(2));
+                let mut source = whole.for_worker(Stripe::new(index, 2), Some(2));
                 let mut next = || match source.next(0, None) {
                     UserAction::Send(route) => route,
                     other => panic!("{other:?}"),

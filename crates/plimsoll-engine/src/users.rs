@@ -71,7 +71,7 @@ impl UserNumbers {
     #[inline]
     pub fn number(&self, user: u64) -> u64 {
         match self.begun.get(user as usize) {
-            Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.index + self.stripe.of * user,
+            Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.nth(user),
             None => user,
         }
     }
@@ -97,7 +97,7 @@ impl UserNumbers {
     fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
         let row = match self.unique.get_mut(user as usize) {
             Some(unique) => {
-                *unique = self.stripe.index + self.stripe.of * self.unique_taken;
+                *unique = self.stripe.nth(self.unique_taken);
                 self.unique_taken += 1;
                 *unique
             }

@@ -6,7 +6,8 @@
 //! time is over. Not here: making loads, and carrying messages (`service`).
 
 use crate::delivery::Outbox;
-use crate::message::{AgentPhase, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval, Ledger};
 
 /// A coordinator that says nothing for so long is gone: the load ends.
@@ -32,6 +33,8 @@ pub enum AgentAct {
         /// See above.
         origin_ns: u64,
     },
+    /// The machine is to be calibrated.
+    Calibrate(CalibrationTask),
     /// The load, or what is prepared of it, is to end.
     End,
     /// Nothing more is to be done at all.
@@ -47,6 +50,8 @@ pub struct Agent {
     epoch: u64,
     /// What it has answered to the task, to be said again where that was lost.
     answer: Option<ToCoordinator>,
+    /// The number of its calibration, and what it has answered to that.
+    calibration: Option<(u32, Option<ToCoordinator>)>,
     outbox: Outbox<ToCoordinator>,
     ticks: u64,
     ledger: Ledger,
@@ -63,6 +68,7 @@ impl Agent {
             phase: AgentPhase::Idle,
             epoch: 0,
             answer: None,
+            calibration: None,
             outbox: Outbox::default(),
             ticks: 0,
             ledger: Ledger::default(),
@@ -85,7 +91,7 @@ impl Agent {
                 acts.push(AgentAct::Send(ToCoordinator::Pong { number, agent_ns: now_ns }));
             }
             ToAgent::Prepare(task) if task.epoch > self.epoch => {
-                if matches!(self.phase, AgentPhase::Preparing | AgentPhase::Ready | AgentPhase::Running) {
+                if self.is_loading() {
                     acts.push(AgentAct::End);
                 }
                 self.epoch = task.epoch;
@@ -112,6 +118,7 @@ impl Agent {
                 self.stop(acts);
                 acts.push(AgentAct::Leave);
             }
+            ToAgent::Calibrate(task) => self.calibrate(task, acts),
             ToAgent::Watch(_) => {
                 let why = "it makes loads and watches nothing: plimsoll agent --stdio --watch-only does";
                 acts.push(AgentAct::Send(ToCoordinator::Watching(Err(why.to_owned()))));
@@ -123,6 +130,36 @@ impl Agent {
             | ToAgent::Commit { .. }
             | ToAgent::Stop { .. }
             | ToAgent::Lease => {}
+        }
+    }
+
+    fn is_loading(&self) -> bool {
+        matches!(self.phase, AgentPhase::Preparing | AgentPhase::Ready | AgentPhase::Running)
+    }
+
+    fn calibrate(&mut self, task: CalibrationTask, acts: &mut Vec<AgentAct>) {
+        let refused =
+            |why: &str| AgentAct::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) });
+        match &self.calibration {
+            // Asked again: the answer was lost, or is still to come.
+            Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAct::Send)),
+            Some((_, None)) => acts.push(refused("it is calibrated for another question")),
+            _ if self.is_loading() => acts.push(refused("it makes a load, and is calibrated only without one")),
+            _ => {
+                self.calibration = Some((task.number, None));
+                acts.push(AgentAct::Calibrate(task));
+            }
+        }
+    }
+
+    /// The machine is calibrated, or cannot be: a sentence about "it".
+    pub fn take_calibration(&mut self, number: u32, result: Result<SelfMeasurement, String>, acts: &mut Vec<AgentAct>) {
+        if let Some((of, answer @ None)) = &mut self.calibration
+            && *of == number
+        {
+            let calibrated = ToCoordinator::Calibrated { number, result };
+            *answer = Some(calibrated.clone());
+            acts.push(AgentAct::Send(calibrated));
         }
     }
 
@@ -157,8 +194,8 @@ impl Agent {
 
     /// Whether its coordinator is gone, and nothing of its load is under way any more.
     pub fn is_deserted(&self, now_ns: u64) -> bool {
-        let is_loading = matches!(self.phase, AgentPhase::Preparing | AgentPhase::Ready | AgentPhase::Running);
-        !is_loading && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
+        let is_calibrating = matches!(self.calibration, Some((_, None)));
+        !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
     }
 
     fn refuse(&mut self, reason: String, acts: &mut Vec<AgentAct>) {
@@ -244,8 +281,10 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn prepare(epoch: u64) -> ToAgent {
-        let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
-        ToAgent::Prepare(Box::new(PartTask { epoch, index: 0, of: 1, workers, spin, preflight, signature: None, plan }))
+        let (weights, workers, spin, preflight, plan) = (Vec::new(), None, Spin::Auto, false, vec![1]);
+        let signature = None;
+        let task = PartTask { epoch, index: 0, of: 1, weights, workers, spin, preflight, signature, plan };
+        ToAgent::Prepare(Box::new(task))
     }
 
     fn seal() -> Seal {
@@ -264,7 +303,9 @@ mod tests {
             AgentAct::Send(ToCoordinator::Tick { .. }) => 't',
             AgentAct::Send(ToCoordinator::Seal { .. }) => 's',
             AgentAct::Send(ToCoordinator::Watching(_) | ToCoordinator::Readings { .. }) => 'w',
+            AgentAct::Send(ToCoordinator::Calibrated { .. }) => 'c',
             AgentAct::Prepare(_) => 'P',
+            AgentAct::Calibrate(_) => 'C',
             AgentAct::Begin { .. } => 'B',
             AgentAct::End => 'E',
             AgentAct::Leave => 'L',
@@ -307,6 +348,25 @@ mod tests {
         assert_eq!(done(|acts| agent.take(4 * S, prepare(1), acts)), "", "an earlier load");
         let task = WatchTask { addresses: Vec::new(), pid: None, process: None, cgroup: None, thorough: false };
         assert_eq!(done(|acts| agent.take(4 * S, ToAgent::Watch(task), acts)), "w", "it says that it does not");
+    }
+
+    #[test]
+    fn a_machine_is_calibrated_once_for_each_question_and_never_during_a_load() {
+        let ask = |agent: &mut Agent, number: u32| {
+            done(|acts| agent.take(S, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts))
+        };
+        assert_eq!(ask(&mut running(), 1), "c", "it says that it makes a load");
+        let mut agent = Agent::new(Hello::default(), 0);
+        assert_eq!((ask(&mut agent, 1), ask(&mut agent, 1)), ("C".to_owned(), String::new()));
+        assert_eq!(ask(&mut agent, 2), "c", "one at a time");
+        assert!(!agent.is_deserted(30 * S));
+        assert_eq!(done(|acts| agent.take_calibration(9, Err("no".into()), acts)), "", "of another question");
+        assert_eq!(done(|acts| agent.take_calibration(1, Err("no".into()), acts)), "c");
+        assert_eq!(done(|acts| agent.take_calibration(1, Err("no".into()), acts)), "");
+        assert_eq!((ask(&mut agent, 1), ask(&mut agent, 3)), ("c".to_owned(), "C".to_owned()));
+        assert!(!agent.is_deserted(30 * S), "the third is under way");
+        agent.take_calibration(3, Err("no".into()), &mut Vec::new());
+        assert!(agent.is_deserted(30 * S));
     }
 
     #[test]

@@ -7,7 +7,8 @@
 
 use crate::clock_offset::ClockOffset;
 use crate::delivery::Inbox;
-use crate::message::{AgentPhase, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
 
@@ -84,6 +85,15 @@ enum PartState {
     Stopped { said_ns: u64 },
 }
 
+/// What is known of an agent's calibration.
+#[derive(Debug)]
+enum CalibrationState {
+    /// The agent was asked, last at this moment.
+    Asked { task: CalibrationTask, said_ns: u64 },
+    /// It has answered.
+    Answered(Result<SelfMeasurement, String>),
+}
+
 /// A frame of an agent's part.
 #[derive(Debug)]
 enum PartFrame {
@@ -102,6 +112,7 @@ struct KnownAgent {
     ping_number: u32,
     pinged_ns: Option<u64>,
     part: PartState,
+    calibration: Option<CalibrationState>,
     inbox: Inbox<PartFrame>,
     /// Whether frames came that it does not know to be recorded.
     owes_commit: bool,
@@ -131,6 +142,7 @@ impl Coordinator {
             ping_number: 0,
             pinged_ns: None,
             part: PartState::None,
+            calibration: None,
             inbox: Inbox::default(),
             owes_commit: false,
             heard_ns: now_ns,
@@ -211,6 +223,25 @@ impl Coordinator {
             (known.inbox, known.owes_commit) = (Inbox::default(), false);
             self.outgoing.push((*agent, ToAgent::Prepare(task.clone())));
             known.part = PartState::Asked { task, said_ns: now_ns };
+        }
+    }
+
+    /// Has an agent calibrate its machine.
+    pub fn calibrate(&mut self, now_ns: u64, agent: usize, task: CalibrationTask) {
+        self.outgoing.push((agent, ToAgent::Calibrate(task.clone())));
+        self.agents[agent].calibration = Some(CalibrationState::Asked { task, said_ns: now_ns });
+    }
+
+    /// Whether an agent's calibration is under way.
+    pub fn is_calibrating(&self, agent: usize) -> bool {
+        matches!(self.agents[agent].calibration, Some(CalibrationState::Asked { .. }))
+    }
+
+    /// What an agent's calibration found, or why it found nothing: a sentence about "it".
+    pub fn calibration(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
+        match &self.agents[agent].calibration {
+            Some(CalibrationState::Answered(result)) => Some(result),
+            _ => None,
         }
     }
 
@@ -297,6 +328,13 @@ impl Coordinator {
                 if matches!(known.part, PartState::Asked { .. } | PartState::Started { shows: false, .. }) {
                     known.part = PartState::None;
                     events.push(FleetEvent::Refused { agent, reason });
+                }
+            }
+            ToCoordinator::Calibrated { number, result } => {
+                if let Some(state @ CalibrationState::Asked { .. }) = &mut known.calibration
+                    && matches!(state, CalibrationState::Asked { task, .. } if task.number == number)
+                {
+                    *state = CalibrationState::Answered(result);
                 }
             }
             ToCoordinator::Beat { epoch: of, phase } => {
@@ -388,6 +426,12 @@ impl KnownAgent {
             }
             _ => {}
         }
+        if let Some(CalibrationState::Asked { task, said_ns }) = &mut self.calibration
+            && passed(*said_ns, TASK_AGAIN_NS)
+        {
+            *said_ns = now_ns;
+            due.push(ToAgent::Calibrate(task.clone()));
+        }
         if passed(self.leased_ns, LEASE_EVERY_NS) {
             self.leased_ns = now_ns;
             due.push(ToAgent::Lease);
@@ -424,6 +468,7 @@ mod tests {
             epoch,
             index,
             of,
+            weights: Vec::new(),
             workers: None,
             spin: Spin::Auto,
             preflight: false,
@@ -452,6 +497,7 @@ mod tests {
             ToAgent::Stop { .. } => Some(format!("{agent} stop")),
             ToAgent::Commit { .. } | ToAgent::Leave => Some(format!("{agent} leave")),
             ToAgent::Watch(_) | ToAgent::Sample { .. } => Some(format!("{agent} watch")),
+            ToAgent::Calibrate(task) => Some(format!("{agent} calibrate {}", task.number)),
         };
         let mut said: Vec<String> = coordinator.take_outgoing().into_iter().filter_map(letter).collect();
         said.extend(events.iter().map(|event| format!("{event:?}")));
@@ -461,6 +507,21 @@ mod tests {
     fn ready(coordinator: &mut Coordinator, agent: usize) {
         let (epoch, injector, fitted) = (coordinator.epoch(), Injector::default(), Vec::new());
         coordinator.take(agent, 0, ToCoordinator::Ready { epoch, injector, fitted }, &mut Vec::new());
+    }
+
+    #[test]
+    fn a_calibration_is_asked_for_until_it_is_answered() {
+        let mut coordinator = coordinator();
+        coordinator.calibrate(0, 1, CalibrationTask { number: 2, signature: None });
+        assert_eq!(outgoing_messages(&mut coordinator, 0), ["1 calibrate 2"]);
+        assert_eq!(outgoing_messages(&mut coordinator, 900), [""; 0]);
+        assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["1 calibrate 2"]);
+        let answer = |number: u32| ToCoordinator::Calibrated { number, result: Err("no".to_owned()) };
+        coordinator.take(1, 0, answer(1), &mut Vec::new());
+        assert!(coordinator.is_calibrating(1) && !coordinator.is_calibrating(0), "of another question");
+        coordinator.take(1, 0, answer(2), &mut Vec::new());
+        assert_eq!((coordinator.is_calibrating(1), coordinator.calibration(1)), (false, Some(&Err("no".to_owned()))));
+        assert_eq!(outgoing_messages(&mut coordinator, 2_000), [""; 0]);
     }
 
     #[test]

@@ -8,13 +8,14 @@ use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
 use crate::load_record::LoadRecord;
 use crate::merge::Merge;
-use crate::message::{Hello, PartTask};
+use crate::message::{CalibrationTask, Hello, PartTask};
 use crate::task_key::TaskKey;
 use plimsoll_engine::{Phase, Tick, TickListener};
 use plimsoll_model::addresses::reached;
 use plimsoll_model::failure::Failure;
+use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::units::exact_duration;
-use plimsoll_model::{AgentLossPolicy, Injector, Interval, Plan, Run, Schedule, Spin, Stop};
+use plimsoll_model::{AgentLossPolicy, Injector, Interval, Plan, Run, Schedule, Spin, Stop, Stripe};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -26,6 +27,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// stand.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 const READY_NS_MAX: u64 = 60_000_000_000;
+/// How long an agent may take to calibrate its machine.
+const CALIBRATED_NS_MAX: u64 = 60_000_000_000;
 /// How long agents may take to end a load that is to end; the same where the user waits for it.
 const STOP_NS_MAX: u64 = 5_000_000_000;
 const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
@@ -70,6 +73,8 @@ pub struct AgentStatus {
     pub plimsoll: String,
     /// Cores that it may use.
     pub cores: u32,
+    /// The fingerprint of its machine.
+    pub machine: String,
     /// The shortest round trip, ns.
     pub round_trip_ns: u64,
     /// How far its clock may be off, ns.
@@ -85,6 +90,8 @@ pub struct FleetLoad<B: Bus> {
     /// The agents that make the load that is ready, in the order of their parts; whether it goes on
     /// without one that is lost.
     parts: Vec<usize>,
+    /// The weight of each agent; empty: all are equal.
+    weights: Vec<u32>,
     goes_on: bool,
     warnings: Vec<String>,
 }
@@ -96,8 +103,8 @@ impl<B: Bus> FleetLoad<B> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
         names.iter().for_each(|name| coordinator.add(name, begun_ns));
-        let (events, parts, warnings) = (Vec::new(), Vec::new(), Vec::new());
-        let mut fleet = FleetLoad { bus, coordinator, wishes, events, parts, goes_on: false, warnings };
+        let (events, parts, weights, warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut fleet = FleetLoad { bus, coordinator, wishes, events, parts, weights, goes_on: false, warnings };
         let is_known = |fleet: &FleetLoad<B>, agent: usize| {
             fleet.coordinator.hello(agent).is_some() && fleet.coordinator.clock(agent).samples() >= PINGS_FIRST
         };
@@ -137,11 +144,72 @@ impl<B: Bus> FleetLoad<B> {
                 name: self.name(agent),
                 plimsoll: hello.plimsoll,
                 cores: hello.cores,
+                machine: hello.machine,
                 round_trip_ns: clock.round_trip_ns_min(),
                 clock_error_ns_max: clock.error_ns_max().unwrap_or(0),
             }
         };
         (0..self.coordinator.count()).map(status).collect()
+    }
+
+    /// Gives each agent a share in proportion to its weight: of the agents in their order, or none
+    /// where all are equal. `note`: what the user should know of the shares.
+    pub fn set_weights(&mut self, weights: Vec<u32>, note: Option<String>) {
+        self.weights = weights;
+        self.warnings.extend(note);
+    }
+
+    /// Has each agent calibrate its machine: those of one machine one after the other.
+    pub fn calibrate(&mut self) -> Result<Vec<Result<SelfMeasurement, String>>, Failure> {
+        let machine = |fleet: &FleetLoad<B>, agent: usize| {
+            let hello = fleet.coordinator.hello(agent).cloned().unwrap_or_default();
+            // The same boot is the same machine, whichever container asks.
+            hello.system.split(' ').next().map(str::to_owned).filter(|boot| !boot.is_empty())
+        };
+        let machines: Vec<Option<String>> = (0..self.coordinator.count()).map(|agent| machine(self, agent)).collect();
+        let mut begun_ns = vec![None::<u64>; machines.len()];
+        let run = self.bus.run().to_owned();
+        loop {
+            let now_ns = self.bus.now_ns();
+            let mut is_over = true;
+            for agent in self.coordinator.living() {
+                match begun_ns[agent] {
+                    None => {
+                        is_over = false;
+                        let is_beside = |other: usize| machines[other].is_some() && machines[other] == machines[agent];
+                        let mut living = self.coordinator.living().into_iter();
+                        if !living.any(|other| is_beside(other) && self.coordinator.is_calibrating(other)) {
+                            let number = agent as u32 + 1;
+                            let key = self.wishes.key.as_ref();
+                            let signature = key.map(|key| key.sign_calibration(&run, number));
+                            self.coordinator.calibrate(now_ns, agent, CalibrationTask { number, signature });
+                            begun_ns[agent] = Some(now_ns);
+                        }
+                    }
+                    Some(begun_ns) if self.coordinator.is_calibrating(agent) => {
+                        is_over = false;
+                        if now_ns >= begun_ns + CALIBRATED_NS_MAX {
+                            let seconds = CALIBRATED_NS_MAX / 1_000_000_000;
+                            drop(self.coordinator.lose(agent, format!("it was not calibrated within {seconds} s")));
+                        }
+                    }
+                    Some(_) => {}
+                }
+            }
+            if is_over {
+                break;
+            }
+            if self.bus.is_interrupted() {
+                return Err(Failure::start("interrupted"));
+            }
+            self.pump(LOOK);
+            self.events.clear();
+        }
+        let found = |agent: usize| match (self.coordinator.calibration(agent), self.coordinator.loss(agent)) {
+            (Some(result), _) => result.clone(),
+            (None, why) => Err(why.unwrap_or("it did not answer").to_owned()),
+        };
+        Ok((0..self.coordinator.count()).map(found).collect())
     }
 
     /// Refuses agents that cannot make a load together.
@@ -252,15 +320,29 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
+    /// The weights of the parts under way, in their order; empty: all are equal.
+    fn part_weights(&self) -> Vec<u32> {
+        let weights = self.parts.iter().filter_map(|agent| self.weights.get(*agent));
+        weights.copied().collect()
+    }
+
+    /// The stripe of each part under way.
+    fn stripes(&self) -> Vec<Stripe> {
+        let (weights, of) = (self.part_weights(), self.parts.len());
+        let equal = |index: usize| Stripe::new(index as u64, of as u64);
+        // Weights without a partition were refused before.
+        (0..of).map(|index| Stripe::weighted(index, &weights).unwrap_or_else(|| equal(index))).collect()
+    }
+
     fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
         self.parts = self.usable()?;
-        let wishes = &self.wishes;
+        let (wishes, weights) = (&self.wishes, self.part_weights());
         // What was reached once need not be tried before every load.
         let preflight = wishes.preflight && self.coordinator.epoch() == 0;
         let run = self.bus.run();
         self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| {
-            let (workers, spin, plan) = (wishes.workers, wishes.spin, plan.to_vec());
-            let task = PartTask { epoch, index, of, workers, spin, preflight, signature: None, plan };
+            let (weights, workers, spin, plan) = (weights.clone(), wishes.workers, wishes.spin, plan.to_vec());
+            let task = PartTask { epoch, index, of, weights, workers, spin, preflight, signature: None, plan };
             PartTask { signature: wishes.key.as_ref().map(|key| key.sign(run, &task)), ..task }
         });
         self.send();
@@ -284,7 +366,7 @@ impl<B: Bus> FleetLoad<B> {
         let started_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let (epoch, record) = (self.coordinator.epoch(), plan.record());
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
-        let mut merge = Merge::new(plan, &agents, origin_ns);
+        let mut merge = Merge::new(plan, &agents, &self.stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
         // While no message travels, nobody is late.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);

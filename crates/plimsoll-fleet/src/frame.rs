@@ -88,7 +88,7 @@ impl ToAgent {
                 let (length, rest) = body.split_first_chunk::<4>()?;
                 let (head, plan) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
                 let task = PartTask { plan: plan.to_vec(), ..serde_json::from_slice(head).ok()? };
-                (task.index < task.of).then(|| ToAgent::Prepare(Box::new(task)))
+                task.stripe().is_some().then(|| ToAgent::Prepare(Box::new(task)))
             }
             _ => None,
         }
@@ -244,7 +244,8 @@ pub fn decode_alone<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{AgentPhase, Hello, Seal, TaskSignature, WatchTask};
+    use crate::message::{AgentPhase, CalibrationTask, Hello, Seal, TaskSignature, WatchTask};
+    use plimsoll_model::machine_facts::SelfMeasurement;
     use plimsoll_model::{Injector, Interval, Ledger, Series, SeriesKind, SeriesSample, Spin};
     use proptest::prelude::*;
 
@@ -253,6 +254,7 @@ mod tests {
             epoch: 3,
             index: 1,
             of: 3,
+            weights: vec![2, 1, 1],
             workers: Some(2),
             spin: Spin::Off,
             preflight: true,
@@ -275,12 +277,14 @@ mod tests {
                 thorough: true,
             }),
             ToAgent::Sample { number: 5 },
+            ToAgent::Calibrate(CalibrationTask { number: 2, signature: None }),
         ]
     }
 
     fn to_coordinators() -> Vec<ToCoordinator> {
         let mut interval = Interval::default();
         interval.routes.of_mut(0).ledger.scheduled = 7;
+        let measured = SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbed: None };
         let seal = Seal {
             ticks: 8,
             ledger: Ledger { scheduled: 7, ..Ledger::default() },
@@ -290,13 +294,21 @@ mod tests {
             died: Some("a thread".to_owned()),
         };
         vec![
-            ToCoordinator::Hello(Hello { plimsoll: "0.1.0".to_owned(), cores: 4, pid: 7, system: "x".to_owned() }),
+            ToCoordinator::Hello(Hello {
+                plimsoll: "0.1.0".to_owned(),
+                cores: 4,
+                pid: 7,
+                system: "x".to_owned(),
+                machine: "0af3".to_owned(),
+            }),
             ToCoordinator::Pong { number: 1, agent_ns: 2 },
             ToCoordinator::Ready { epoch: 1, injector: Injector::default(), fitted: vec!["less".to_owned()] },
             ToCoordinator::Refused { epoch: 1, reason: "no".to_owned() },
             ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Running },
             ToCoordinator::Tick { epoch: 1, sequence: 2, index: 3, interval: Box::new(interval) },
             ToCoordinator::Seal { epoch: 1, sequence: 3, seal },
+            ToCoordinator::Calibrated { number: 2, result: Ok(measured) },
+            ToCoordinator::Calibrated { number: 2, result: Err("no".to_owned()) },
             ToCoordinator::Watching(Err("no process listens".to_owned())),
             ToCoordinator::Watching(Ok(())),
             ToCoordinator::Readings {

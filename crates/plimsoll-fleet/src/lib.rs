@@ -17,6 +17,7 @@
 pub mod agent;
 pub mod allow;
 pub mod bus;
+pub mod calibration_store;
 pub mod clock_offset;
 pub mod coordinator;
 pub mod delivery;
@@ -39,6 +40,7 @@ pub mod reach;
 mod remote_readings;
 pub mod roster;
 pub mod service;
+pub mod shares;
 #[cfg(test)]
 mod sim_bus;
 #[cfg(test)]
@@ -60,7 +62,7 @@ pub use local_fleet::up;
 pub use nats_agent::{JoinTerms, join};
 pub use nats_client::BusAccess;
 pub use place::Place;
-pub use reach::{check, reach, refuse, status};
+pub use reach::{calibrate, check, reach, refuse, status};
 pub use service::{Permissions, serve};
 pub use task_key::{TaskKey, TaskVerifier};
 pub use watch_service::serve_watch;

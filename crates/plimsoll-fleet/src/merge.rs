@@ -54,15 +54,14 @@ struct UnsentArrivals {
 }
 
 impl Merge {
-    /// Of a load whose parts these agents make, in their order.
-    pub fn new(plan: &Plan, agents: &[(String, Injector)], origin_ns: u64) -> Merge {
+    /// Of a load whose parts these agents make, in their order, each with the stripe of its part.
+    pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> Merge {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
         let mut collector = Collector::new(plan.record(), injectors, agents.len(), &schedule);
         collector.begin(origin_ns);
-        let of = agents.len() as u64;
-        let part = |(index, (name, injector)): (usize, &(String, Injector))| LoadPart {
-            stripe: Stripe { index: index as u64, of },
+        let part = |((name, injector), stripe): (&(String, Injector), &Stripe)| LoadPart {
+            stripe: *stripe,
             account: AgentAccount::new(name, injector.workers),
             ticks: 0,
             ledgers: BTreeMap::new(),
@@ -70,7 +69,7 @@ impl Merge {
             workers: BTreeMap::new(),
             state: MergedPart::Made,
         };
-        let parts = agents.iter().enumerate().map(part).collect();
+        let parts = agents.iter().zip(stripes).map(part).collect();
         Merge { collector, plan: plan.clone(), schedule, parts }
     }
 
@@ -116,7 +115,8 @@ impl Merge {
         self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// An agent has made its part. The error says that its totals are not those of its ticks.
+    /// An agent has made its part. The error says that its totals are not those of its ticks, or
+    /// why it ended before its time: the agent is lost then.
     pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {
@@ -126,9 +126,7 @@ impl Merge {
             return Err("its final totals differ from the sums of its intervals".to_owned());
         }
         if let Some(why) = seal.died {
-            made.account.lost = Some(why.clone());
-            made.state = MergedPart::Done(seal.window_end_ns);
-            return Ok(self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick));
+            return Err(why);
         }
         made.state = MergedPart::Done(seal.window_end_ns);
         let Seal { window_end_ns, failed_answers, used_up, .. } = seal;

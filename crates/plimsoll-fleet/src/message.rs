@@ -3,10 +3,12 @@
 //! Not here: their bytes (`frame`), who says what when (`agent`, `coordinator`).
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
+use plimsoll_model::agent_calibration::FINGERPRINT_BYTES_MAX;
 use plimsoll_model::failed_answer::KINDS_MAX;
+use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::series_table::{SeriesSubject, series_row};
 use plimsoll_model::units::TIME_NS_MAX;
-use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, redact};
+use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, Stripe, redact};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -52,6 +54,8 @@ pub enum ToAgent {
     },
     /// There is nothing more to do: end.
     Leave,
+    /// Measure what your machine reaches against its own reference server.
+    Calibrate(CalibrationTask),
     /// Watch a server of your machine: of agents that only watch.
     Watch(WatchTask),
     /// Take a sample now, and send it with this number.
@@ -85,6 +89,9 @@ pub struct PartTask {
     pub index: u64,
     /// Of how many.
     pub of: u64,
+    /// The weight of each part, in their order; empty: all parts are equal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<u32>,
     /// Worker threads, where the user says how many.
     pub workers: Option<u32>,
     /// How they wait.
@@ -97,6 +104,30 @@ pub struct PartTask {
     /// The complete plan of the whole load, as bytes.
     #[serde(skip)]
     pub plan: Vec<u8>,
+}
+
+impl PartTask {
+    /// Its part of the schedule; `None`: there is no such part.
+    pub fn stripe(&self) -> Option<Stripe> {
+        if self.index >= self.of {
+            return None;
+        }
+        match self.weights.is_empty() {
+            true => Some(Stripe::new(self.index, self.of)),
+            false if self.weights.len() as u64 == self.of => Stripe::weighted(self.index as usize, &self.weights),
+            false => None,
+        }
+    }
+}
+
+/// A calibration that a coordinator asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalibrationTask {
+    /// Comes back with the answer.
+    pub number: u32,
+    /// Who says so, where the coordinator has a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<TaskSignature>,
 }
 
 /// A coordinator's word for a task; see `task_key`.
@@ -136,6 +167,13 @@ pub enum ToCoordinator {
         epoch: u64,
         /// Why: a sentence about "it".
         reason: String,
+    },
+    /// What its machine reached, or why that is not known: a sentence about "it".
+    Calibrated {
+        /// That of the task.
+        number: u32,
+        /// What was measured.
+        result: Result<SelfMeasurement, String>,
     },
     /// It is alive.
     Beat {
@@ -191,6 +229,9 @@ pub struct Hello {
     pub pid: u32,
     /// See `pid`; empty where it is not known.
     pub system: String,
+    /// The fingerprint of its machine: another machine, or other cores, have another one.
+    #[serde(default)]
+    pub machine: String,
 }
 
 /// What an agent does.
@@ -263,9 +304,19 @@ impl ToCoordinator {
     /// Makes what came of another machine harmless; `None`: no agent says that.
     pub fn checked(mut self) -> Option<ToCoordinator> {
         let is_possible = match &mut self {
-            ToCoordinator::Hello(Hello { plimsoll, system, cores, .. }) => {
+            ToCoordinator::Hello(Hello { plimsoll, system, machine, cores, .. }) => {
                 tame(plimsoll);
-                system.len() <= AGENT_NAME_BYTES_MAX && *cores <= 1 << 16
+                let is_fingerprint =
+                    machine.len() <= FINGERPRINT_BYTES_MAX && machine.chars().all(|c| c.is_ascii_alphanumeric());
+                system.len() <= AGENT_NAME_BYTES_MAX && is_fingerprint && *cores <= 1 << 16
+            }
+            ToCoordinator::Calibrated { result: Ok(measured), .. } => {
+                measured.disturbed.iter_mut().for_each(tame);
+                measured.is_bounded()
+            }
+            ToCoordinator::Calibrated { result: Err(reason), .. } => {
+                tame(reason);
+                true
             }
             ToCoordinator::Pong { agent_ns, .. } => *agent_ns <= i64::MAX as u64 / 2,
             ToCoordinator::Ready { injector, fitted, .. } => {

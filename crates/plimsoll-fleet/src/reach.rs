@@ -5,20 +5,23 @@
 
 use crate::allow::AllowList;
 use crate::bus::Bus;
+use crate::calibration_store;
 use crate::fleet_load::{AgentStatus, FleetLoad, FleetOptions};
 use crate::nats_bus::NatsBus;
 use crate::nats_client::BusAccess;
 use crate::place::Place;
 use crate::roster::AgentChoice;
 use crate::service::system;
+use crate::shares::{Weights, calibrated_weights};
 use crate::ssh;
 use crate::task_key::TaskKey;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{AgentLossPolicy, FleetTerms, Plan, Spin, Terms};
+use plimsoll_model::machine_facts::SelfMeasurement;
+use plimsoll_model::{AgentCalibration, AgentLossPolicy, FleetTerms, Plan, Spin, Terms};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Refuses what a fleet cannot do: what belongs to this machine alone.
 pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
@@ -36,9 +39,18 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
 
 /// Checks what is said of a fleet, without reaching it.
 pub fn check(fleet: &FleetTerms) -> Result<(), String> {
-    let is_bus = matches!(Place::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?, Place::Bus(_));
-    if let Some(agents) = &fleet.agents {
-        AgentChoice::parse(agents).map_err(|why| format!("--agents: {why}"))?;
+    let place = Place::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
+    let is_bus = matches!(place, Place::Bus(_));
+    let choice =
+        fleet.agents.as_deref().map(AgentChoice::parse).transpose().map_err(|why| format!("--agents: {why}"))?;
+    if let Some(weights) = weights(fleet).map_err(|why| format!("--weights: {why}"))? {
+        let names = match (place, choice) {
+            (Place::Ssh(hosts), _) => Some(hosts.into_iter().map(|host| host.name).collect()),
+            (Place::Bus(_), Some(AgentChoice::Named(names))) => Some(names),
+            (Place::Bus(_), _) => None,
+        };
+        let known = names.map_or(Ok(()), |names: Vec<String>| weights.for_agents(&names).map(drop));
+        known.map_err(|why| format!("--weights: {why}"))?;
     }
     let of_a_bus = [("--agents", fleet.agents.is_some()), ("--wait", fleet.wait_ns.is_some())];
     match of_a_bus.iter().find(|(_, is_said)| *is_said && !is_bus) {
@@ -48,6 +60,39 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
         }
         None => Ok(()),
     }
+}
+
+/// The weights that the user wants. On a bus, an order is that in which agents were named.
+fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
+    let weights = fleet.weights.as_deref().map(Weights::parse).transpose()?;
+    let named = match fleet.agents.as_deref().map(AgentChoice::parse) {
+        Some(Ok(AgentChoice::Named(names))) => names,
+        _ => Vec::new(),
+    };
+    Ok(match weights {
+        Some(Weights::Ordered(weights)) if weights.len() == named.len() => {
+            Some(Weights::Named(named.into_iter().zip(weights).collect()))
+        }
+        weights => weights,
+    })
+}
+
+/// Gives agents the shares that the user wants, or those that follow from their calibration.
+fn give_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
+    let agents = load.status();
+    let refused = |why: String| Failure::usage(format!("--weights: {why}"));
+    let (shares, note) = match weights(fleet).map_err(refused)? {
+        Some(weights) => {
+            let names: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
+            (weights.for_agents(&names).map_err(refused)?, None)
+        }
+        None => match calibration_store::read(&calibration_store::path()) {
+            Ok(known) => calibrated_weights(&known, &agents),
+            Err(why) => (Vec::new(), Some(format!("shares are equal: {why}"))),
+        },
+    };
+    load.set_weights(shares, note);
+    Ok(())
 }
 
 /// Reaches the agents that the terms ask for, if any, and waits until they are there. `plans`: of
@@ -69,19 +114,25 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => {
-            checked_load(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, &targets).map(Some)
+            checked_load(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, fleet, &targets)
+                .map(Some)
         }
         Place::Bus(address) => {
-            checked_load(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?, &targets).map(Some)
+            checked_load(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?, fleet, &targets).map(Some)
         }
     }
 }
 
-/// Refuses agents that cannot load the targets together.
-fn checked_load<B: Bus + 'static>(fleet: FleetLoad<B>, targets: &[SocketAddr]) -> Result<Box<dyn RemoteLoad>, Failure> {
-    fleet.refuse_unfit()?;
-    fleet.refuse_own_addresses(targets)?;
-    Ok(Box::new(fleet))
+/// Refuses agents that cannot load the targets together, and gives the others their shares.
+fn checked_load<B: Bus + 'static>(
+    mut load: FleetLoad<B>,
+    fleet: &FleetTerms,
+    targets: &[SocketAddr],
+) -> Result<Box<dyn RemoteLoad>, Failure> {
+    load.refuse_unfit()?;
+    load.refuse_own_addresses(targets)?;
+    give_shares(&mut load, fleet)?;
+    Ok(Box::new(load))
 }
 
 fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> Result<FleetLoad<NatsBus>, Failure> {
@@ -93,11 +144,48 @@ fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> 
 
 /// What is known of the agents at a place, which load nothing.
 pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
-    let (workers, spin, system) = (None, Spin::Auto, system());
-    let (preflight, on_loss, skew_ns_max, key) = (false, AgentLossPolicy::Stop, u64::MAX, None);
-    let wishes = FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key };
+    let wishes = without_load(None);
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => Ok(ssh::meet(&hosts, fleet.copied, "", wishes)?.status()),
         Place::Bus(address) => Ok(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?.status()),
     }
+}
+
+/// How agents are met that make no load.
+fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
+    let (workers, spin, system) = (None, Spin::Auto, system());
+    let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);
+    FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
+}
+
+/// Has the agents at a place calibrate their machines, and stores what they reached. With an agent
+/// that has no calibration comes the reason: a sentence about "it".
+pub fn calibrate(fleet: &FleetTerms) -> Result<Vec<Result<AgentCalibration, (String, String)>>, Failure> {
+    let wishes = without_load(TaskKey::of_environment()?.map(Arc::new));
+    let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
+        Place::Ssh(hosts) => calibrate_all(ssh::meet(&hosts, fleet.copied, "", wishes)?),
+        Place::Bus(address) => calibrate_all(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?),
+    }?;
+    let new: Vec<AgentCalibration> = found.iter().flatten().cloned().collect();
+    if !new.is_empty() {
+        calibration_store::store(&calibration_store::path(), &new).map_err(Failure::start)?;
+    }
+    Ok(found)
+}
+
+fn calibrate_all<B: Bus>(mut load: FleetLoad<B>) -> Result<Vec<Result<AgentCalibration, (String, String)>>, Failure> {
+    load.refuse_unfit()?;
+    let measured = load.calibrate()?;
+    let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    // Its clock is known best after so many more round trips.
+    let calibration = |(agent, measured): (AgentStatus, Result<SelfMeasurement, String>)| {
+        let AgentStatus { name, plimsoll, cores, machine, clock_error_ns_max, .. } = agent;
+        match measured {
+            Ok(measured) => {
+                Ok(AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max, unix_s, measured })
+            }
+            Err(why) => Err((name, why)),
+        }
+    };
+    Ok(load.status().into_iter().zip(measured).map(calibration).collect())
 }

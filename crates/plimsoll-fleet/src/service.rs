@@ -7,15 +7,17 @@
 
 use crate::agent::{Agent, AgentAct};
 use crate::allow::{AllowList, is_on_this_machine};
-use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::message::{CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::task_key::TaskVerifier;
 use plimsoll_engine::{LoadHelpers, prepare_aided};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stop, Stripe};
+use plimsoll_model::machine_facts::SelfMeasurement;
+use plimsoll_model::{Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stop, Stripe, redact};
 use plimsoll_study::capacity::{self, FixedSettings, Limits};
-use plimsoll_study::grpc;
+use plimsoll_study::{grpc, self_measurement};
 use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::probe::cgroup::usable_cores;
 use plimsoll_sys::{process, system_text};
 use std::net::TcpStream;
 use std::ops::ControlFlow;
@@ -44,6 +46,8 @@ pub enum ServiceEvent {
     Unstored(String),
     /// The connections of a load stand, or cannot.
     Prepared(u64, Result<(Injector, Vec<String>), String>),
+    /// The machine is calibrated, or cannot be.
+    Calibrated(u32, Result<SelfMeasurement, String>),
     /// A tick of a load has passed.
     Tick(u64, u32, Box<Interval>),
     /// A load has ended.
@@ -90,9 +94,10 @@ struct LoadHandle {
 pub fn own_hello() -> Hello {
     Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
-        cores: process::cores(),
+        cores: usable_cores(),
         pid: std::process::id(),
         system: system(),
+        machine: machine(),
     }
 }
 
@@ -135,6 +140,7 @@ pub fn serve_session(
     permissions: &Arc<Permissions>,
 ) -> SessionEnd {
     let (mut agent, mut load) = (Agent::new(own_hello(), monotonic_ns()), None::<LoadHandle>);
+    let mut calibration = None::<JoinHandle<()>>;
     let mut unstored = None::<String>;
     let end = 'session: loop {
         let mut acts = Vec::new();
@@ -146,6 +152,7 @@ pub fn serve_session(
                 load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed));
             }
             Some(ServiceEvent::Prepared(epoch, result)) => agent.take_preparation(epoch, result, &mut acts),
+            Some(ServiceEvent::Calibrated(number, result)) => agent.take_calibration(number, result, &mut acts),
             Some(ServiceEvent::Tick(epoch, index, interval)) => {
                 agent.tick(monotonic_ns(), epoch, index, *interval, &mut acts);
             }
@@ -161,6 +168,7 @@ pub fn serve_session(
             match act {
                 AgentAct::Send(message) => carrier.send(&message),
                 AgentAct::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
+                AgentAct::Calibrate(task) => calibration = Some(calibrate(run, task, permissions, sender)),
                 AgentAct::Begin { origin_ns } => {
                     // A load that is gone says so by itself.
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
@@ -176,6 +184,10 @@ pub fn serve_session(
     if let Some(load) = load.filter(|_| carrier.outlives_coordinator()) {
         load.end();
     }
+    if let Some(thread) = calibration.filter(|_| carrier.outlives_coordinator()) {
+        // It ends by itself, and a panic there was told by the panic itself.
+        let _ = thread.join();
+    }
     end
 }
 
@@ -188,6 +200,35 @@ pub fn system() -> String {
         (Ok(boot), Ok(processes)) => format!("{} {}", boot.trim(), processes.display()),
         _ => String::new(),
     }
+}
+
+/// A fingerprint of this machine: another machine, other cores and another processor have another
+/// one. Empty: not known.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
+    let text = format!("{}\n{}\n{}\n{}", id.trim(), name.trim(), process::cpu_model(), process::cores());
+    redact::digest(text.as_bytes())
+}
+
+/// Has a thread measure what this machine reaches against its own reference server. Nothing else is
+/// loaded, and so no list of addresses applies.
+fn calibrate(
+    run: &str,
+    task: CalibrationTask,
+    permissions: &Arc<Permissions>,
+    events: &Sender<ServiceEvent>,
+) -> JoinHandle<()> {
+    let (run, permissions, events) = (run.to_owned(), Arc::clone(permissions), events.clone());
+    std::thread::spawn(move || {
+        let permitted =
+            permissions.verifier.as_ref().map_or(Ok(()), |verifier| verifier.check_calibration(&run, &task));
+        let result = permitted.and_then(|()| {
+            let measured = self_measurement::measure();
+            measured.map_err(|failure| format!("it cannot be calibrated: {failure}"))
+        });
+        let _ = events.send(ServiceEvent::Calibrated(task.number, result));
+    })
 }
 
 impl LoadHandle {
@@ -252,9 +293,10 @@ fn carry_out(
     if task.preflight {
         reach(&plan)?;
     }
-    let (injector, fitted) = fit(&mut plan, task)?;
+    let stripe = task.stripe().ok_or("it has no part of the load")?;
+    let (injector, fitted) = fit(&mut plan, task, stripe)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let (aids, stripe) = (LoadHelpers { authors: Vec::new(), texts }, Stripe { index: task.index, of: task.of });
+    let aids = LoadHelpers { authors: Vec::new(), texts };
     let flow = || match stopped.load(Ordering::Relaxed) {
         true => ControlFlow::Break(Stop::Interrupted),
         false => ControlFlow::Continue(()),
@@ -302,26 +344,25 @@ fn reach(plan: &Plan) -> Result<(), String> {
 }
 
 /// Fits the plan to this machine, as far as its part of it goes, and says who makes it.
-fn fit(plan: &mut Plan, task: &PartTask) -> Result<(Injector, Vec<String>), String> {
+fn fit(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
-    let cores = process::cores();
+    let cores = usable_cores();
     let usual = if is_local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
     let mut injector = Injector { workers: task.workers.unwrap_or(usual), spin: task.spin, ..Injector::default() };
     let mut part = plan.clone();
-    let share = |count: u64| count.div_ceil(task.of.max(1));
     match &mut part.load.shape {
         LoadShape::Closed { users } => {
-            *users = users.times(1.0 / task.of as f64);
-            injector = injector.at_most(share(plan.load.shape.curve().max() as u64));
+            *users = users.times(stripe.share());
+            injector = injector.at_most(stripe.most_of(plan.load.shape.curve().max() as u64));
         }
         LoadShape::Open { .. } | LoadShape::Given { .. } => {
-            part.carriage.connections_max = share(u64::from(plan.carriage.connections_max)) as u32;
+            part.carriage.connections_max = stripe.most_of(u64::from(plan.carriage.connections_max)) as u32;
         }
     }
     let fixed = FixedSettings { threads: task.workers.is_some(), connections: false };
     let fitted = capacity::fit(&mut part, &mut injector, fixed, is_local, &Limits::of_machine())?;
     if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. }) {
-        let whole = u64::from(part.carriage.connections_max).saturating_mul(task.of);
+        let whole = stripe.whole_of(u64::from(part.carriage.connections_max));
         plan.carriage.connections_max = u32::try_from(whole).unwrap_or(u32::MAX).min(plan.carriage.connections_max);
     }
     Ok((injector, fitted))

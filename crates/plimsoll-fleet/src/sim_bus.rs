@@ -7,6 +7,7 @@ use crate::bus::{Bus, BusEvent};
 use crate::frame::{FleetMessage, decode_alone, encode_alone};
 use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_engine::ArrivalRoutes;
+use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Histogram, Injector, Interval, Ledger, Plan, RequestFailure, Schedule, Stripe, WorkerTime};
 use std::collections::{BTreeMap, VecDeque};
@@ -55,6 +56,8 @@ pub struct SimAgent {
     pub cut_ns: (u64, u64),
     /// It is gone from here on; whether its carrier tells.
     pub killed_ns: Option<(u64, bool)>,
+    /// Its disk is full from here on: it ends its load, and says so.
+    pub full_ns: u64,
     left: bool,
     /// When its load was last seen to run.
     pub loading_ns: u64,
@@ -65,14 +68,14 @@ impl SimBus {
     pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
-            let hello =
-                Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, system: String::new() };
+            let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
             SimAgent {
                 agent: Agent::new(hello, clock_offset_ns),
                 clock_offset_ns,
                 load: None,
                 cut_ns: (u64::MAX, u64::MAX),
                 killed_ns: None,
+                full_ns: u64::MAX,
                 left: false,
                 loading_ns: 0,
             }
@@ -148,6 +151,12 @@ impl SimBus {
                 there.loading_ns = self.now_ns;
             }
             if let Some(load) = &mut there.load
+                && load.has_begun()
+                && self.now_ns >= there.full_ns
+            {
+                (load.is_to_end, load.died) = (true, Some("its spool cannot be written".to_owned()));
+            }
+            if let Some(load) = &mut there.load
                 && load.go_on(there_ns, &mut there.agent, &mut acts)
             {
                 there.load = None;
@@ -175,6 +184,9 @@ impl SimBus {
                     Some(load) if load.has_begun() => load.is_to_end = true,
                     _ => there.load = None,
                 },
+                AgentAct::Calibrate(task) => {
+                    there.agent.take_calibration(task.number, Ok(calibration(agent)), &mut more);
+                }
                 AgentAct::Leave => (there.left, there.load) = (true, None),
             }
         }
@@ -228,6 +240,8 @@ pub struct SimLoad {
     window_end_ns: u64,
     origin_ns: Option<u64>,
     is_to_end: bool,
+    /// Why it ends by itself.
+    died: Option<String>,
     /// What of each route has begun and not ended.
     under_way: BTreeMap<u16, Ledger>,
 }
@@ -235,11 +249,11 @@ pub struct SimLoad {
 impl SimLoad {
     fn new(task: &PartTask) -> SimLoad {
         let plan = Plan::from_bytes(&task.plan).expect("a plan");
-        let stripe = Stripe { index: task.index, of: task.of };
+        let stripe = task.stripe().expect("a part");
         let ticks = simulated_ticks(&plan, stripe).into();
         let window_end_ns = Schedule::compile(&plan.load).end_ns().expect("an end");
         let (epoch, under_way) = (task.epoch, BTreeMap::new());
-        SimLoad { epoch, ticks, next: 0, window_end_ns, origin_ns: None, is_to_end: false, under_way }
+        SimLoad { epoch, ticks, next: 0, window_end_ns, origin_ns: None, is_to_end: false, died: None, under_way }
     }
 
     fn has_begun(&self) -> bool {
@@ -268,10 +282,17 @@ impl SimLoad {
             self.ticks.clear();
         }
         if self.ticks.is_empty() {
-            agent.take_end(now_ns, self.epoch, seal_at(self.window_end_ns), acts);
+            let seal = Seal { died: self.died.take(), ..seal_at(self.window_end_ns) };
+            agent.take_end(now_ns, self.epoch, seal, acts);
         }
         self.ticks.is_empty()
     }
+}
+
+/// What an agent's machine reaches: the later ones more.
+pub fn calibration(agent: usize) -> SelfMeasurement {
+    let highest_rps = 10_000.0 * (agent + 1) as f64;
+    SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbed: None }
 }
 
 /// What is said at the end of a part whose window ended then.
@@ -320,7 +341,7 @@ pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
             }
         }
     }
-    let worker = WorkerTime { worker: stripe.index as u32, work_ns: 7 * MS, cpu_ns: 9 * MS, wall_ns: 100 * MS };
+    let worker = WorkerTime { worker: stripe.number() as u32, work_ns: 7 * MS, cpu_ns: 9 * MS, wall_ns: 100 * MS };
     let finished = |(mut interval, times, mut lag): (Interval, BTreeMap<u16, Histogram>, Histogram)| {
         for (route, mut times) in times {
             interval.routes.of_mut(route).response = times.drain();

@@ -3,7 +3,7 @@
 
 use crate::bus::Bus;
 use crate::fleet_load::{FleetLoad, FleetOptions};
-use crate::sim_bus::{MS, MessageFaults, S, SimBus, simulated_ticks};
+use crate::sim_bus::{MS, MessageFaults, S, SimBus, calibration, simulated_ticks};
 use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::codec::Frame;
 use plimsoll_model::rng::Rng;
@@ -62,18 +62,22 @@ fn bytes(run: &Run) -> Vec<u8> {
     out
 }
 
-/// What one process makes of the same stripes.
+/// What one process makes of so many equal stripes.
 fn one_process(plan: &Plan, stripes: u64) -> Run {
+    one_process_of(plan, &(0..stripes).map(|part| Stripe::new(part, stripes)).collect::<Vec<_>>())
+}
+
+/// What one process makes of the same stripes.
+fn one_process_of(plan: &Plan, stripes: &[Stripe]) -> Run {
     let schedule = Schedule::compile(&plan.load);
-    let injectors = vec![Injector::default(); stripes as usize];
-    let mut collector = Collector::new(plan.record(), injectors, stripes as usize, &schedule);
-    for part in 0..stripes {
-        for (index, interval) in simulated_ticks(plan, Stripe { index: part, of: stripes }).into_iter().enumerate() {
-            let tick = PartReport::Tick { part: part as usize, index: index as u64, interval };
+    let injectors = vec![Injector::default(); stripes.len()];
+    let mut collector = Collector::new(plan.record(), injectors, stripes.len(), &schedule);
+    for (part, stripe) in stripes.iter().enumerate() {
+        for (index, interval) in simulated_ticks(plan, *stripe).into_iter().enumerate() {
+            let tick = PartReport::Tick { part, index: index as u64, interval };
             assert!(collector.take(tick, &mut on_tick).is_continue());
         }
-        let window_end_ns = schedule.end_ns().expect("an end");
-        let (part, failed_answers) = (part as usize, Vec::new());
+        let (window_end_ns, failed_answers) = (schedule.end_ns().expect("an end"), Vec::new());
         let _ = collector.take(PartReport::Done { part, window_end_ns, failed_answers, used_up: false }, &mut on_tick);
     }
     collector.finish()
@@ -95,6 +99,80 @@ fn three_agents_are_one_process_with_three_stripes_byte_for_byte() {
             assert_eq!(run.agents.iter().any(|agent| agent.frames_repeated > 0), seed > 0, "seed {seed}");
         }
     }
+}
+
+fn weighted(weights: &[u32]) -> Vec<Stripe> {
+    (0..weights.len()).map(|part| Stripe::weighted(part, weights).expect("a part")).collect()
+}
+
+#[test]
+fn agents_with_unequal_shares_are_one_process_with_these_stripes_byte_for_byte() {
+    for (seed, weights) in [(0, vec![2, 1, 1]), (1, vec![1, 2, 7]), (2, vec![61, 13, 54]), (3, vec![5, 5, 5])] {
+        let weather = if seed == 0 { MessageFaults::default() } else { STORM };
+        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        fleet.set_weights(weights.clone(), None);
+        let plan = plan(seed);
+        let run = run(&mut fleet, &plan, true);
+        assert_eq!(bytes(&run), bytes(&one_process_of(&plan, &weighted(&weights))), "{weights:?}");
+        let whole = run.totals().whole.ledger;
+        assert_eq!(whole.scheduled, one_process(&plan, 1).totals().whole.ledger.scheduled, "a partition: {weights:?}");
+        let sum: u32 = weights.iter().sum();
+        for (agent, weight) in run.agents.iter().zip(&weights) {
+            let share = whole.scheduled as f64 * f64::from(*weight) / f64::from(sum);
+            assert!((agent.ledger.scheduled as f64 - share).abs() <= 3.0, "{weights:?}: {agent:?}");
+        }
+    }
+}
+
+#[test]
+fn the_others_keep_their_proportions_when_an_agent_is_lost() {
+    let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
+    fleet.set_weights(vec![4, 2, 1], None);
+    fleet.bus_mut().agents[1].killed_ns = Some((6 * S, true));
+    let plan = plan(1);
+    let lost = run(&mut fleet, &plan, true);
+    let whole = one_process(&plan, 1).totals().whole.ledger.scheduled;
+    assert_eq!((lost.totals().whole.ledger.scheduled, lost.agents[1].lost.is_some()), (whole, true));
+    let next = run(&mut fleet, &plan, true);
+    assert_eq!(bytes(&next), bytes(&one_process_of(&plan, &weighted(&[4, 1]))));
+}
+
+/// Whose disk is full ends its load, with all that it did delivered; the others go on.
+#[test]
+fn an_agent_with_a_full_disk_is_named_and_loses_nothing_that_it_did() {
+    for seed in 0..10 {
+        let weather = if seed < 5 { MessageFaults::default() } else { STORM };
+        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let plan = plan(seed);
+        fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        let origin_ns = fleet.bus().now_ns() + 3 * S;
+        let full_ms = 300 + seed * 200;
+        fleet.bus_mut().agents[2].full_ns = origin_ns + full_ms * MS;
+        let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(run.ending, Some(LoadEnd::Finished), "seed {seed}");
+        let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
+        assert!(ledger.closes() && ledger.scheduled == whole.scheduled, "seed {seed}: {ledger:?} of {whole:?}");
+        let full = &run.agents[2];
+        assert_eq!(full.lost.as_deref(), Some("its spool cannot be written"), "seed {seed}");
+        assert!(full.ledger.closes() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
+        // All of its ticks came, and the seal.
+        assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
+        assert!(run.agents[..2].iter().all(|agent| agent.lost.is_none() && agent.ledger.unsent == 0), "seed {seed}");
+        assert_eq!(fleet.take_warnings(), ["agent load2 was lost: its spool cannot be written"]);
+    }
+}
+
+#[test]
+fn all_agents_are_calibrated_whatever_becomes_of_messages() {
+    for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
+        let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
+        let found = fleet.calibrate().unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(found, [0, 1, 2].map(|agent| Ok(calibration(agent))), "seed {seed}");
+    }
+    let mut fleet = fleet(SimBus::new(2, MessageFaults::default(), 1), AgentLossPolicy::Go);
+    fleet.bus_mut().agents[1].killed_ns = Some((0, true));
+    let found = fleet.calibrate().unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(found[0].is_ok() && found[1] == Err("its ssh ended".to_owned()), "{found:?}");
 }
 
 #[test]

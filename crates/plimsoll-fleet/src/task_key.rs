@@ -4,7 +4,7 @@
 //! Signed are the task, its plan, the run and the time until which it may begin. An old task is
 //! worth nothing: another run has another name. Not here: which addresses may be loaded (`allow`).
 
-use crate::message::{PartTask, TaskSignature};
+use crate::message::{CalibrationTask, PartTask, TaskSignature};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::{output_file, system_text};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -23,8 +23,9 @@ const KEY_BYTES: usize = 32;
 /// How long after it was signed a task may begin, and how far the two machines' calendars may be
 /// apart.
 const VALID_S: u64 = 600;
-/// Sets these signatures apart from all others of the same key.
+/// Set these signatures apart from each other, and from all others of the same key.
 const PURPOSE: &[u8] = b"plimsoll fleet task 1\0";
+const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
 
 /// A coordinator's key.
 pub struct TaskKey {
@@ -72,10 +73,20 @@ fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
     let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
     bytes.extend_from_slice(&(run.len() as u64).to_le_bytes());
     bytes.extend_from_slice(run.as_bytes());
-    for number in [task.epoch, task.index, task.of, workers, expires_unix_s] {
+    for number in [task.epoch, task.index, task.of, workers, expires_unix_s, task.weights.len() as u64] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
+    task.weights.iter().for_each(|weight| bytes.extend_from_slice(&weight.to_le_bytes()));
     bytes.extend_from_slice(&task.plan);
+    bytes
+}
+
+/// What is signed of a calibration.
+fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<u8> {
+    let mut bytes = CALIBRATION_PURPOSE.to_vec();
+    bytes.extend_from_slice(&number.to_le_bytes());
+    bytes.extend_from_slice(&expires_unix_s.to_le_bytes());
+    bytes.extend_from_slice(run.as_bytes());
     bytes
 }
 
@@ -124,8 +135,17 @@ impl TaskKey {
 
     /// Signs a task of a run.
     pub fn sign(&self, run: &str, task: &PartTask) -> TaskSignature {
+        self.sign_bytes(|expires_unix_s| signed_bytes(run, task, expires_unix_s))
+    }
+
+    /// Signs a calibration of a run.
+    pub fn sign_calibration(&self, run: &str, number: u32) -> TaskSignature {
+        self.sign_bytes(|expires_unix_s| signed_calibration_bytes(run, number, expires_unix_s))
+    }
+
+    fn sign_bytes(&self, bytes: impl Fn(u64) -> Vec<u8>) -> TaskSignature {
         let expires_unix_s = unix_s() + VALID_S;
-        let signature = hex(self.pair.sign(&signed_bytes(run, task, expires_unix_s)).as_ref());
+        let signature = hex(self.pair.sign(&bytes(expires_unix_s)).as_ref());
         TaskSignature { expires_unix_s, signature }
     }
 }
@@ -145,13 +165,28 @@ impl TaskVerifier {
         self.check_at(run, task, unix_s())
     }
 
+    /// Whether a calibration of a run may be carried out, likewise.
+    pub fn check_calibration(&self, run: &str, task: &CalibrationTask) -> Result<(), String> {
+        let bytes = |expires_unix_s| signed_calibration_bytes(run, task.number, expires_unix_s);
+        self.check_bytes(task.signature.as_ref(), bytes, unix_s())
+    }
+
     fn check_at(&self, run: &str, task: &PartTask, now_unix_s: u64) -> Result<(), String> {
-        let Some(TaskSignature { expires_unix_s, signature }) = &task.signature else {
+        self.check_bytes(task.signature.as_ref(), |expires| signed_bytes(run, task, expires), now_unix_s)
+    }
+
+    fn check_bytes(
+        &self,
+        signature: Option<&TaskSignature>,
+        bytes: impl Fn(u64) -> Vec<u8>,
+        now_unix_s: u64,
+    ) -> Result<(), String> {
+        let Some(TaskSignature { expires_unix_s, signature }) = signature else {
             return Err(
                 "it takes signed plans only: name the file of the key that it trusts in $PLIMSOLL_FLEET_KEY".to_owned()
             );
         };
-        let bytes = signed_bytes(run, task, *expires_unix_s);
+        let bytes = bytes(*expires_unix_s);
         let key = UnparsedPublicKey::new(&ED25519, &self.public);
         let is_genuine = from_hex(signature).is_some_and(|signature| key.verify(&bytes, &signature).is_ok());
         if !is_genuine {
@@ -176,7 +211,8 @@ mod tests {
 
     fn task() -> PartTask {
         let (workers, spin, preflight, signature) = (Some(2), Spin::Auto, false, None);
-        PartTask { epoch: 1, index: 0, of: 2, workers, spin, preflight, signature, plan: vec![5; 100] }
+        let (weights, plan) = (Vec::new(), vec![5; 100]);
+        PartTask { epoch: 1, index: 0, of: 2, weights, workers, spin, preflight, signature, plan }
     }
 
     #[test]
@@ -196,6 +232,7 @@ mod tests {
             PartTask { epoch: 2, ..signed.clone() },
             PartTask { index: 1, ..signed.clone() },
             PartTask { of: 3, ..signed.clone() },
+            PartTask { weights: vec![2, 1], ..signed.clone() },
             PartTask { workers: None, ..signed.clone() },
             PartTask {
                 signature: signed.signature.clone().map(|it| TaskSignature { expires_unix_s: u64::MAX / 2, ..it }),
@@ -213,6 +250,22 @@ mod tests {
         assert!(refuses("r1", &foreign));
         for at_s in [0, expires_unix_s + 2 * VALID_S, expires_unix_s - 3 * VALID_S] {
             assert!(verifier.check_at("r1", &signed, at_s).is_err_and(|said| said.contains("clocks")), "{at_s}");
+        }
+    }
+
+    #[test]
+    fn only_the_signed_calibration_of_the_run_is_accepted() {
+        let key = TaskKey::of_seed(&[7; 32]).expect("a key");
+        let verifier = TaskVerifier::parse(&key.public()).expect("a line");
+        let signed = CalibrationTask { number: 3, signature: Some(key.sign_calibration("r1", 3)) };
+        assert_eq!(verifier.check_calibration("r1", &signed), Ok(()));
+        for (run, task) in [
+            ("r2", signed.clone()),
+            ("r1", CalibrationTask { number: 4, ..signed.clone() }),
+            ("r1", CalibrationTask { signature: None, ..signed.clone() }),
+            ("r1", CalibrationTask { signature: Some(key.sign("r1", &task())), ..signed }),
+        ] {
+            assert!(verifier.check_calibration(run, &task).is_err(), "{run} {task:?}");
         }
     }
 

@@ -5,7 +5,7 @@
 //! anything is read (`plimsoll-probe`), and carrying messages (`watch_service`).
 
 use crate::agent::{BEAT_NS, LEASE_NS};
-use crate::message::{AgentPhase, Hello, ToAgent, ToCoordinator, WatchTask};
+use crate::message::{AgentPhase, CalibrationTask, Hello, ToAgent, ToCoordinator, WatchTask};
 
 /// What is to be done for an agent that watches.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +52,10 @@ impl WatchAgent {
             ToAgent::Prepare(task) => {
                 let reason = "it only watches (--watch-only), and makes no load".to_owned();
                 acts.push(WatchAct::Send(ToCoordinator::Refused { epoch: task.epoch, reason }));
+            }
+            ToAgent::Calibrate(CalibrationTask { number, .. }) => {
+                let result = Err("it only watches (--watch-only), and makes no load".to_owned());
+                acts.push(WatchAct::Send(ToCoordinator::Calibrated { number, result }));
             }
             ToAgent::Leave => acts.push(WatchAct::Leave),
             // Of loads, or a sign of life.
@@ -136,7 +140,8 @@ mod tests {
     fn no_load_is_made_and_nothing_goes_on_for_nobody() {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
-        let load = PartTask { epoch: 1, index: 0, of: 1, workers, spin, preflight, plan, signature: None };
+        let weights = Vec::new();
+        let load = PartTask { epoch: 1, index: 0, of: 1, weights, workers, spin, preflight, plan, signature: None };
         assert_eq!(letters(|acts| agent.take(S, ToAgent::Prepare(Box::new(load)), acts)), "n");
         assert_eq!(letters(|acts| agent.poll(10 * S, acts)), "hb");
         assert_eq!(letters(|acts| agent.poll(11 * S, acts)), "Lhb");

@@ -84,11 +84,12 @@ impl<B: Bus> WatchLink<B> {
         self.bus.send(AGENT, &ToAgent::Sample { number });
     }
 
-    /// The readings that came, or come within `patience`. The error says why none come any more;
-    /// readings that came with the loss are dropped.
+    /// The readings that came, or come within `patience`. The error says why none come any more,
+    /// after the last of them.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.pump(patience);
-        if let Some(why) = self.coordinator.loss(AGENT) {
+        let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });
+        if let Some(why) = self.coordinator.loss(AGENT).filter(|_| !said.iter().any(are_readings)) {
             return Err(why.to_owned());
         }
         // All readings of a message are of one tick: the agent's clock hardly drifts in it, and one
@@ -183,12 +184,15 @@ mod tests {
         answer: Result<(), String>,
         to_agent: VecDeque<(u64, ToAgent)>,
         to_us: VecDeque<(u64, ToCoordinator)>,
-        /// When it dies.
+        /// When it dies; whether its carrier tells, after all that it said; whether that is next.
         dies_ns: u64,
+        tells: bool,
+        last_words: bool,
     }
 
     fn bus(plimsoll: &str) -> WatchedBus {
-        let hello = Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned() };
+        let hello =
+            Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned(), ..Hello::default() };
         WatchedBus {
             now_ns: 0,
             way_ns: 3 * MS,
@@ -197,6 +201,8 @@ mod tests {
             to_agent: VecDeque::new(),
             to_us: VecDeque::new(),
             dies_ns: u64::MAX,
+            tells: false,
+            last_words: false,
         }
     }
 
@@ -240,6 +246,9 @@ mod tests {
         }
 
         fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
+            if std::mem::take(&mut self.last_words) {
+                return Some((AGENT, self.now_ns, BusEvent::Gone("its ssh ended".to_owned())));
+            }
             let until_ns = self.now_ns + patience.as_nanos() as u64;
             while self.to_us.front().is_none_or(|(at_ns, _)| *at_ns > self.now_ns) {
                 if self.now_ns >= until_ns {
@@ -248,6 +257,10 @@ mod tests {
                 self.step();
             }
             let (at_ns, message) = self.to_us.pop_front()?;
+            // The last that comes of it is its end, where its carrier tells.
+            if self.now_ns >= self.dies_ns && self.tells && self.to_us.is_empty() {
+                self.last_words = true;
+            }
             Some((AGENT, at_ns, BusEvent::Message(message)))
         }
 
@@ -291,6 +304,22 @@ mod tests {
             assert!(link.bus.now_ns < 10_000 * MS, "it is noticed");
         };
         assert!(why.contains("sent nothing for 4 s"), "{why}");
+    }
+
+    #[test]
+    fn the_last_readings_of_one_that_dies_come_before_its_loss() {
+        let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
+        link.watch(&task()).expect("watched");
+        link.sample(7);
+        // It has answered when it dies, and all of that comes at once, its end last.
+        for _ in 0..5 {
+            link.bus.step();
+        }
+        (link.bus.dies_ns, link.bus.tells) = (link.bus.now_ns, true);
+        link.bus.now_ns += 10 * MS;
+        let came = link.receive(LOOK).expect("its last readings");
+        assert!(came.iter().any(|batch| batch.sample == 7 && !batch.probes.is_empty()), "{came:?}");
+        assert_eq!(link.receive(LOOK).err().as_deref(), Some("its ssh ended"));
     }
 
     #[test]

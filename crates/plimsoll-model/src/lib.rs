@@ -9,6 +9,7 @@
 
 pub mod addresses;
 pub mod agent_account;
+pub mod agent_calibration;
 pub mod arrival_times;
 pub mod bounds;
 pub mod budget;
@@ -55,6 +56,7 @@ pub mod session_draws;
 pub mod shell;
 pub mod spec;
 pub mod steering;
+pub mod stripe;
 pub mod study_summary;
 mod tagged;
 pub mod tally;
@@ -67,6 +69,7 @@ pub mod units;
 
 pub use addresses::AddressRange;
 pub use agent_account::AgentAccount;
+pub use agent_calibration::AgentCalibration;
 pub use arrival_times::ArrivalTimes;
 pub use budget::{Budget, BudgetError};
 pub use carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
@@ -92,12 +95,13 @@ pub use run::{
     StartNotes, Stop, Trial,
 };
 pub use sampled::{SampleInterval, SampledFunctions, SampledStack};
-pub use schedule::{Schedule, Stripe};
+pub use schedule::Schedule;
 pub use session_draws::{ListedSessions, SessionsFacts};
 pub use spec::{
     Arm, BlocksSpec, Criterion, ExperimentSpec, ExplainSpec, FindSpec, LadderSpec, Lengths, OverloadSpec, Planning,
     ProfilesSpec, ProveSpec, RunSpec, SweepSpec,
 };
+pub use stripe::Stripe;
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
 pub use terms::{

@@ -5,6 +5,7 @@
 //! they suffice (`plimsoll_analysis::fitness`).
 
 use crate::run::MachineLimits;
+use serde::{Deserialize, Serialize};
 
 /// What a machine brings to a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -85,7 +86,7 @@ pub enum MissingProbe {
 }
 
 /// What plimsoll reaches against the reference server, one thread each.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SelfMeasurement {
     /// Requests a second of a closed loop with 64 connections.
     pub highest_rps: f64,
@@ -97,4 +98,15 @@ pub struct SelfMeasurement {
     pub lag_p99_ns: u64,
     /// What disturbed the two loads; `None`: nothing did.
     pub disturbed: Option<String>,
+}
+
+/// More than any machine reaches.
+const RATE_RPS_MAX: f64 = 1e9;
+
+impl SelfMeasurement {
+    /// Whether every figure lies where one can lie.
+    pub fn is_bounded(&self) -> bool {
+        let is_rate = |rate_rps: f64| rate_rps > 0.0 && rate_rps <= RATE_RPS_MAX;
+        is_rate(self.highest_rps) && is_rate(self.rate_rps) && (0.0..=RATE_RPS_MAX).contains(&self.cpu_us)
+    }
 }

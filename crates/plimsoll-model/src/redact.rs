@@ -101,12 +101,31 @@ fn plain_letters(word: &str) -> bool {
     if uppers == count && count > 1 {
         return count <= 12;
     }
-    if uppers > 3 || count > 24 {
+    if uppers > 3 {
+        return has_humps(word);
+    }
+    if count > 24 {
         return false;
     }
     let vowel = |c: char| !c.is_ascii() || "aeiouyAEIOUY".contains(c);
     let run_max = word.split(vowel).map(|run| run.chars().count()).max().unwrap_or(0);
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
+}
+
+/// Words that are written together, as methods of gRPC are named: `ListUserAccountBalances`.
+/// Letters that chance mixes change between capitals and small ones far more often.
+fn has_humps(word: &str) -> bool {
+    let mut humps: Vec<usize> = Vec::new();
+    for c in word.chars() {
+        match humps.last_mut() {
+            Some(length) if !c.is_uppercase() => *length += 1,
+            _ => humps.push(1),
+        }
+    }
+    let long = humps.iter().filter(|length| **length >= 3).count();
+    let vowels = word.chars().filter(|c| "aeiouyAEIOUY".contains(*c)).count();
+    let count = word.chars().count();
+    count <= 48 && count * 2 >= humps.len() * 7 && long * 2 >= humps.len() && vowels * 4 >= count
 }
 
 /// A word or number as people write them: `items`, `42`, `page2`, `10ms`. Letters and digits in any
@@ -148,15 +167,18 @@ fn is_grouped_code(text: &str) -> bool {
     }
 }
 
-/// Words and numbers, with the given separators between them.
+/// Words and numbers, with the given separators between them; not too many.
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decoded(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
-    let mut words = decoded.split(|c: char| separators.contains(c));
     decoded.chars().count() <= SHOWN_CHARS_MAX
-        && !is_grouped_code(decoded)
         && decoded.split(|c: char| separators.contains(c)).count() <= 16
-        && words.all(|word| plain_word(word, mixed_max))
+        && has_plain_words(decoded, separators, mixed_max)
+}
+
+/// The same of any length: a title may have twenty words.
+fn has_plain_words(decoded: &str, separators: &str, mixed_max: usize) -> bool {
+    !is_grouped_code(decoded) && decoded.split(|c: char| separators.contains(c)).all(|word| plain_word(word, mixed_max))
 }
 
 /// `%41` as `A`; what is no such escape stays as it is.
@@ -206,10 +228,69 @@ pub fn argument(text: &str, how: Redact) -> String {
 pub fn path(path: &str) -> String {
     let segment = |segment: &str| {
         let bare = segment.strip_prefix('@').unwrap_or(segment);
-        if is_plain(bare, "-_.,~+:!*(){}$ ", 4) { segment.to_owned() } else { stub(segment) }
+        if is_plain(bare, PATH_SEPARATORS, 4) { segment.to_owned() } else { stub(segment) }
     };
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
+
+/// What stands between the words of a segment.
+const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
+
+/// Whether a part of a path is a file of a page, whose name bears a digest of its content:
+/// `main.3f2a9b1c.js`.
+fn is_asset(segment: &str) -> bool {
+    const SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
+    SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
+}
+
+/// The name of a request, as people and importers give it: words that are URLs or paths as
+/// [`url`] and [`target`] have them.
+pub fn name(name: &str) -> String {
+    let word = |word: &str| match word {
+        _ if word.contains("://") => url(word, Redact::Secrets),
+        _ if word.contains('/') || (word.contains('?') && word.contains('=')) => target(word, Redact::Secrets),
+        _ => word.to_owned(),
+    };
+    name.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// A path and query that is to be sent, in which `replacement` stands for each part that looks like
+/// a key: segments and query values that are not plain, and values with the name of a secret. Files
+/// of pages stay as they are.
+pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
+    let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let is_known = |text: &str, separators: &str, mixed_max: usize| {
+        std::str::from_utf8(&percent_decoded(text)).is_ok_and(|text| has_plain_words(text, separators, mixed_max))
+    };
+    let mut out = String::with_capacity(target.len());
+    for (number, segment) in before.split('/').enumerate() {
+        out.push_str(if number > 0 { "/" } else { "" });
+        let bare = segment.strip_prefix('@').unwrap_or(segment);
+        match is_known(bare, PATH_SEPARATORS, 4) || is_asset(segment) {
+            true => out.push_str(segment),
+            false => out.push_str(&replacement(segment)),
+        }
+    }
+    for (number, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+        out.push(if number > 0 { '&' } else { '?' });
+        let (name, value) = pair.split_once('=').map_or((pair, None), |(name, value)| (name, Some(value)));
+        let is_known = |text: &str| is_known(text, QUERY_SEPARATORS, 3);
+        match is_known(name) {
+            true => out.push_str(name),
+            false => out.push_str(&replacement(name)),
+        }
+        let Some(value) = value else { continue };
+        out.push('=');
+        match value.is_empty() || (!is_secret_name(name) && is_known(value)) {
+            true => out.push_str(value),
+            false => out.push_str(&replacement(value)),
+        }
+    }
+    out
+}
+
+/// What stands between the words of a query.
+const QUERY_SEPARATORS: &str = "-_.,:/+ ~*[]";
 
 /// One `name=value` of a query.
 fn pair(pair: &str, how: Redact) -> String {
@@ -500,6 +581,70 @@ mod tests {
             assert!(!path(&format!("/tmp/{canary}/x")).contains(canary));
             assert!(!word(canary).contains(canary));
             assert_eq!(header_value("X-Any", canary, Redact::Secrets), REDACTED);
+        }
+    }
+
+    #[test]
+    fn names_of_requests_keep_no_keys_of_paths() {
+        for (given, expect) in [
+            ("GET /items/{id}", "GET /items/{id}"),
+            ("POST /p.S/ListUserAccountBalances", "POST /p.S/ListUserAccountBalances"),
+            ("POST /reset/Zq7xK2mW9vLp4TnR8sYd (2)", "POST /reset/Zq... (2)"),
+            ("https://u:p@h/reset?token=abc", "https://h/reset?token=[redacted]"),
+            ("log in (EU) as user2 and/or admin", "log in (EU) as user2 and/or admin"),
+            ("what is it?", "what is it?"),
+            ("", ""),
+        ] {
+            assert_eq!(name(given), expect, "{given}");
+            assert_eq!(name(expect), expect, "again: {given}");
+        }
+    }
+
+    #[test]
+    fn words_written_together_are_words() {
+        for plain in ["GetCustomerOrderHistoryByDate", "ListUserAccountBalances", "updateOrCreateUserProfileById"] {
+            assert_eq!(path(plain), plain);
+        }
+        for random in
+            ["VRsrBvfCmCagAwoGqaYrVnA", "eEcTfGGFukuewyPyLtxqmvB", "QwErTyUiOpAsDfGhJkLz", "AbcDefGhjKlmNpqRst"]
+        {
+            assert_ne!(path(random), random);
+        }
+    }
+
+    #[test]
+    fn keys_of_what_is_sent_are_replaced() {
+        for (given, expect) in [
+            ("/items/42?page=2", "/items/42?page=2"),
+            ("/reset/Zq7xK2mW9vLp4TnR8sYd/x", "/reset/<20>/x"),
+            ("/invite/A1B2-C3D4-E5F6", "/invite/<14>"),
+            ("/u?token=abc&q=green+tea&f[kind]=x", "/u?token=<3>&q=green+tea&f[kind]=x"),
+            ("/u?Zq7xK2mW9vLp4TnR8sYd", "/u?<20>"),
+            ("/u?Zq7xK2mW9vLp4TnR8sYd=1&&a", "/u?<20>=1&&a"),
+            ("/u?token=&reverse", "/u?token=&reverse"),
+            ("/static/main.3f2a9b1c.js?v=5", "/static/main.3f2a9b1c.js?v=5"),
+            (
+                "/blog/how-i-learned-to-stop-worrying-and-love-the-very-long-title-of-a-post-of-2024",
+                "/blog/how-i-learned-to-stop-worrying-and-love-the-very-long-title-of-a-post-of-2024",
+            ),
+            ("/?", "/?"),
+            ("*", "*"),
+            ("", ""),
+        ] {
+            assert_eq!(with_keys_replaced(given, |key| format!("<{}>", key.len())), expect, "{given}");
+        }
+        for canary in CANARIES {
+            for target in [
+                format!("/{canary}"),
+                format!("/a/{canary}/b?c=d"),
+                format!("/a?{canary}"),
+                format!("/a?q={canary}"),
+                format!("/a?{canary}=1"),
+                format!("/a;jsessionid={canary}"),
+            ] {
+                let shown = with_keys_replaced(&target, |_| "k".to_owned());
+                assert!(!shown.contains(canary), "{target}: {shown}");
+            }
         }
     }
 

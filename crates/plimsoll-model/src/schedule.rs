@@ -1,8 +1,8 @@
 //! When every request starts: a load shape compiled to pure arithmetic.
 //!
-//! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is every
-//! `of`-th arrival (or user): stripes partition the schedule exactly, so workers and machines share
-//! one schedule without talking.
+//! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is a part
+//! of it: stripes partition the schedule exactly, so workers and machines share one schedule
+//! without talking.
 //!
 //! With rate r(t) and L(t) its integral, arrival n of a constant load starts where L(t) = n. A
 //! Poisson load is built in blocks of [`BLOCK`] expected arrivals: each block holds a Poisson
@@ -12,39 +12,11 @@
 
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::rng::Rng;
+use crate::stripe::Stripe;
 use std::sync::Arc;
 
 /// Expected arrivals in a block of a Poisson schedule.
 const BLOCK: f64 = 1024.0;
-
-/// Every `of`-th part of a schedule, beginning with part `index`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stripe {
-    /// Which part, 0..of.
-    pub index: u64,
-    /// How many parts there are.
-    pub of: u64,
-}
-
-impl Stripe {
-    /// The whole schedule.
-    pub const ALL: Stripe = Stripe { index: 0, of: 1 };
-
-    /// Part `index` of `of` of this stripe.
-    pub fn split(self, index: u64, of: u64) -> Stripe {
-        Stripe { index: self.index + self.of * index, of: self.of * of }
-    }
-
-    /// Whether item n belongs to this stripe.
-    pub fn holds(self, n: u64) -> bool {
-        n % self.of == self.index
-    }
-
-    /// How many of the items 0..n belong to this stripe.
-    pub fn count_of(self, n: u64) -> u64 {
-        (n + self.of - 1 - self.index) / self.of
-    }
-}
 
 /// A stage in absolute time, with the integral of the level up to its start.
 #[derive(Debug, Clone, Copy)]
@@ -256,7 +228,7 @@ impl Schedule {
     /// The arrivals of a stripe, in order: the same as [`Schedule::start_ns`] of each, at constant
     /// cost.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
-        ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.index, block: None }
+        ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
     }
 
     /// How many arrivals of an open load start before `t_ns`.
@@ -400,7 +372,7 @@ impl Iterator for ArrivalCursor {
             Spacing::Even => n as f64,
             Spacing::Given(starts) => {
                 let start_ns = *starts.get(n as usize)?;
-                self.next += self.stripe.of;
+                self.next = self.stripe.after(n);
                 return Some((n, start_ns));
             }
             Spacing::Poisson(first) => {
@@ -420,7 +392,7 @@ impl Iterator for ArrivalCursor {
                 points.nth(skip as usize)?
             }
         };
-        self.next += self.stripe.of;
+        self.next = self.stripe.after(n);
         Some((n, schedule.time_of_area(area)))
     }
 }
@@ -530,7 +502,7 @@ mod tests {
             assert!(
                 all.iter().all(|(n, start)| starts_ns[*n as usize] == *start && schedule.start_ns(*n) == Some(*start))
             );
-            let mut parts: Vec<_> = (0..3).flat_map(|index| schedule.arrivals(Stripe { index, of: 3 })).collect();
+            let mut parts: Vec<_> = (0..3).flat_map(|index| schedule.arrivals(Stripe::new(index, 3))).collect();
             parts.sort_unstable();
             assert_eq!((parts.len() as u64, &parts), (expect, &all));
         }
@@ -570,7 +542,11 @@ mod tests {
             prop_assert_eq!(Some(all.len() as u64), schedule.arrivals_total());
             prop_assert!(all.windows(2).all(|w| w[0].1 <= w[1].1 && w[0].0 + 1 == w[1].0));
             prop_assert!(all.iter().all(|(_, t)| *t <= 1_500_000_000));
-            let mut parts: Vec<_> = (0..of).flat_map(|index| schedule.arrivals(Stripe { index, of })).collect();
+            let mut parts: Vec<_> = (0..of).flat_map(|index| schedule.arrivals(Stripe::new(index, of))).collect();
+            parts.sort_unstable();
+            prop_assert_eq!(&parts, &all);
+            let weighted = |index| Stripe::weighted(index, &[of as u32, 3, 2]).expect("a part");
+            let mut parts: Vec<_> = (0..3).flat_map(|index| schedule.arrivals(weighted(index))).collect();
             parts.sort_unstable();
             prop_assert_eq!(&parts, &all);
             for (n, start) in all.iter().step_by(97) {
@@ -581,25 +557,14 @@ mod tests {
         }
 
         #[test]
-        fn stripes_of_stripes_partition(n in 0u64..1000, a in 1u64..6, b in 1u64..6) {
-            let mut held = 0;
-            for i in 0..a {
-                for j in 0..b {
-                    let stripe = Stripe { index: i, of: a }.split(j, b);
-                    prop_assert_eq!(stripe.count_of(n), (0..n).filter(|k| stripe.holds(*k)).count() as u64);
-                    held += stripe.count_of(n);
-                }
-            }
-            prop_assert_eq!(held, n);
-        }
-
-        #[test]
         fn shares_of_a_closed_load_add_up(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
             let mut load = closed(&users.to_string());
             load.requests_max = Some(max);
             let schedule = Schedule::compile(&load);
-            let sum: u64 = (0..of).filter_map(|index| schedule.requests_of(Stripe { index, of })).sum();
+            let sum: u64 = (0..of).filter_map(|index| schedule.requests_of(Stripe::new(index, of))).sum();
             prop_assert_eq!(sum, max);
+            let parts = (0..3).map(|index| Stripe::weighted(index, &[4, 2, 1]).expect("a part"));
+            prop_assert_eq!(parts.filter_map(|part| schedule.requests_of(part)).sum::<u64>(), max);
         }
     }
 }

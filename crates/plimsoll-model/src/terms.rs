@@ -399,6 +399,10 @@ pub struct FleetTerms {
     /// How long they are waited for, ns; `None`: the usual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
+    /// Their shares of the load, as it was written: `2,1,1` or `a1=2,a2=1`; `None`: in proportion
+    /// to their calibration, or equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
 }
 
 /// The most that a clock may be off, where nothing else is said.

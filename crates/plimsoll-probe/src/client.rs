@@ -33,6 +33,8 @@ pub enum AskError {
     Tls(TlsFailure),
     /// It was asked in HTTP/1.1, and what came is HTTP/2.
     SpeaksH2,
+    /// It was asked without TLS, and what came is an alert of TLS.
+    SpeaksTls,
     /// What came is no answer, or it ended before its end.
     Exchange(ExchangeError),
     /// The system failed the connection.
@@ -60,6 +62,8 @@ impl AskError {
             }
             AskError::Tls(reason) => tls_text(*reason, plain),
             AskError::SpeaksH2 => "speaks HTTP/2 there, and no HTTP/1.1 (add --http 2)".into(),
+            AskError::SpeaksTls if is_call => "speaks TLS there (write grpcs://)".into(),
+            AskError::SpeaksTls => "speaks TLS there (write https://)".into(),
             AskError::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) if is_call => {
                 "does not speak HTTP/2 there, which gRPC needs".into()
             }
@@ -270,6 +274,9 @@ impl Question<'_> {
                     {
                         return Err(AskError::SpeaksH2);
                     }
+                    Fact::Failed { error: ExchangeError::Protocol(_), piece, .. } if begins_tls_alert(piece.bytes) => {
+                        return Err(AskError::SpeaksTls);
+                    }
                     Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),
                     Fact::Broke(error) => return Err(AskError::Exchange(error.into())),
                     // What was taken is still answered.
@@ -314,6 +321,11 @@ impl Question<'_> {
 /// numbers of six bytes.
 fn begins_h2(bytes: &[u8]) -> bool {
     matches!(bytes, [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length.is_multiple_of(6))
+}
+
+/// Whether these are the first bytes of an alert of TLS, by which a server refuses plain HTTP.
+fn begins_tls_alert(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x15, 3, 0..=4, 0, 2, ..])
 }
 
 /// The server has ended the connection: the answer's status, if that ends an answer.

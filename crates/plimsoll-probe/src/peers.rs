@@ -26,6 +26,9 @@ use std::sync::PoisonError;
 const PEERS_MAX: usize = 8;
 /// Open files that are looked at in one sample, by the least effort.
 const FILES_AT_ONCE: u64 = 64;
+/// So many where the budget of all readings is used up and the search takes long already.
+const FILES_AT_ONCE_LEAST: u64 = 32;
+const SEARCH_WAIT_NS: u64 = 1_000_000_000;
 /// A search among open files that takes longer is told of.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
@@ -247,8 +250,14 @@ impl Peers {
                 self.search = Some(FileWalk { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
         }
-        if sink.extent() == Extent::Usual && self.search.is_some() {
-            self.go_on(now_ns, sink);
+        let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
+        match sink.extent() {
+            Extent::Usual => self.go_on(now_ns, FILES_AT_ONCE * sink.effort().factor(), sink),
+            // Else whose they are would never be known beside a server that takes all the budget.
+            Extent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
+                self.go_on(now_ns, FILES_AT_ONCE_LEAST, sink);
+            }
+            Extent::Least | Extent::Edge => {}
         }
         if self.search.is_none()
             && let Some(seen) = self.seen.take()
@@ -258,9 +267,9 @@ impl Peers {
     }
 
     /// Looks at some more open files.
-    fn go_on(&mut self, now_ns: u64, sink: &mut Sink) {
+    fn go_on(&mut self, now_ns: u64, files: u64, sink: &mut Sink) {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
-        for _ in 0..FILES_AT_ONCE * sink.effort().factor() {
+        for _ in 0..files {
             let Some(inode) = search.next() else {
                 for inode in seen.inodes() {
                     self.owners.entry(inode).or_insert(Owner::NotFound);
@@ -559,6 +568,7 @@ impl FileWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
     #[test]
     fn connections_wait_where_somebody_listens_on_this_machine() {
@@ -581,6 +591,32 @@ mod tests {
         ] {
             assert_eq!(queues.queue_length(at(local), at(peer)), expect, "{local} {peer}");
         }
+    }
+
+    /// Whose connections are is found out beside a server that takes the whole budget, too.
+    #[test]
+    fn own_connections_are_told_although_the_budget_is_used_up() {
+        use crate::sink::{Effort, Extent};
+        let store = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = store.local_addr().expect("bound");
+        let _link = std::net::TcpStream::connect(address).expect("connected");
+        let me = std::process::id();
+        let tables = Tables::default();
+        tables.lock().expect("no panic").push((me, me));
+        let mut peers = Peers::new(tables, DependencyAddresses::default());
+        let mut asker = Asker::open().expect("netlink");
+        let mut sink = Sink::new(monotonic_ns(), Effort::Little);
+        let start_ns = thread_cpu_ns();
+        while thread_cpu_ns() < start_ns + 100_000_000 {}
+        let name = format!("peer.{address}.connections");
+        let is_told = (0..80).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            sink.begin(monotonic_ns(), false);
+            assert_eq!(sink.extent(), Extent::Least);
+            peers.sample(&mut asker, 1, monotonic_ns(), &mut sink);
+            sink.take().series.contains_key(&name)
+        });
+        assert!(is_told, "{name}");
     }
 
     #[test]

@@ -250,18 +250,23 @@ impl CpuBudget {
 
 /// When something expensive may be read: so seldom that it takes at most a given share of a core,
 /// if the budget of all readings has room for it, and not at the edge of a load if it would hold
-/// that up.
+/// that up. Where there is no room for long it is read all the same, half as often: else what is
+/// asked for last would never be read beside a busy server.
 pub struct Seldom {
     period_ns: u64,
     /// One part in so many of a core.
     part: u64,
     due_ns: u64,
+    /// Since when it has waited for room.
+    waits_since_ns: Option<u64>,
     /// What it took the last time.
     cost_ns: u64,
 }
 
 /// What is dearer than this does not hold up the edge of a load.
 const EDGE_COST_NS_MAX: u64 = 500_000;
+/// How long a reading waits for room at least.
+const WAIT_NS_MIN: u64 = 1_000_000_000;
 
 impl Seldom {
     /// At most every `period_ns`, and at most a two-thousandth of a core.
@@ -270,7 +275,7 @@ impl Seldom {
     }
 
     pub fn with_part(period_ns: u64, part: u64) -> Seldom {
-        Seldom { period_ns, part, due_ns: 0, cost_ns: 0 }
+        Seldom { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }
 
     /// It is time for it now, whenever it was read last.
@@ -280,6 +285,10 @@ impl Seldom {
 
     /// Reads with `read` if it is time for it.
     pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
+        let now_ns = monotonic_ns();
+        if now_ns < self.due_ns {
+            return None;
+        }
         let room = match sink.extent {
             Extent::Least => false,
             // The last time is the best guess of this one; what takes more than can add up takes
@@ -287,13 +296,21 @@ impl Seldom {
             Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::HELD_NS / 2),
             Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
         };
-        if !room || monotonic_ns() < self.due_ns {
+        let waits_since_ns = *self.waits_since_ns.get_or_insert(now_ns);
+        let is_overdue = now_ns - waits_since_ns >= self.pause_ns(sink.effort).max(WAIT_NS_MIN);
+        if !room && (sink.extent == Extent::Edge || !is_overdue) {
             return None;
         }
         let before_ns = thread_cpu_ns();
         let result = read();
         self.cost_ns = thread_cpu_ns().saturating_sub(before_ns);
-        self.due_ns = monotonic_ns() + self.period_ns.max(self.cost_ns * self.part / sink.effort.factor());
+        self.waits_since_ns = None;
+        self.due_ns = monotonic_ns() + self.pause_ns(sink.effort);
         Some(result)
+    }
+
+    /// How long after a reading the next one is due.
+    fn pause_ns(&self, effort: Effort) -> u64 {
+        self.period_ns.max(self.cost_ns * self.part / effort.factor())
     }
 }

@@ -89,6 +89,24 @@ fn what_an_edge_takes_nobody_pays_for() {
     assert_eq!(sink.extent(), Extent::Least);
 }
 
+/// Beside a server that takes the whole budget, what is asked for last is read all the same.
+#[test]
+fn what_waits_for_room_for_long_is_read_without_it() {
+    let mut sink = Sink::new(monotonic_ns(), Effort::Little);
+    let start_ns = thread_cpu_ns();
+    while thread_cpu_ns() < start_ns + 60_000_000 {}
+    let (mut seldom, begun_ns, mut read_ms) = (Seldom::new(0), monotonic_ns(), Vec::new());
+    while monotonic_ns() < begun_ns + 2_500_000_000 {
+        sink.begin(monotonic_ns(), false);
+        assert_eq!(sink.extent(), Extent::Least);
+        read_ms.extend(seldom.read(&sink, || (monotonic_ns() - begun_ns) / 1_000_000));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // Once a second, and not at once.
+    assert!((1..=2).contains(&read_ms.len()) && read_ms[0] >= 1_000, "{read_ms:?}");
+    assert!(read_ms.windows(2).all(|pair| pair[1] >= pair[0] + 1_000), "{read_ms:?}");
+}
+
 #[test]
 fn a_sampling_reads_what_there_is_room_for() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);

@@ -1,7 +1,7 @@
-//! The agents of a fleet, as a table and as fields of JSON: what each did, how busy and how late it
-//! was, and whether it was lost.
+//! The agents of a fleet as a table and as fields of JSON: the work of each, its load, its lag, and
+//! whether it was lost.
 //!
-//! Not here: whether one of them was the limit (`plimsoll_analysis::fleet`).
+//! Not here: whether an agent was the limit (`plimsoll_analysis::fleet`).
 
 use crate::block::Report;
 use crate::format::{count, duration, share};

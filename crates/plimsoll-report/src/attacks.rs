@@ -9,7 +9,7 @@ use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::series;
 use plimsoll_traffic::vegeta::{AttackCourse, CoursePoint, VegetaCourse};
 
-/// Stretches of time that a chart shows at most.
+/// The largest number of intervals in a chart.
 const COLUMNS: usize = 150;
 /// Errors of one attack that are shown.
 const ERRORS_SHOWN: usize = 20;
@@ -91,8 +91,8 @@ fn row(attack: &AttackCourse) -> Vec<String> {
     row
 }
 
-/// The page. `title`: what stands above it, if anything is to; `columns_max`: so many stretches of
-/// time at most, where fewer are wanted than there is room for.
+/// The page. `title`: the heading, if any; `columns_max`: the largest number of intervals in a
+/// chart.
 pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> Report {
     let attacks = course.attacks();
     let mut report = Report::default();
@@ -200,7 +200,7 @@ mod tests {
         one.add(&VegetaResult { latency_ns: 5, ..VegetaResult::default() });
         let page = page::render(&attacks_page(&one, "t", 0), "x");
         assert!(
-            page.contains("attack: 1 request at once; 0.0 % succeeded; half within 5 ns, ")
+            page.contains("attack: 1 request at once; 0 % succeeded; half within 5 ns, ")
                 && page.contains("no response"),
             "{page}"
         );

@@ -1,5 +1,5 @@
-//! A report as data: blocks in the order in which they are read. Whatever text is put into one
-//! becomes visible ([`crate::visible`]): what a run file or a server says steers no terminal.
+//! A report as data: blocks in reading order. Control characters in its text become visible
+//! ([`crate::visible`]), so that text from a run file or a server cannot steer the terminal.
 
 use crate::chart::Theme;
 use crate::visible::visible;
@@ -12,7 +12,7 @@ fn all_seen(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows.into_iter().map(|row| row.into_iter().map(visible_text).collect()).collect()
 }
 
-/// How a block is meant.
+/// The meaning of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// As it is.
@@ -31,7 +31,7 @@ pub struct ChartBlock {
     /// The same for a narrow screen, drawn in [`crate::chart::Theme::Phone`]; `None`: it has no
     /// other shape.
     pub narrow: Option<String>,
-    /// What stands behind it: headings, then rows of as many cells. For who cannot see the picture.
+    /// The figures of the chart as a table, for readers who cannot see the picture: the headings.
     pub headings: Vec<String>,
     /// See `headings`.
     pub rows: Vec<Vec<String>>,
@@ -54,7 +54,7 @@ pub enum ReportBlock {
     Table(Vec<String>, Vec<Vec<String>>),
 }
 
-/// What is to be shown, in order.
+/// The blocks of a report, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// The blocks.

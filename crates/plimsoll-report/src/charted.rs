@@ -15,18 +15,17 @@ use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::series_table as table;
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
-/// Columns of charts over time: no more than can be told apart.
+/// The largest number of columns in a chart over time.
 const COLUMNS: usize = 150;
 /// Rows of heat maps.
 const ROWS: usize = 48;
 
-/// What a page shows beyond the figures of its experiment.
+/// The parts of a page beyond the figures of its experiment.
 #[derive(Debug, Clone, Default)]
 pub struct PageContext {
     /// The run file, as the reader can name it.
     pub file: String,
-    /// What else was found out, put before the environment: a flame graph, series of probes, a
-    /// verdict.
+    /// More evidence, placed before the environment: a flame graph, series of probes, a verdict.
     pub extra: Report,
 }
 
@@ -87,7 +86,7 @@ const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     ("connections that waited to be accepted", AxisUnit::Count, &[table::LISTEN_QUEUE.name]),
 ];
 
-/// What was seen of the server during one load, over time; empty where nothing was.
+/// The series of the server during one load, over time; empty where the server was not observed.
 fn watched(run: &Run) -> Report {
     let line = |name: &str, shown: String| {
         let drawn = run.probes.series.get(name)?.drawn().into_iter().filter(|sample| sample.at_ns >= 0);
@@ -161,9 +160,9 @@ fn time_rows(run: &Run) -> Vec<Vec<String>> {
 const TIME_HEADINGS: [&str; 9] =
     ["from", "scheduled/s", "succeeded/s", "bad/s", "p50", "p99", "max", "lag p99", "client busy"];
 
-/// The charts of one load: what happened over time and, where anything succeeded, its latencies.
+/// The charts of one load: figures over time and, where a request succeeded, its latencies.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
-    // What succeeded is told above it already.
+    // The text above says already how many requests succeeded.
     let heading = heading::time(&run.plan, summary).untitled();
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
@@ -218,7 +217,7 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &P
     report
 }
 
-/// What two searches count, a second: one word for both, unless they count different things.
+/// The unit of the rates of two searches: one word for both, unless the units differ.
 pub(crate) fn counted_of_both(a: &Findings, b: &Findings) -> &'static str {
     if a.counted == b.counted { a.counted } else { "requests or sessions" }
 }
@@ -306,23 +305,23 @@ pub(crate) fn find_page(
 
 /// The picture of one comparison.
 pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
-    let above = heading::prove(&found.proof, &found.measured.arms, &compared_load(context));
+    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context));
     chart::prove_chart(&above, compared(found), theme)
 }
 
 fn compared<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
-    ComparedBlocks { proof: &found.proof, blocks: &found.measured.blocks, narrowing: &found.narrowing }
+    ComparedBlocks { proof: &found.proof, blocks: &found.blocks.blocks, narrowing: &found.narrowing }
 }
 
 /// The page of a comparison.
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = block_rows(&found.proof, &found.measured.blocks);
-    let above = heading::prove(&found.proof, &found.measured.arms, &compared_load(context)).untitled();
+    let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
+    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context)).untitled();
     charts.drawn(|theme| chart::prove_chart(&above, compared(found), theme), &headings, rows);
     let mut report = prove_report(context, &found.proof);
     report.after_answer(charts);
-    let seed = Some(found.measured.plan.load.seed);
+    let seed = Some(found.blocks.plan.load.seed);
     report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
     report
 }
@@ -333,7 +332,7 @@ pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: T
 }
 
 fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
-    LadderBlocks { ladder: &found.ladder, blocks: &found.measured.blocks, sides: &found.measured.arms }
+    LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, sides: &found.blocks.arms }
 }
 
 /// The page of a ladder.
@@ -344,7 +343,7 @@ pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around:
     charts.drawn(|theme| chart::ladder_chart(&above, drawn(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
     report.after_answer(charts);
-    let seed = Some(found.measured.plan.load.seed);
+    let seed = Some(found.blocks.plan.load.seed);
     report.append(around.extra.clone()).append(environment(context.experiment, seed, around));
     report
 }
@@ -353,7 +352,7 @@ fn measuring(purpose: Purpose) -> bool {
     !matches!(purpose, Purpose::Settle | Purpose::Profile)
 }
 
-/// The longest trial that held the load line.
+/// The longest trial at the load line that met the SLO.
 fn at_the_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
     let line = findings.load_line_rps.lower;
     let held = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass);

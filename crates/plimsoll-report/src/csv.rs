@@ -21,7 +21,7 @@ fn headings(figure: &Figure) -> Vec<String> {
     columns.iter().flat_map(heading).collect()
 }
 
-/// What stands in them.
+/// The values of a figure in its columns.
 fn values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
     match held {
@@ -62,7 +62,7 @@ fn of_trials(trials: &[Trial]) -> String {
     let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
     rows[0].extend(by_route.then(|| "route".to_owned()));
     rows[0].extend(RouteFigures::FIGURES.iter().flat_map(headings));
-    // Where nobody begins sessions they have no columns.
+    // Without scenarios there are no columns for sessions.
     let sessions = trials.iter().any(|trial| !trial.run.plan.traffic.scenarios.is_empty());
     let is_shown = |figure: &Figure| sessions || !is_of_sessions(figure);
     let of_load: Vec<String> =
@@ -78,7 +78,7 @@ fn of_trials(trials: &[Trial]) -> String {
             let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
             rows.push(whole.chain(texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
-                // What is counted for the load is no route's.
+                // Figures of the load as a whole belong to no route.
                 let nothing = of_load.iter().map(|_| String::new());
                 let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
                 let name = name.unwrap_or_else(|| route.to_string());
@@ -90,8 +90,8 @@ fn of_trials(trials: &[Trial]) -> String {
     rows.iter().map(|row| row.join(",") + "\r\n").collect()
 }
 
-/// Text as a cell: what a table would read is put in quotes, and what a spreadsheet would take for
-/// a formula has an apostrophe before it (OWASP, CSV injection).
+/// Text as a cell: text with separators is quoted, and text that a spreadsheet would take for a
+/// formula gets an apostrophe (OWASP, CSV injection).
 pub fn cell(text: &str) -> String {
     let text = visible(text);
     let is_formula =
@@ -122,7 +122,7 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
-/// The name of a load in every output: what it is for; in a block, the letter of its arm.
+/// The name of a load in every output: its purpose; in a block, the letter of its arm.
 fn tag_name(tag: Tag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {
         (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),

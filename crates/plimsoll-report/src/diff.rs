@@ -16,7 +16,7 @@ pub struct DiffSide<'a> {
     pub file: String,
     /// Its name in tables and charts.
     pub name: &'a str,
-    /// What was measured.
+    /// The measured levels.
     pub levels: &'a [Level],
 }
 

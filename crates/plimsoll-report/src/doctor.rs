@@ -1,6 +1,6 @@
-//! How the checks of a machine look: a screen, and a document.
+//! The checks of a machine as a screen and as a document.
 //!
-//! Not here: what is checked, and what suffices (`plimsoll_analysis::fitness`).
+//! Not here: the checks themselves, and their bounds (`plimsoll_analysis::fitness`).
 
 use crate::block::{Report, Tone};
 use crate::document::value;
@@ -27,7 +27,7 @@ fn answer(fitness: &MachineFitness) -> String {
     }
 }
 
-/// What was measured beside the benchmark machine: name, here, there.
+/// The figures of this machine beside those of the benchmark machine: name, here, there.
 fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     let row = |name: &str, here: String, there: String| [name.to_owned(), here, there];
     let (per_s, cpu) = (|rps: f64| format!("{}/s", rate(rps)), |us: f64| duration(us * 1e3));
@@ -43,14 +43,15 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(fitness));
-    let row = |check: &FitnessCheck| vec![check.name.to_owned(), check.fitness.word().to_owned(), check.found.clone()];
+    let row =
+        |check: &FitnessCheck| vec![check.name.to_owned(), check.fitness.word().to_owned(), check.observation.clone()];
     report.table(&["check", "is", "found"], fitness.checks.iter().map(row).collect());
     if let Some(measured) = measured {
         let rows = figures(measured).into_iter().map(Vec::from).collect();
         report.table(&["10 s against the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
-    // The worst first: what does not fit into the screen is in the document.
+    // The most serious first: the document contains those that do not fit on the screen.
     let mut remedies: Vec<(Fitness, &str)> =
         fitness.checks.iter().filter_map(|check| Some((check.fitness, check.remedy.as_deref()?))).collect();
     remedies.sort_by_key(|(fitness, _)| std::cmp::Reverse(*fitness));
@@ -135,7 +136,7 @@ pub fn doctor_document(facts: &MachineFacts, measured: Option<&SelfMeasurement>,
     let checks = fitness.checks.iter().map(|check| CheckFields {
         name: check.name,
         fitness: check.fitness.word(),
-        found: &check.found,
+        found: &check.observation,
         remedy: check.remedy.as_deref(),
     });
     let interference = facts.interference.as_ref();

@@ -84,7 +84,7 @@ struct LoadEndsFields {
     generator_limited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     interference_cores: Option<f64>,
-    /// What a search makes of it.
+    /// The verdict of a search on the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<TrialFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ struct LoadEndsFields {
     elapsed_s: f64,
 }
 
-/// What was found: the document of `--json`.
+/// The finding: the document of `--json`.
 #[derive(Serialize)]
 struct FindingEventFields<'a> {
     event: &'static str,
@@ -179,7 +179,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
         success_rate: summary.success_rate,
         response_time_ns: EventTimesFields { p50: response.p50_ns, p99: response.p99_ns, max: response.max_ns },
         generator_limited: summary.generator.limited,
-        interference_cores: summary.others.cores,
+        interference_cores: summary.interference.cores,
         trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),
         load_line_rps: outcome.and(search).map(|search| search.so_far(elapsed_ns).into()),
         elapsed_s: elapsed_ns as f64 / 1e9,

@@ -6,42 +6,46 @@
 use crate::block::{Report, Tone};
 use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
 use crate::find::{answer, stopped_text};
-use crate::format::{duration, rate};
+use crate::format::{duration, rate, whole_percent as percent};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
-use plimsoll_analysis::Doubts;
 use plimsoll_analysis::explain::{
     Cause, Explanation, InterventionReport, RequestPlace, SignalRow, VariedSetting, VariedStep, shown_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
+use plimsoll_analysis::{Doubts, Findings};
 use plimsoll_model::Intervention;
 
 /// The answer in one sentence, with its probability where a cause is named.
 pub(crate) fn explain_answer(explanation: &Explanation) -> String {
+    if explanation.cause == Cause::Unknown {
+        return spelled(&explanation.sentence);
+    }
     let named = explanation.causes.first().filter(|_| !explanation.abstained);
     let sure = named.map_or_else(String::new, |named| format!(" ({})", percent(named.probability)));
     format!("{}{sure}: {}", explanation.cause, spelled(&explanation.sentence))
 }
 
-/// A probability or share as a whole percentage; never 0 % or 100 % of what is neither.
-pub(crate) fn percent(share: f64) -> String {
-    match share * 100.0 {
-        percent if percent <= 0.0 => "0 %".to_owned(),
-        percent if percent < 1.0 => "<1 %".to_owned(),
-        percent if percent > 99.0 && percent < 100.0 => ">99 %".to_owned(),
-        percent => format!("{percent:.0} %"),
+/// The names of the steady loads. Without a line, the loads are shares of the peak throughput.
+pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
+    match findings.load_line_rps.rps > 0.0 {
+        true => ["low load", "at the line", "past it"],
+        false => ["low load", "near the peak", "past it"],
     }
 }
 
 /// The headings of the table of places.
-pub(crate) const PLACES: [&str; 4] = ["where requests are", "low load", "at the line", "past it"];
+pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
+    let [low, line, past] = level_headings(findings);
+    ["where requests are", low, line, past]
+}
 /// A place with a smaller share than this is left out.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
 /// The places of requests in flight, the fullest past the line first: shares at the low load, at
 /// the line and past it.
 fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
-    let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.whereabouts[at].as_ref()?.share(place)));
+    let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
     let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
     let mut found: Vec<_> = all.filter(|(_, shares)| most(shares) >= PLACE_SHARE_MIN).collect();
@@ -60,6 +64,19 @@ pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     places(explanation).into_iter().map(row).collect()
 }
 
+/// From this share on it is said what "not observed" means.
+const UNOBSERVED_MIN: f64 = 0.2;
+
+/// What it means that many requests are at no observed place, and how to observe them.
+pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
+    let loads = found.explanation.request_places.iter().flatten();
+    let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
+    (most >= UNOBSERVED_MIN).then_some(match found.search.server.usage {
+        Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
+        Ok(_) => "not observed: they wait in the server or its sockets; --metrics URL reads the server's own queues",
+    })
+}
+
 /// The picture of where requests are.
 fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
@@ -76,7 +93,10 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
 }
 
 /// The headings of the table of evidence.
-const EVIDENCE: [&str; 6] = ["signal", "low", "line", "past", "evidence for", "from"];
+fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
+    let [low, line, past] = level_headings(findings);
+    ["signal", low, line, past, "evidence for", "from"]
+}
 
 pub(crate) fn evidence_row(shown: &SignalRow) -> Vec<String> {
     let text = shown.signal.text();
@@ -137,7 +157,7 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
     vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
-/// What a setting of the server's matters.
+/// How much a setting of the server matters.
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
@@ -158,29 +178,28 @@ fn varied_row(step: &VariedStep) -> Vec<String> {
     vec![step.value.to_string(), format!("{}/s", rate(step.goodput_rps)), counts.to_owned()]
 }
 
-/// What would move the line.
-fn moved(explanation: &Explanation, counted: &str) -> Option<String> {
-    let predicted = explanation.predicted?;
+/// What would move the line, and to where.
+pub(crate) fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
+    let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
     let doubled =
-        doubled.map_or_else(String::new, |rps| format!("with twice as much: about {} {counted}/s; ", rate(rps)));
+        doubled.map_or_else(String::new, |rps| format!("twice this limit: about {} {counted}/s; ", rate(rps)));
     Some(format!(
-        "{doubled}without this limit: about {} {counted}/s ({} to {}), where {} ends ({})",
+        "{doubled}without this limit: about {} {counted}/s ({} to {}); the next limit is {}",
         rate(predicted.line_rps),
         rate(predicted.range_rps.0),
         rate(predicted.range_rps.1),
-        predicted.next_cause.text(),
         predicted.next_cause
     ))
 }
 
 /// The report of an explanation, below what speaks against it.
 pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
-    let ExplainFinding { searched: SearchFinding { findings, .. }, explanation } = found;
+    let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", target_text(context.plan)), ("line", answer(findings, doubts))];
-    facts.extend(moved(explanation, findings.counted).map(|text| ("moves it", text)));
+    facts.extend(moves_text(explanation, findings.counted).map(|text| ("moves it", text)));
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained
@@ -192,7 +211,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         for named in &explanation.causes {
             facts.push(("possible", format!("{}, {}: {}", named.cause, percent(named.probability), named.subject)));
         }
-        facts.extend(explanation.to_tell.iter().map(|text| ("would tell", spelled(text))));
+        facts.extend(explanation.missing_evidence.iter().map(|text| ("to decide", spelled(text))));
     }
     for demand in &explanation.demands {
         facts.push((
@@ -210,21 +229,26 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
         format!(
             "{} trials{} in {} (seed {}); the search ended because {}",
             findings.trials.len(),
-            if findings.gone.is_some() { "" } else { ", then steady loads," },
+            if findings.target_loss.is_some() { "" } else { ", then steady loads," },
             duration(findings.elapsed_s * 1e9),
             context.plan.load.seed,
             stopped_text(findings.stopped_by)
         ),
     ));
     report.facts(facts);
-    if explanation.whereabouts.iter().any(Option::is_some) {
-        report.drawn(|theme| places_svg(explanation, theme), &PLACES, place_rows(explanation));
-        report.table(&PLACES, place_rows(explanation));
+    if explanation.request_places.iter().any(Option::is_some) {
+        let headings = place_headings(findings);
+        report.drawn(|theme| places_svg(explanation, theme), &headings, place_rows(explanation));
+        report.table(&headings, place_rows(explanation));
+        if let Some(note) = unobserved_note(found) {
+            report.text(Tone::Plain, note);
+        }
     }
     if !explanation.evidence.is_empty() {
         let rows = || explanation.evidence.iter().map(evidence_row).collect();
-        report.drawn(|theme| evidence_svg(explanation, theme), &EVIDENCE, rows());
-        report.table(&EVIDENCE, rows());
+        let headings = evidence_headings(findings);
+        report.drawn(|theme| evidence_svg(explanation, theme), &headings, rows());
+        report.table(&headings, rows());
     }
     if let Some(varied) = &explanation.varied {
         report.table(&["setting", "goodput", ""], varied.steps.iter().map(varied_row).collect());

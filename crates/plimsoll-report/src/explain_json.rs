@@ -185,8 +185,8 @@ pub(crate) fn explain(
     warnings: &[String],
     profiles: Option<&Assessment<Profiles>>,
 ) -> Value {
-    let ExplainFinding { searched: SearchFinding { findings, server, .. }, explanation } = found;
-    let Explanation { ruled_out, predicted, demands, load_line_rps, .. } = explanation;
+    let ExplainFinding { search: SearchFinding { findings, server, .. }, explanation } = found;
+    let Explanation { ruled_out, line_prediction, demands, load_line_rps, .. } = explanation;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     value(&ExplainDocument {
         frame: FrameFields::new("plimsoll.explain/2", experiment, Some(made)),
@@ -197,15 +197,15 @@ pub(crate) fn explain(
         sentence: spelled(&explanation.sentence),
         whereabouts: ["low", "line", "past"]
             .into_iter()
-            .zip(&explanation.whereabouts)
+            .zip(&explanation.request_places)
             .filter_map(|(load, of)| Some((load, of.as_ref()?.into())))
             .collect(),
         evidence: explanation.evidence.iter().map(EvidenceFields::from).collect(),
         ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
-        to_tell: explanation.to_tell.iter().map(spelled).collect(),
+        to_tell: explanation.missing_evidence.iter().map(spelled).collect(),
         interventions: explanation.interventions.iter().map(InterventionFields::from).collect(),
         varied: explanation.varied.as_ref().map(VariedFields::from),
-        predicted: predicted.map(|predicted| LinePredictionFields {
+        predicted: line_prediction.map(|predicted| LinePredictionFields {
             line_rps: predicted.line_rps,
             line_rps_lower: predicted.range_rps.0,
             line_rps_upper: predicted.range_rps.1,

@@ -1,4 +1,4 @@
-//! How failed answers look: a fact for each kind, and the list of a JSON document.
+//! How failed responses look: a fact for each kind, and the list of a JSON document.
 
 use crate::format::{count, duration};
 use plimsoll_analysis::failed::FailedKind;
@@ -17,7 +17,7 @@ pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
         let route = kind.route.as_ref().map_or_else(String::new, |label| format!("{label}: "));
         let said = kind.first.text();
         let text = format!("{route}{said} ({requests}; the first{side} after {})", duration(kind.at_ns as f64));
-        ("failed answer", text)
+        ("failed response", text)
     };
     kinds.iter().map(fact).collect()
 }

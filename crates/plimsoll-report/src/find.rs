@@ -36,7 +36,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
     let slo = &findings.slo;
-    let disturbed = findings.others.reason.as_deref().filter(|_| findings.others.disturbed);
+    let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
     let doubts: String = doubts.beside().map(|doubt| format!("; {}", spelled(doubt))).collect();
     if let Some(stalls) =
@@ -48,16 +48,19 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
     }
-    if let Some(gone) = findings.gone.filter(|_| rps <= 0.0) {
+    if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
         return format!("no load line: {}{disturbed}", gone.text());
     }
-    if let Some(failing) = findings.failing {
+    if let Some(failing) = findings.constant_failure {
         return format!("no load line: {}: no rate meets {slo}{disturbed}", failing.text());
     }
     let times = |rps: f64| log_times(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
-    let seen =
-        if findings.seen_s > 0.0 { format!("; seen for {}", duration(findings.seen_s * 1e9)) } else { String::new() };
+    let seen = if findings.met_slo_s > 0.0 {
+        format!("; seen for {}", duration(findings.met_slo_s * 1e9))
+    } else {
+        String::new()
+    };
     let line = match (rps > 0.0, upper) {
         (false, _) => not_found_text(findings),
         (true, None) => {
@@ -89,12 +92,12 @@ pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
 
-/// That there is no load line, and what it lies below where that is known.
+/// The upper bound of a load line that has no lower one; or that no line was found.
 pub(crate) fn not_found_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.counted, &findings.slo);
     match findings.load_line_rps.upper {
         Some(upper) => format!(
-            "no load line was found under {slo}: it lies below {}{} {counted}/s ({})",
+            "load line: below {}{} {counted}/s under {slo} ({}; no lower bound was found)",
             log_times(findings, upper),
             rate(upper),
             arrivals_text(findings.arrivals)
@@ -262,10 +265,10 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
 
 /// What to plan with.
 pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
-    let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held } = *planned;
+    let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
-    let broken = if held { "" } else { "; that rate broke the SLO" };
+    let broken = if is_sustained { "" } else { "; that rate broke the SLO" };
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
@@ -338,8 +341,8 @@ pub(crate) fn find_report(
     }
     facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.rps))));
     facts.extend(held_by.map(|held_by| ("bottleneck", held_by_text(context, held_by))));
-    facts.extend(found.planned.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
-    facts.extend(found.needed.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
+    facts.extend(found.planned_load.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
+    facts.extend(found.instance_estimate.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
     facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.text())));
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users(peak.concurrency))));

@@ -46,18 +46,18 @@ pub fn script() -> &'static str {
 /// The picture without script leaves out what is narrower, in px.
 const NARROWEST: f64 = 0.8;
 
-/// What a flame graph shows, and the words around it.
+/// A flame graph and the words around it.
 #[derive(Debug, Clone, Copy)]
 pub struct Flame<'a> {
     /// The frames, at most about [`FRAMES_MAX`].
     pub tree: &'a Tree,
     /// Heading.
     pub title: &'a str,
-    /// A line below the heading: what is counted, for how long, what is left out.
+    /// The line below the heading: the kind of samples, their duration, and the samples not shown.
     pub subtitle: &'a str,
     /// Unit of the values, as pprof spells it; `percent` for shares.
     pub unit: &'a str,
-    /// What values are stated per, such as `request`.
+    /// The unit that values are divided by, such as `request`.
     pub per: Option<&'a str>,
     /// The sum of all values.
     pub total: f64,
@@ -191,7 +191,7 @@ fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }
 
-/// What XML cannot hold and what steers its surroundings, replaced.
+/// Text without the characters that XML forbids or that could steer its surroundings.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
 }

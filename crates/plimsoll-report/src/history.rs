@@ -1,4 +1,4 @@
-//! How runs over time look: lanes of runs as text, page and document, and what a gate says.
+//! Runs over time: lanes of runs as text, page and document, and the decision of a gate.
 //!
 //! Not here: which runs share a lane, and where a lane changed (`plimsoll-analysis`).
 
@@ -19,7 +19,7 @@ const SPARKS: [char; 8] =
 /// A sparkline ends at most so far below and above the values: small noise does not fill it.
 const SPARK_MARGIN: f64 = 0.05;
 
-/// What a history shows.
+/// The content of a history.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryView<'a> {
     /// The lanes.
@@ -55,7 +55,7 @@ fn rate_text(run: &HistoryRun) -> String {
     }
 }
 
-/// What a change is, in a few words: `-5.1 % (-6.3 to -3.9)`.
+/// The size of a change in a few words: `-5.1 % (-6.3 to -3.9)`.
 fn change_text(found: &LaneChange) -> String {
     let [lower, upper] = [found.point.interval.lower, found.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
     format!("{} ({lower:+.1} to {upper:+.1})", change(found.point.ratio - 1.0))
@@ -74,7 +74,7 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     }
 }
 
-/// What else changed, as a clause; `None`: nothing that was seen.
+/// Other changes at the same time, as a clause; `None`: none was observed.
 fn moved_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
@@ -113,7 +113,7 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     }
 }
 
-/// Which runs stand in a lane, and why it is apart from others.
+/// The runs of a lane, and the reason why they are separate from other lanes.
 fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
@@ -321,12 +321,12 @@ pub fn history_document(view: &HistoryView) -> Value {
     document
 }
 
-/// What a gate decided, and about what.
+/// The decision of a gate, with the names of both sides.
 #[derive(Debug, Clone, Copy)]
 pub struct GateView<'a> {
     /// The run that is judged.
     pub run: &'a HistoryRun,
-    /// The branch that it is held against.
+    /// The branch that the commit is compared with.
     pub branch: &'a str,
     /// The verdict.
     pub finding: &'a GateFinding,
@@ -345,7 +345,7 @@ impl GateView<'_> {
     }
 }
 
-/// What a gate decided, as text.
+/// The decision of a gate, as text.
 pub fn gate_report(view: &GateView) -> Report {
     let mut report = Report::default();
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;

@@ -51,7 +51,7 @@ pub(crate) fn tidy(value: &Value) -> Value {
     }
 }
 
-/// What stands around the figures of every document: schema, command, machine, request.
+/// The fields around the figures of every document: schema, command, machine, request.
 #[derive(Serialize)]
 pub(crate) struct FrameFields<'a> {
     schema: &'static str,
@@ -64,7 +64,7 @@ pub(crate) struct FrameFields<'a> {
     agents: Vec<AgentFields>,
 }
 
-/// Where it was measured.
+/// The machine of the measurement.
 #[derive(Serialize)]
 struct MachineFields<'a> {
     plimsoll: &'a str,
@@ -112,7 +112,7 @@ impl<'a> LoadSetupFields<'a> {
 }
 
 impl<'a> FrameFields<'a> {
-    /// Of an experiment.
+    /// The fields of an experiment.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -141,7 +141,7 @@ impl<'a> FrameFields<'a> {
     }
 }
 
-/// What others used of the machine: the fields `disturbed` and `others` of every document.
+/// The CPU used by other processes: the fields `disturbed` and `others` of every document.
 #[derive(Serialize)]
 pub(crate) struct InterferenceFields<'a> {
     disturbed: bool,
@@ -232,7 +232,7 @@ impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
     }
 }
 
-/// What the table of measures says of a load, each figure under the name that it has there.
+/// The figures of a load by the table of measures, each under its name there.
 struct CountedFields<'a>(&'a Summary);
 
 impl Serialize for CountedFields<'_> {
@@ -349,12 +349,12 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
                 Some(LoadEnd::Stopped(stop)) => format!("stopped: {}", stop_text(stop)),
                 None => "cut off".to_owned(),
             },
-            others: InterferenceFields::from(&summary.others),
+            others: InterferenceFields::from(&summary.interference),
         }
     }
 }
 
-/// A stage of a load: of users, or of requests a second.
+/// A stage of a load: its users, or its requests a second.
 #[derive(Serialize)]
 struct StageFields {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -568,7 +568,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     throughput_error_of: error.map(|_| if *replicated { "visits" } else { "run" }),
                     visits: load.visits.iter().zip(load.rates()).map(VisitFields::from_visit).collect(),
                     server: ServerFields::new(&ServerView {
-                        used: load.server_use(),
+                        usage: load.server_use(),
                         from: None,
                         runs: load.visits.iter().map(|visit| &visit.run).collect(),
                     }),
@@ -589,7 +589,7 @@ pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[S
             experiment,
             first.map(|run| LoadSetupFields::new(&run.plan, &run.injectors)),
         ),
-        others: InterferenceFields::from(&found.others),
+        others: InterferenceFields::from(&found.interference),
         warnings,
         peak: found.peak.as_ref().map(LevelPoint::from),
         knee: found.knee.as_ref().map(LevelPoint::from),
@@ -687,7 +687,7 @@ impl From<find::LoadLine> for LoadLineFields {
     }
 }
 
-/// What the server completes while requests always wait, 1/s.
+/// The throughput of the server while requests always wait, 1/s.
 #[derive(Serialize)]
 struct CapacityFields {
     rps: f64,
@@ -755,7 +755,7 @@ pub(crate) struct TrialFields {
 }
 
 impl TrialFields {
-    /// Of a trial, and of the load that it judges.
+    /// The fields of a trial, and of its load.
     pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
         // All machines of a load come from the same addresses.
         let injector = run.injectors.first();
@@ -797,7 +797,7 @@ pub(crate) fn find(
             Some(LoadSetupFields::new(context.plan, context.injectors)),
         ),
         warnings,
-        others: InterferenceFields::from(&findings.others),
+        others: InterferenceFields::from(&findings.interference),
         load_line_rps: findings.load_line_rps.into(),
         arrivals: findings.arrivals.word(),
         capacity: findings.capacity.map(CapacityFields::from),
@@ -809,8 +809,8 @@ pub(crate) fn find(
             every_s: stalls.every_ns as f64 / 1e9,
             forbids: stalls.forbids.as_deref(),
         }),
-        gone: findings.gone.map(|gone| gone.text()),
-        failing: findings.failing.map(|failing| ConstantFailureFields {
+        gone: findings.target_loss.map(|gone| gone.text()),
+        failing: findings.constant_failure.map(|failing| ConstantFailureFields {
             share: failing.share,
             from_rps: failing.from_rps,
             to_rps: failing.to_rps,
@@ -834,16 +834,12 @@ pub(crate) fn find(
             .map(|(trial, run)| TrialFields::new(trial, run))
             .collect(),
         stopped_by: findings.stopped_by,
-        seen_s: findings.seen_s,
+        seen_s: findings.met_slo_s,
         provable_in_s: findings.provable_in_s,
-        planned: found.planned.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, held }| PlannedFields {
-            headroom,
-            rate_rps,
-            in_flight,
-            p99_ns,
-            held,
+        planned: found.planned_load.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained }| {
+            PlannedFields { headroom, rate_rps, in_flight, p99_ns, held: is_sustained }
         }),
-        needed: found.needed.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
+        needed: found.instance_estimate.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
             InstanceEstimateFields { rate_rps, instances, instances_min, cores }
         }),
         soak: found.soak.as_ref().map(|soak| SoakFields {

@@ -1,5 +1,6 @@
-//! Results as JUnit's XML, which CI systems show as passed and failed tests. What counts as failed
-//! is said by whoever makes the cases, not here.
+//! Results as JUnit's XML, which CI systems show as passed and failed tests.
+//!
+//! Not here: which results count as failed (the caller decides).
 
 use crate::chart::escaped;
 use crate::prove::prove_answer;
@@ -16,7 +17,7 @@ use std::fmt::Write;
 /// How a case came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseOutcome {
-    /// It held.
+    /// The condition is true.
     Passed,
     /// It did not hold, and why.
     Failed(String),
@@ -27,7 +28,7 @@ pub enum CaseOutcome {
 /// One demand, as a test case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What was demanded.
+    /// The condition.
     pub name: String,
     /// How long it took, in s.
     pub time_s: f64,
@@ -35,14 +36,14 @@ pub struct Case {
     pub outcome: CaseOutcome,
 }
 
-/// The cases of one file, and what speaks against the figures that they rest on.
+/// The cases of one file, and the evidence against their figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
-    /// What it is called.
+    /// The name of the file.
     pub name: String,
     /// Its cases.
     pub cases: Vec<Case>,
-    /// What a reader must know of them, in sentences.
+    /// Warnings about the figures, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -55,8 +56,8 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
         StopReason::Client => CaseOutcome::Failed("the generator was the limit, not the server".into()),
         _ => CaseOutcome::Passed,
     };
-    let undisturbed = match &findings.others.reason {
-        Some(reason) if findings.others.disturbed => CaseOutcome::Skipped(reason.clone()),
+    let undisturbed = match &findings.interference.reason {
+        Some(reason) if findings.interference.disturbed => CaseOutcome::Skipped(reason.clone()),
         _ => CaseOutcome::Passed,
     };
     vec![
@@ -66,8 +67,8 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     ]
 }
 
-/// The cases of the loads of an experiment: of each, every one of `demands` (which must be true) is
-/// one. Where the generator was the limit nothing can be said about the server.
+/// A case for each condition of `demands` on each load of an experiment. A load is skipped where
+/// the generator was the limit.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
@@ -90,7 +91,7 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
     demands.0.iter().map(case).collect()
 }
 
-/// The verdict of a comparison: worse has failed, inconclusive says nothing.
+/// The verdict of a comparison: `worse` is a failure, and `inconclusive` is skipped.
 pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
     let outcome = match proof.verdict {
         ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(proof)),
@@ -110,8 +111,7 @@ fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
     Case { name: "B is not worse than A".into(), time_s, outcome }
 }
 
-/// The document of several files. What speaks against the figures of one stands where JUnit has
-/// what a test wrote to standard error.
+/// The document of several files. Warnings go to the element for standard error.
 pub fn render(suites: &[Suite]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for Suite { name, cases, warnings } in suites {

@@ -1,12 +1,13 @@
-//! How findings look: figures become a [`Report`] of blocks, blocks become text, Markdown or a
-//! page; the same figures become JSON, CSV, JUnit's XML and charts.
+//! How findings look. Figures become a [`Report`] of blocks; blocks become text, Markdown or a
+//! page. The same figures become JSON, CSV, JUnit's XML and charts.
 //!
-//! This crate does not know how numbers were computed, and nothing of the engine. It writes to no
-//! stream: it returns text, and the binary says where that goes.
+//! This crate does not know how numbers were computed, and nothing of the engine. It returns text;
+//! the binary decides where the text goes.
 
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod calibration;
 pub mod chart;
 pub mod csv;
 pub mod doctor;
@@ -81,7 +82,7 @@ pub use prove::{
 pub use remedy::spelled;
 pub use result_view::ResultView;
 pub use run::load_text;
-pub use screen::{COLUMNS_MAX, LINES_MAX};
+pub use screen::{COLUMNS_MAX, LINES_MAX, render_short};
 pub use searches::{RecordedSearch, SearchTarget};
 pub use server::probes_csv;
 pub use sweep::{dat_line, sweep_header, sweep_row};

@@ -1,5 +1,5 @@
-//! Profiles taken beside a load: what profiling cost, and what the dearest functions cost a request
-//! at low load and at the load in question, as text and as JSON.
+//! Profiles of a load: the cost of profiling, and the functions with the highest cost per request,
+//! at a low load and at the load in question, as text and as JSON.
 
 use crate::block::{Report, Tone};
 use crate::document::ByName;
@@ -86,7 +86,7 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     report
 }
 
-/// What all functions cost a request, at the first load, which is low, and at the other one.
+/// The cost of all functions per request at the first load, which is low, and at the other one.
 pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -> String {
     let total = &comparison.total;
     let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
@@ -95,14 +95,14 @@ pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -
     format!("{before} {first}, {after} {second} ({sign}{delta}{z})")
 }
 
-/// What one of the other kinds says; none where it is missing.
+/// The text of one of the other kinds of profile; `None` where the profile is missing.
 fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     let caught: Vec<(KindSum, &str)> =
         kind.sums.iter().zip(names).filter_map(|(sum, name)| Some(((*sum)?, name))).collect();
     if caught.is_empty() {
         return None;
     }
-    // Go records these only where it is told to.
+    // Go records these only with a switch in the program.
     let switch = match kind.kind.as_str() {
         "block" => Some("runtime.SetBlockProfileRate"),
         "mutex" => Some("runtime.SetMutexProfileFraction"),
@@ -121,11 +121,11 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// A function that does nothing for so much of its cost but to call one other is told by that one:
-/// chains of callers (of middlewares, say) fill a table, and say one thing.
+/// A function that spends so much of its cost in one callee is left out in favour of the callee.
+/// Otherwise chains of callers, such as middlewares, would fill the table.
 const HANDED_ON: f64 = 0.97;
 
-/// The dearest functions, and what changed. `longer`: how to get more samples.
+/// The functions with the highest cost, and the changes. `longer`: how to get more samples.
 pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
@@ -197,7 +197,7 @@ struct KindFields<'a> {
     sums: ByName<&'a str, Option<KindSum>>,
 }
 
-/// The rows of a document: the dearest functions.
+/// The rows of a document: the functions with the highest cost.
 pub(crate) fn top_rows(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
@@ -220,7 +220,7 @@ pub(crate) struct ProfilesFields<'a> {
 }
 
 impl<'a> ProfilesFields<'a> {
-    /// What these profiles say.
+    /// The fields of these profiles.
     pub(crate) fn new(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         let names = profiles.level_names();

@@ -1,4 +1,4 @@
-//! What a model of access logs is, and how far it lies from them: a report, and the document
+//! A model of access logs, and its distance from the logs: a report, and the document
 //! `plimsoll.model/1`.
 
 use crate::block::{Report, Tone};
@@ -18,11 +18,11 @@ pub struct ModelReport<'a> {
     pub lines_read: u64,
     /// Lines that were not understood.
     pub lines_unparsed: u64,
-    /// How it is asked, as the command line has it.
+    /// The command line that sends the model's traffic.
     pub command: String,
     /// The model.
     pub model: &'a TrafficModel,
-    /// How far it lies from the logs, where that was asked.
+    /// The distance from the logs, with `--verify`.
     pub distances: Option<&'a ModelDistances>,
 }
 
@@ -40,6 +40,7 @@ struct ModelDocument<'a> {
     scenarios: usize,
     sequences: usize,
     left_out: &'a std::collections::BTreeMap<String, u64>,
+    keys_withheld: usize,
     duration_s: f64,
     rate: String,
     arrivals: plimsoll_model::Arrivals,
@@ -114,6 +115,7 @@ pub fn model_document(shown: &ModelReport) -> Value {
         scenarios: facts.scenarios,
         sequences: facts.sequences,
         left_out: &facts.left_out,
+        keys_withheld: facts.keys_withheld,
         duration_s: shown.model.span_ns as f64 / 1e9,
         rate: shown.model.pace.rate.to_string(),
         arrivals: shown.model.pace.arrivals,
@@ -175,7 +177,10 @@ pub fn model_report(shown: &ModelReport) -> Report {
     };
     report.text(Tone::Plain, headline);
     let what = match facts.scenarios {
-        0 => format!("a mix of {} endpoints: too few visits have several requests", count(facts.endpoints as u64)),
+        0 => format!(
+            "a mix of {} endpoints without sequences: few visits have several requests",
+            count(facts.endpoints as u64)
+        ),
         scenarios => format!(
             "{} scenarios to {} endpoints, for {} different sequences of the log",
             count(scenarios as u64),
@@ -186,7 +191,7 @@ pub fn model_report(shown: &ModelReport) -> Report {
     let mut rows = vec![
         ("model", what),
         (
-            "of",
+            "source",
             format!(
                 "{} requests in {} visits, {}",
                 count(facts.requests),
@@ -194,11 +199,11 @@ pub fn model_report(shown: &ModelReport) -> Report {
                 duration(model.span_ns as f64)
             ),
         ),
-        ("as there", shown.command.clone()),
+        ("send it", shown.command.clone()),
     ];
     if facts.long.0 > 0 {
         rows.push((
-            "taken apart",
+            "split",
             format!(
                 "{} visits exceed {VISIT_REQUESTS_MAX} requests: their {} requests count as single requests",
                 count(facts.long.0),
@@ -208,15 +213,24 @@ pub fn model_report(shown: &ModelReport) -> Report {
     }
     let mut left_out: Vec<String> = facts.left_out.iter().map(|(why, n)| format!("{why} {}", count(*n))).collect();
     if shown.lines_unparsed > 0 {
-        left_out.push(format!("not understood {}", count(shown.lines_unparsed)));
+        left_out.push(format!("unparsed lines {}", count(shown.lines_unparsed)));
     }
     if !left_out.is_empty() {
-        rows.push(("left out", left_out.join(", ")));
+        rows.push(("excluded", left_out.join(", ")));
+    }
+    if facts.keys_withheld > 0 {
+        rows.push((
+            "withheld",
+            format!(
+                "{} parts of paths that look like keys: --keep-keys writes them",
+                count(facts.keys_withheld as u64)
+            ),
+        ));
     }
     report.facts(rows);
     if let Some(distances) = shown.distances {
         report.heading("Difference from the log");
-        report.table(&["", "log", "model", "apart", "alike up to"], distance_rows(distances));
+        report.table(&["", "log", "model", "difference", "bound"], distance_rows(distances));
         report.text(
             Tone::Plain,
             "Requests drawn from the model, compared with the log. Quantiles of pauses and of sequences are \
@@ -253,7 +267,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         rows.push(vec![name, duration(*log), duration(*model), String::new(), String::new()]);
     }
     if let Some(tv) = distances.transitions_tv {
-        rows.push(vec!["what follows what".to_owned(), String::new(), String::new(), share(tv), String::new()]);
+        rows.push(vec!["order of endpoints".to_owned(), String::new(), String::new(), share(tv), String::new()]);
     }
     for ((size, log, model), off_max) in distances.hit_ratio.iter().zip(&distances.hit_off_max) {
         let name = format!("hits of a cache of {}", count(*size as u64));

@@ -1,5 +1,5 @@
-//! How an overload looks: what is kept of the line at each step, what becomes of the rest, and
-//! whether the server comes back.
+//! The result of an overload: throughput at each step as a share of the line, the kinds of
+//! failures, and whether the server recovers.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
@@ -48,7 +48,7 @@ fn watched(found: &OverloadResult) -> String {
     duration(found.watched_s * 1e9)
 }
 
-/// What became of what did not succeed.
+/// The failures of a step, by kind.
 fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
     let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
@@ -76,19 +76,19 @@ pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     ]
 }
 
-/// The report of an overload, below what speaks against it.
+/// The report of an overload, below the warnings.
 pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, overload_answer(&found.overloaded));
+    report.text(Tone::Answer, overload_answer(&found.overload));
     let mut facts = vec![
         ("target", target_text(context.plan)),
-        ("line", format!("{} under {}", line_text(context, &found.overloaded), found.slo)),
+        ("line", format!("{} under {}", line_text(context, &found.overload), found.slo)),
     ];
     if found.retries > 0 {
         let times = if found.retries == 1 { "once".to_owned() } else { format!("up to {} times", found.retries) };
         facts.push(("clients", format!("repeat failed requests {times}, after 0.1 s, 0.2 s, 0.4 s, ...")));
     }
-    facts.extend(found.overloaded.retry_after.map(|says| {
+    facts.extend(found.overload.retry_after.map(|says| {
         let text = if says { "sent with rejections" } else { "not sent with rejections" };
         ("Retry-After", text.to_owned())
     }));
@@ -97,7 +97,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
         let is_grpc = plan.traffic.origin.is_grpc();
         found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
     };
-    report.table(&STEP_HEADINGS, rows(found.plan, &found.overloaded));
+    report.table(&STEP_HEADINGS, rows(found.plan, &found.overload));
     if let Some((plan, other)) = &found.against {
         report.text(Tone::Answer, format!("against {}: {}", target_text(plan), overload_answer(other)));
         report.table(&STEP_HEADINGS, rows(plan, other));
@@ -105,7 +105,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
-/// The line; of sessions with what that is in requests, as all of a step is told.
+/// The line. A line in sessions also stands in requests, since the steps are in requests.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
@@ -116,20 +116,20 @@ pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String 
 
 pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
-/// The page: with what was asked and what was answered in time, over time.
+/// The page, with the offered rate and the goodput over time.
 pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut page = overload_report(context, found);
     let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| Line {
         name: name.to_owned(),
         points: seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect(),
     };
-    let seconds = &found.overloaded.seconds;
+    let seconds = &found.overload.seconds;
     let in_time = |second: &OverloadSecond| second.in_time;
     let mut lines =
         vec![line("offered", seconds, |second| second.offered), line("completed in time", seconds, in_time)];
     lines.extend(found.against.as_ref().map(|(_, other)| line("in time at the other target", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
-    let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overloaded));
+    let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overload));
     page.append(series_section("Past the line and back", &subtitle, &[panel]));
     add_server(&mut page, &found.server);
     page
@@ -203,19 +203,19 @@ pub(crate) fn overload_document(
     found: &OverloadFinding,
     warnings: &[String],
 ) -> Value {
-    let OverloadFinding { slo, retries, overloaded, against, server, .. } = found;
+    let OverloadFinding { slo, retries, overload, against, server, .. } = found;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     value(&OverloadDocument {
         frame: FrameFields::new("plimsoll.overload/1", experiment, Some(made)),
         warnings,
-        line_rps: overloaded.line_rps,
+        line_rps: overload.line_rps,
         slo,
         retries: *retries,
-        steps: overloaded.steps.iter().map(StepFields::from).collect(),
-        recovery_s: overloaded.recovery_s,
-        recovered: overloaded.recovery_s.is_some(),
-        retry_after: overloaded.retry_after,
-        verdict: overloaded.verdict.map(OverloadVerdict::word),
+        steps: overload.steps.iter().map(StepFields::from).collect(),
+        recovery_s: overload.recovery_s,
+        recovered: overload.recovery_s.is_some(),
+        retry_after: overload.retry_after,
+        verdict: overload.verdict.map(OverloadVerdict::word),
         against: against.as_ref().map(|(plan, other)| RivalFields {
             target: plan.traffic.title(),
             steps: other.steps.iter().map(StepFields::from).collect(),

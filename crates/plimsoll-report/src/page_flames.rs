@@ -30,7 +30,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
             subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
             unit: &column.unit,
             per: None,
-            total: top(profile, &view, Sort::Cum).kept as f64,
+            total: top(profile, &view, Sort::Cum).selected_total as f64,
         };
         report.fragment(inline_svg(&flame));
     }

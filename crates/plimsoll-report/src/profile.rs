@@ -14,8 +14,8 @@ use serde_json::Value;
 /// Longer names lose their middle in tables.
 const NAME_CHARACTERS_MAX: usize = 72;
 
-/// A value with its unit as pprof spells that: times and bytes scaled (bytes by 1024, as pprof
-/// does), others as counts.
+/// A value with its unit as pprof spells it: times and bytes scaled (bytes by 1024), other units as
+/// counts.
 pub fn amount(value: f64, unit: &str) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
@@ -54,7 +54,7 @@ pub(crate) fn name_text(name: &str) -> String {
     start.iter().chain(&['\u{2026}']).chain(end).collect()
 }
 
-/// What is counted, the total, and over which time.
+/// The kind of samples, the total, and the duration.
 pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> String {
     let mut text = format!("{}: {} in all", column.kind, amount(total as f64, &column.unit));
     if profile.duration_ns > 0 {
@@ -73,8 +73,8 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
         report.text(Tone::Warning, "the profile contains no samples: take it while the server is under load");
         return report;
     }
-    if top.kept != top.total {
-        let (kept, share) = (amount(top.kept as f64, &column.unit), percent(top.kept, top.total));
+    if top.selected_total != top.total {
+        let (kept, share) = (amount(top.selected_total as f64, &column.unit), percent(top.selected_total, top.total));
         report.text(Tone::Plain, format!("selected: {kept}, {share:.2} % of it"));
     }
     let share = |value| format!("{:.2} %", percent(value, top.total));
@@ -117,7 +117,7 @@ struct ProfileDocument<'a> {
     top: Vec<CostFields<'a>>,
 }
 
-/// What a function costs.
+/// The cost of a function.
 #[derive(Serialize)]
 struct CostFields<'a> {
     function: &'a str,
@@ -159,8 +159,8 @@ pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
 }
 
-/// The table of differences: findings, of which at most `limit` are shown; what may be chance is
-/// only counted.
+/// The table of differences: at most `limit` findings. Differences that may be chance are only
+/// counted.
 pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
     let mut report = Report::default();
     let (unit, per) = diff_unit(comparison);
@@ -229,7 +229,7 @@ impl From<&CostChange> for ChangeFields {
     }
 }
 
-/// What a function costs on both sides.
+/// The cost of a function on both sides.
 #[derive(Serialize)]
 pub(crate) struct FunctionChange<'a> {
     function: &'a str,
@@ -268,7 +268,7 @@ struct RequestsFields {
     after: f64,
 }
 
-/// What all functions cost on both sides.
+/// The cost of all functions on both sides.
 #[derive(Serialize)]
 struct TotalFields {
     before: f64,
@@ -278,7 +278,7 @@ struct TotalFields {
 }
 
 impl<'a> DiffFields<'a> {
-    /// Of a comparison, its first `limit` functions.
+    /// The fields of a comparison, with its first `limit` functions.
     pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
         let (unit, per) = diff_unit(comparison);
         let requests = match comparison.basis {
@@ -305,8 +305,8 @@ pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
     value(&DiffFields::new(comparison, limit))
 }
 
-/// What is missing of profiles that were taken with an experiment, and what else speaks against
-/// their figures, above them.
+/// Warnings about profiles that were taken with an experiment: missing profiles, and evidence
+/// against their figures.
 pub(crate) fn above(doubts: &Doubts) -> Report {
     let mut report = Report::default();
     let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);

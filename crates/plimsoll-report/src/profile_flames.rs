@@ -27,7 +27,7 @@ pub fn profile_flame(
     report: &Report,
 ) -> String {
     let subtitle = with_merged(profile_facts(profile, column, sums.total), tree);
-    let total = sums.kept as f64;
+    let total = sums.selected_total as f64;
     draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, per: None, total }, format, report)
 }
 

@@ -8,10 +8,10 @@ use crate::visible::visible;
 use crate::wrap::broken;
 use plimsoll_analysis::live_meter::LiveFigures;
 
-/// What is known at one moment of an experiment.
+/// The state of an experiment at one time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
-    /// What is being done.
+    /// The current step.
     pub doing: String,
     /// Why; empty where that needs no words.
     pub why: String,
@@ -19,7 +19,7 @@ pub struct Progress {
     pub elapsed_s: f64,
     /// How long it takes, at most, in s; `None` where that is not known.
     pub total_s: Option<f64>,
-    /// Successes a second in equal stretches so far, oldest first.
+    /// Successes a second in intervals of equal length so far, oldest first.
     pub rates_rps: Vec<f64>,
     /// `None` before anything was measured.
     pub now: Option<LiveFigures>,
@@ -56,8 +56,8 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// `text` in lines of at most `columns`. What is wider than a line is cut: lines that break where
-/// nobody knows cannot be taken back.
+/// `text` in lines of at most `columns`. A longer line is cut, since the number of lines must be
+/// known to erase them.
 fn lines_of(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = broken(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
@@ -113,7 +113,7 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
         let mut line = String::new();
         for figure in figures(progress, now) {
-            // What does not fit is left out whole; half a figure would mislead.
+            // A figure without room is left out whole; half of it would mislead.
             if line.chars().count() + 2 + figure.chars().count() <= columns {
                 line.push_str("  ");
                 line.push_str(&figure);

@@ -16,12 +16,12 @@ use plimsoll_analysis::prove::{
 use plimsoll_analysis::study::StudyFailure;
 use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
 
-/// What stands around the figures of a comparison.
+/// The recording around the figures of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProveContext<'a> {
     /// The recording.
     pub(crate) experiment: &'a Experiment,
-    /// What was measured.
+    /// The blocks.
     pub(crate) measured: &'a MeasuredBlocks<'a>,
 }
 
@@ -137,7 +137,7 @@ pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate)
     live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
 }
 
-/// What each rung of a ladder has left so far.
+/// The goodput of each rung of a ladder so far.
 pub fn ladder_standing(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
         Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
@@ -158,8 +158,8 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 
 /// The answer in one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // Builds are started afresh for each load: what one start is more than another is in the
-    // interval.
+    // Builds are started afresh for each load, so the interval contains the variation between
+    // starts.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
@@ -197,8 +197,7 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     }
 }
 
-/// The answer where there is no verdict: what is known all the same, why that is none, and the way
-/// out.
+/// The answer without a verdict: the estimate so far, the reason, and the way out.
 fn inconclusive(proof: &Proof) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {
@@ -247,7 +246,7 @@ fn no_effect(why: NoEffect) -> String {
 /// A budget beyond this is no advice any more.
 const BUDGET_MOST_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// What would tell, where it is a longer comparison.
+/// The longer comparison that would decide, where one would.
 fn enough_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
@@ -308,7 +307,7 @@ fn sides<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)
     context.measured.arms.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
-/// What failed answers said.
+/// The failed responses.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
     failed::facts(&FailedKind::of_trials(context.experiment.trials.iter()))
 }
@@ -458,7 +457,7 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     rows.into_iter().enumerate().map(name).collect()
 }
 
-/// What every block said of the primary measure, as a table.
+/// The primary measure in every block, as a table.
 pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4], Vec<Vec<String>>) {
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
@@ -478,13 +477,9 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
-/// A share of a rung before, which may be a small one: with at least two digits that tell.
-fn part(share: f64) -> String {
-    match share {
-        share if share < 0.001 => format!("{:.3} %", share * 100.0),
-        share if share < 0.01 => format!("{:.2} %", share * 100.0),
-        share => percent(share),
-    }
+/// A share of the rung before, which may be more than all of it.
+fn part(ratio: f64) -> String {
+    if ratio > 1.0 { percent(ratio) } else { share(ratio) }
 }
 
 /// A cost: `+71.2 us`, `+76 900 us`.
@@ -501,12 +496,12 @@ fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> Str
     format!("{number} to {upper}")
 }
 
-/// What is left of the rung before, with its interval; `None` for the first.
+/// The goodput as a share of the rung before, with its interval; `None` for the first.
 pub(crate) fn share_text(rung: &Rung) -> Option<String> {
     rung.share.map(|share| format!("{} ({})", part(share), from_to(rung.share_interval, part)))
 }
 
-/// What a request costs more than on the rung before, with its interval; `None` for the first.
+/// The added cost of a request over the rung before, with its interval; `None` for the first.
 pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
     rung.cost_us.map(|us| format!("{} ({})", cost(us), from_to(rung.cost_us_interval, cost)))
 }

@@ -62,7 +62,7 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// What one load said; a quantile only where there were enough requests for it.
+/// The figures of one load; a quantile only with enough requests for it.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
@@ -85,7 +85,7 @@ impl From<&Reading> for ReadingFields {
             requests: reading.ledger.scheduled,
             success_rate: reading.success_rate(),
             client_wait_share: reading.client_wait_share,
-            disturbed: reading.others.disturbed,
+            disturbed: reading.interference.disturbed,
         }
     }
 }
@@ -104,7 +104,7 @@ impl Serialize for BlockFields<'_> {
     }
 }
 
-/// What every document of a comparison begins with.
+/// The first fields of every document of a comparison.
 #[derive(Serialize)]
 struct ComparisonFields<'a> {
     #[serde(flatten)]
@@ -128,7 +128,7 @@ impl<'a> ComparisonFields<'a> {
         let made = LoadSetupFields::new(measured.plan, &experiment.environment.injectors);
         ComparisonFields {
             frame: FrameFields::new(schema, experiment, Some(made)),
-            others: InterferenceFields::from(&measured.others),
+            others: InterferenceFields::from(&measured.interference),
             warnings,
             failed_answers: failed_answers(kinds),
             sides: &measured.arms,
@@ -291,7 +291,7 @@ pub(crate) fn proof(
         budget_enough_s: proof.budget_enough_ns.map(|ns| ns as f64 / 1e9),
         stopped_by: stopped_name(&proof.stopped_by),
         narrowing: found.narrowing.iter().map(InterimEstimateFields::from).collect(),
-        readings: found.measured.blocks.iter().map(BlockFields).collect(),
+        readings: found.blocks.blocks.iter().map(BlockFields).collect(),
         profiles: profiles.map(ProveProfilesFields::new),
     })
 }
@@ -343,14 +343,14 @@ pub(crate) fn ladder(
 ) -> Value {
     let ladder = &found.ladder;
     let rung = |((at, rung), url)| rung_fields(context, at, rung, url);
-    let rungs = ladder.rungs.iter().enumerate().zip(&found.measured.arms).map(rung).collect();
+    let rungs = ladder.rungs.iter().enumerate().zip(&found.blocks.arms).map(rung).collect();
     let kinds = FailedKind::of_trials(context.experiment.trials.iter());
     value(&LadderDocument {
         begin: ComparisonFields::new("plimsoll.ladder/1", context, warnings, &kinds),
         rungs,
         blocks: ladder.blocks,
         blocks_void: ladder.blocks_void,
-        readings: found.measured.blocks.iter().map(BlockFields).collect(),
+        readings: found.blocks.blocks.iter().map(BlockFields).collect(),
         profiles: profiles.map(ProveProfilesFields::new),
     })
 }

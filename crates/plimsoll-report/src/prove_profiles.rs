@@ -1,4 +1,4 @@
-//! Profiles of both sides of a comparison: what each function costs a request there and here, as
+//! Profiles of both sides of a comparison: the cost of each function per request on either side, as
 //! text and as JSON.
 
 use crate::block::Report;
@@ -55,7 +55,7 @@ pub(crate) struct ProveProfilesFields<'a> {
 }
 
 impl<'a> ProveProfilesFields<'a> {
-    /// What these profiles say.
+    /// The fields of these profiles.
     pub(crate) fn new(profiles: &'a Assessment<ProveProfiles>) -> ProveProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         ProveProfilesFields {

@@ -1,6 +1,5 @@
-//! What a remedy is called on the command line, and with it the text of a sentence. Whoever found
-//! something says what could be asked otherwise by what it is; only here it gets the name of a
-//! flag.
+//! The names of remedies on the command line. Analyses name a remedy by its kind; only here it
+//! becomes the name of a flag.
 
 use plimsoll_analysis::{Remedy, Sentence};
 
@@ -23,7 +22,7 @@ fn flag(remedy: Remedy) -> &'static str {
     }
 }
 
-/// A sentence as text for somebody at the command line.
+/// A sentence as text for a user of the command line.
 pub fn spelled(sentence: &Sentence) -> String {
     sentence.spelled(flag)
 }

@@ -1,5 +1,5 @@
-//! What was made of a log that is replayed, and how its answers differ from those of then: a line
-//! of the report of a load, and its fields in JSON; and how many times over a log a line is.
+//! The replay of a log: its report, the differences between the responses now and those in the log,
+//! and the load line as a multiple of the log.
 //!
 //! Not here: the figures of its endpoints, which are those of routes.
 

@@ -1,9 +1,9 @@
-//! Everything that is shown of an experiment ([`ResultView`]): a method for each format, and in it
-//! a renderer for each finding. What speaks against the figures stands above them in all formats,
-//! and is put there here, for all of them.
+//! All outputs of an experiment ([`ResultView`]): a method for each format, and in it a renderer
+//! for each finding. The evidence against figures stands above them in all formats; it is added
+//! here.
 //!
 //! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
-//! what was found.
+//! the findings themselves.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -34,14 +34,14 @@ use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet}
 use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
 use serde_json::Value;
 
-/// What is to be shown of an experiment.
+/// The data of an output.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultView<'a> {
-    /// What was asked and measured.
+    /// The spec and the measured loads.
     pub experiment: &'a Experiment,
-    /// What that comes to.
+    /// The finding.
     pub finding: &'a Assessment<Finding<'a>>,
-    /// What profiles say that were taken with it.
+    /// The profiles taken with the experiment.
     pub profiles: Option<&'a ProfileFindings>,
 }
 
@@ -71,21 +71,21 @@ impl<'a> ResultView<'a> {
                 find_screen(self.experiment, &context, found, doubts, held_by.as_ref())
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 explain_screen(&context, found, doubts, self.profiles)
             }
             Finding::Overload(found) => overload_screen(&self.context(found.plan), found),
-            Finding::Prove(found) => prove_screen(&self.compared(&found.measured), &found.proof),
-            Finding::Ladder(found) => ladder_screen(&self.compared(&found.measured), &found.ladder),
+            Finding::Prove(found) => prove_screen(&self.compared(&found.blocks), &found.proof),
+            Finding::Ladder(found) => ladder_screen(&self.compared(&found.blocks), &found.ladder),
         };
-        // That a recording was cut off is said when it is read; what stands beside the line, the
-        // screen of a search says.
+        // The reader of a file has reported a cut recording already. The screen of a search shows
+        // the doubts about the line beside the line.
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_beside();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
-        // What is missing of profiles changes no other figure: it is counted.
+        // A missing profile changes no other figure, so its warning is only counted.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, spelled(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_text)
             && !matches!(finding, Finding::Explain(_))
@@ -99,8 +99,8 @@ impl<'a> ResultView<'a> {
     /// The sentences and tables of the text.
     fn report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.open();
-        // That a recording was cut off is said when it is read; and what could not be measured
-        // stands in a sweep's table.
+        // The reader of a file has reported a cut recording already. The table of a sweep shows the
+        // levels that could not be measured.
         let mut report = above(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
@@ -122,21 +122,21 @@ impl<'a> ResultView<'a> {
                 Some(&found.server)
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 report.append(explain_report(&context, found, doubts));
                 report.append(self.sampled(found));
-                Some(&found.searched.server)
+                Some(&found.search.server)
             }
             Finding::Overload(found) => {
                 report.append(overload_report(&self.context(found.plan), found));
                 Some(&found.server)
             }
             Finding::Prove(found) => {
-                report.append(prove_report(&self.compared(&found.measured), &found.proof));
+                report.append(prove_report(&self.compared(&found.blocks), &found.proof));
                 None
             }
             Finding::Ladder(found) => {
-                report.append(ladder_report(&self.compared(&found.measured), &found.ladder));
+                report.append(ladder_report(&self.compared(&found.blocks), &found.ladder));
                 None
             }
         };
@@ -182,22 +182,22 @@ impl<'a> ResultView<'a> {
                 around,
             ),
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 let mut body = explain_report(&context, found, doubts);
                 body.append(self.sampled(found));
                 body.heading("The search");
-                body.append(charted::find_page(self.experiment, &context, &found.searched, doubts, None, around));
+                body.append(charted::find_page(self.experiment, &context, &found.search, doubts, None, around));
                 body
             }
             Finding::Overload(found) => overload_page(&self.context(found.plan), found),
-            Finding::Prove(found) => charted::prove_page(&self.compared(&found.measured), found, around),
-            Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.measured), found, around),
+            Finding::Prove(found) => charted::prove_page(&self.compared(&found.blocks), found, around),
+            Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.blocks), found, around),
         };
         page.append(body);
         page
     }
 
-    /// What the kernel showed of the server's functions, unless the server's own profiles show it.
+    /// The kernel's samples of the server's functions, unless the server's own profiles are there.
     fn sampled(&self, found: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::of_loads);
         let own = own.is_some_and(|profiles| profiles.open().1.comparison.is_some());
@@ -220,12 +220,12 @@ impl<'a> ResultView<'a> {
                 json::find(self.experiment, &self.context(&found.settings.base), found, &warnings, doubts, of_loads)
             }
             Finding::Explain(found) => {
-                let context = self.context(&found.searched.settings.base);
+                let context = self.context(&found.search.settings.base);
                 explain_json::explain(self.experiment, &context, found, &warnings, of_loads)
             }
             Finding::Overload(found) => overload_document(self.experiment, &self.context(found.plan), found, &warnings),
-            Finding::Prove(found) => prove_json::proof(&self.compared(&found.measured), found, &warnings, of_sides),
-            Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.measured), found, &warnings, of_sides),
+            Finding::Prove(found) => prove_json::proof(&self.compared(&found.blocks), found, &warnings, of_sides),
+            Finding::Ladder(found) => prove_json::ladder(&self.compared(&found.blocks), found, &warnings, of_sides),
         }
     }
 
@@ -233,7 +233,7 @@ impl<'a> ResultView<'a> {
     pub fn line_svg(&self, theme: Theme) -> Option<String> {
         let found: &SearchFinding = match self.finding.open().1 {
             Finding::Find(found) => found,
-            Finding::Explain(found) => &found.searched,
+            Finding::Explain(found) => &found.search,
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => {
                 return None;
             }
@@ -243,7 +243,7 @@ impl<'a> ResultView<'a> {
         Some(chart::find_chart(&heading, &searched, None, theme))
     }
 
-    /// The picture of what speaks for the cause of an explanation; `None` of anything else.
+    /// The picture of the evidence for the cause of an explanation; `None` for other findings.
     pub fn evidence_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.open().1 {
             Finding::Explain(found) => Some(evidence_svg(&found.explanation, theme)),
@@ -259,19 +259,19 @@ impl<'a> ResultView<'a> {
     /// The picture of a comparison or a ladder; `None` of anything else.
     pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.open().1 {
-            Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.measured), found, theme)),
-            Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.measured), found, theme)),
+            Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.blocks), found, theme)),
+            Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.blocks), found, theme)),
             Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => None,
         }
     }
 
-    /// As a suite of test cases under this name; loads are held against `demands`.
+    /// The finding as a suite of test cases with this name; loads are checked against `demands`.
     pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.open();
         let cases = match finding {
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) => junit::loads_cases(self.experiment, demands),
             Finding::Find(found) => junit::find_cases(&found.findings, doubts),
-            Finding::Explain(found) => junit::find_cases(&found.searched.findings, doubts),
+            Finding::Explain(found) => junit::find_cases(&found.search.findings, doubts),
             Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
             Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
         };
@@ -279,7 +279,7 @@ impl<'a> ResultView<'a> {
         Suite { name, cases, warnings }
     }
 
-    /// What stands around the figures of a load or a search.
+    /// The context of the figures of a load or a search.
     fn context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
         let environment = &self.experiment.environment;
         let injectors = match self.finding.open().1 {
@@ -291,12 +291,12 @@ impl<'a> ResultView<'a> {
         RunContext { plan, injectors, cores, local, setup: &self.experiment.noted.fitted, agents }
     }
 
-    /// What each agent of a fleet did in all loads.
+    /// The work of each agent of a fleet, over all loads.
     fn agents(&self) -> Vec<AgentAccount> {
         fleet::over_all(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
-    /// What stands around the figures of blocks.
+    /// The context of the figures of blocks.
     fn compared(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
@@ -309,10 +309,10 @@ pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     report
 }
 
-/// What speaks against the figures, those of some kinds, to stand above them.
+/// The evidence against the figures, of some kinds, above the figures.
 fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
-    // What stands beside the line, the answer of a search says.
+    // The answer of a search shows the doubts about the line beside the line.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_beside();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
         report.text(Tone::Warning, sentence(finding, doubt));
@@ -327,7 +327,7 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
             format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
-            // With the flag that asked for it.
+            // With the flag that caused the end.
             Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
             _ => spelled(&doubt.text),
         },
@@ -454,7 +454,7 @@ mod tests {
         ]
     }
 
-    /// No format of any finding tells figures without what speaks against them.
+    /// Every format of every finding shows the evidence against its figures.
     #[test]
     fn a_doubt_is_met_in_every_format() {
         for experiment in &experiments() {
@@ -485,7 +485,7 @@ mod tests {
         }
     }
 
-    /// Whatever stands in a field that others wrote, it is text in every format.
+    /// Every field from outside is plain text in every format.
     #[test]
     fn text_of_others_is_text_in_every_format() {
         const HOSTILE: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";

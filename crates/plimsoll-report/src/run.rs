@@ -16,20 +16,20 @@ use plimsoll_model::{
 };
 use std::borrow::Cow;
 
-/// What stands around the figures of a run.
+/// The context of the figures of a run.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
     /// The plan carried out.
     pub plan: &'a PlanRecord,
-    /// Who carried it out.
+    /// The machines that generated the load.
     pub injectors: &'a [Injector],
     /// Cores of this machine.
     pub cores: u32,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// What of the load was fitted to this machine.
+    /// The changes to the plan that fit it to this machine.
     pub setup: &'a [String],
-    /// What the agents of a fleet did that made the load; none where this machine made it.
+    /// The accounts of a fleet's agents; empty where this machine generated the load.
     pub agents: Vec<AgentAccount>,
 }
 
@@ -104,14 +104,14 @@ pub fn load_text(plan: &PlanRecord) -> String {
     }
 }
 
-/// What is asked, and where, if that is not where the URL says; and over HTTP/2, if that is known
-/// beforehand.
+/// The target, with the address where it differs from the URL, and with HTTP/2 where that is known
+/// before the load.
 pub(crate) fn target_text(plan: &PlanRecord) -> String {
     let mut text = plan.traffic.title();
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
-    // Of gRPC that goes without saying.
+    // gRPC always uses HTTP/2.
     if plan.carriage.http == HttpChoice::H2 && plan.traffic.first().ok_grpc.is_none() {
         text.push_str(" over HTTP/2");
     }
@@ -151,7 +151,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     )
 }
 
-/// What others used, or why that is not known.
+/// The CPU used by other processes, or why it is not known.
 pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
@@ -204,8 +204,8 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// Successes after the window are said from this share of all on: then the rate and the share of
-/// successes seem to contradict each other.
+/// From this share of all successes on, successes after the window are named. Without them, the
+/// rate and the success rate seem to contradict each other.
 const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The headings of [`route_row`].
@@ -229,8 +229,8 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     ]
 }
 
-/// What one load comes to, in a sentence. Two accounts stand in it: what completed in the window, a
-/// second, and what share of all that was scheduled in it succeeded, whenever.
+/// The result of one load in a sentence. It has two figures: the completions a second within the
+/// window, and the success rate of all requests scheduled in the window.
 pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
@@ -251,7 +251,7 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     )
 }
 
-/// The report of one load, below what speaks against its figures.
+/// The report of one load, below its warnings.
 pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[RouteSummary]) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(context.plan, summary));
@@ -334,7 +334,7 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     })
 }
 
-/// What connections spoke, as it was seen: HTTP/1.1, HTTP/2, or both.
+/// The protocol of the connections: HTTP/1.1, HTTP/2, or both.
 pub(crate) fn protocol(summary: &Summary) -> &'static str {
     let (h2, opened) = (summary.load.h2_connections, summary.load.connections_opened);
     // Connections on which TLS came to nothing have spoken neither.
@@ -470,7 +470,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         facts.push(("GOAWAY", reasons(&summary.load.goaways)));
     }
     facts.push(("generator", generator_text(context, summary)));
-    facts.push(("other processes", others_text(&summary.others)));
+    facts.push(("other processes", others_text(&summary.interference)));
     facts.extend(setup_fact(context));
     facts
 }

@@ -1,5 +1,4 @@
-//! What the server's functions cost a request, as the kernel's clock caught them: as text and as
-//! JSON.
+//! The cost of the server's functions per request, from samples of the kernel, as text and as JSON.
 
 use crate::block::{Report, Tone};
 use crate::load_profiles::{add_functions, top_rows, total_text};
@@ -31,14 +30,14 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     report
 }
 
-/// What the samples do not have.
+/// The samples that are missing, and why.
 fn left_out(costs: &FunctionCosts) -> String {
     let kernel = if costs.in_kernel { "" } else { "; without kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
 }
 
-/// The member `profiles` of a document, where nobody asked the server for them.
+/// The member `profiles` of a document, where no profiles were requested from the server.
 #[derive(Serialize)]
 pub(crate) struct SampledFields<'a> {
     source: &'static str,
@@ -53,7 +52,7 @@ pub(crate) struct SampledFields<'a> {
 }
 
 impl<'a> SampledFields<'a> {
-    /// What is known of functions.
+    /// The fields of the observed functions.
     pub(crate) fn new(functions: &'a FunctionObservation) -> SampledFields<'a> {
         let (costs, refused) = match functions {
             FunctionObservation::Costs(costs) => (Some(costs.as_ref()), None),

@@ -23,11 +23,11 @@ pub struct SearchSide<'a> {
     pub file: String,
     /// Its name in tables and charts.
     pub name: &'a str,
-    /// What was searched, without secrets: a URL, or where a file of traffic was asked.
+    /// The target without secrets: a URL, or the URL for a file of traffic.
     pub url: String,
     /// How a command line names it: the URL, or the file of traffic and where.
     pub target: SearchTarget,
-    /// What was found.
+    /// The result of the search.
     pub findings: &'a Findings,
     /// CPU time of the server for each request at the line, us, where it was seen.
     pub cpu_us: Option<f64>,
@@ -51,7 +51,7 @@ impl RecordedSearch {
     pub fn from_finding(finding: &Finding) -> Option<RecordedSearch> {
         match finding {
             Finding::Find(found) => Some(RecordedSearch::from_search(found)),
-            Finding::Explain(found) => Some(RecordedSearch::from_search(&found.searched)),
+            Finding::Explain(found) => Some(RecordedSearch::from_search(&found.search)),
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => None,
         }
     }
@@ -78,12 +78,12 @@ impl RecordedSearch {
     }
 }
 
-/// What a command line says of a search's target.
+/// The target of a search on a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchTarget {
     /// One URL.
     Url(String),
-    /// A file of traffic, asked there.
+    /// A file of traffic, with its target.
     File(String),
 }
 
@@ -92,7 +92,7 @@ impl SearchSide<'_> {
         Some(self.findings.load_line_rps.rps).filter(|line| *line > 0.0)
     }
 
-    /// Response time p99 in the longest trial that held the line, ns.
+    /// Response time p99 in the longest trial that met the SLO at the line, ns.
     fn p99_at_line_ns(&self) -> Option<f64> {
         let line = self.line()?;
         let held = self.findings.trials.iter().filter(|trial| {
@@ -123,7 +123,7 @@ impl ComparedFigure {
     }
 }
 
-/// What the lines are told in, a second.
+/// The unit of the rates of both sides.
 fn counted(sides: &[SearchSide; 2]) -> &'static str {
     counted_of_both(sides[0].findings, sides[1].findings)
 }
@@ -194,7 +194,7 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
     }
 }
 
-/// What speaks against comparing the two, the caveat first.
+/// The reasons against comparing the two, the caveat first.
 fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(

@@ -50,7 +50,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     }
     let (around, readings) = (view.around(), view.readings());
     let mut facts: Vec<(String, String)> = Vec::new();
-    match &view.used {
+    match &view.usage {
         Ok(used) => {
             let host = view.host().map_or_else(String::new, |host| format!(" on {host}"));
             let who = used.servers.last().map(|server| format!("{} (pid {}){host}: ", server.name, server.pid));
@@ -65,7 +65,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
         }
         Err(reason) => facts.push(("server".into(), format!("not seen: {reason}"))),
     }
-    for reason in around.unseen.iter().filter(|_| view.used.is_ok()) {
+    for reason in around.unseen.iter().filter(|_| view.usage.is_ok()) {
         facts.push((String::new(), format!("not seen: {reason}")));
     }
     facts.push((
@@ -125,10 +125,10 @@ struct ProbeFields<'a> {
 }
 
 impl<'a> ServerFields<'a> {
-    /// What was seen.
+    /// The fields of the observed server.
     pub(crate) fn new(view: &ServerView<'a>) -> ServerFields<'a> {
         let around = view.around();
-        let used = view.used.as_ref().ok();
+        let used = view.usage.as_ref().ok();
         let met = view.servers();
         let present = used.and_then(|used| used.servers.last()).or(met.last().copied());
         let process = |server: &&'a WatchedServer| ProcessFields {
@@ -152,7 +152,7 @@ impl<'a> ServerFields<'a> {
             fullest_thread_share: thread.map(|thread| thread.share),
             fullest_thread: thread.map(|thread| thread.name.clone()),
             from: view.from.clone(),
-            reason: view.used.as_ref().err().cloned(),
+            reason: view.usage.as_ref().err().cloned(),
             probes_cpu_share: view.watched().then(|| around.cost_share()),
             unseen: around.unseen,
             probes: view.readings().into_iter().map(|(name, readings)| ProbeFields::new(name, readings)).collect(),

@@ -1,8 +1,8 @@
-//! What was asked as a command line: the words that ask the same again, as far as the record has
-//! them. So a command is shown from its record, and nothing of it stands in a file or on a screen
-//! that the record does not have.
+//! The command line of a record: words that repeat the experiment, as far as the record contains
+//! them. A shown command comes from its record, so that no file and no screen has more than the
+//! record.
 //!
-//! Not here: what a record has (`plimsoll_model::terms`), and how words are read (`args`,
+//! Not here: the content of a record (`plimsoll_model::terms`), and the parser of words (`args`,
 //! `plan_from_args`).
 
 use plimsoll_model::completion::has_one_url;
@@ -15,7 +15,7 @@ use plimsoll_model::{
 };
 use plimsoll_traffic::target_url::default_port;
 
-/// Defaults of flags that are left out where they are meant.
+/// Default values, which the command line leaves out.
 const TIMEOUT_NS: u64 = 30 * SECOND;
 
 /// The words of a command line.
@@ -151,7 +151,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedTex
     words.switch("--keep-failed-bodies", terms.redact == Redact::SecretsButBodies);
 }
 
-/// What of logs is asked, and how.
+/// The words for the logs, and for reading them.
 fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     match replay.drawn {
         true => replay.logs.iter().for_each(|log| words.value("--replay", &log.text)),
@@ -173,7 +173,7 @@ fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     words.switch("--strict", *strict);
 }
 
-/// The request that is asked of a URL.
+/// The words for the request to a URL.
 fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.optional("--method", Some(&route.method).filter(|method| *method != usual));
@@ -319,6 +319,7 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
         words.switch("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
         words.optional("--agents", fleet.agents.as_deref());
         words.optional("--wait", fleet.wait_ns.map(exact_duration));
+        words.optional("--weights", fleet.weights.as_deref());
         words.optional("--max-skew", Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration));
     }
     let arrivals = match asked {

@@ -19,13 +19,13 @@ const CURVES_MAX: usize = 5;
 /// Goodput that grew by more than this at the last level may grow further.
 const GROWING: f64 = 1.1;
 
-/// What stands before the reason why a level was disturbed.
+/// The words before the reason why a level was disturbed.
 pub(crate) const REMARK: &str = "for the machine in its state then: ";
 
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
-/// A row in lines of `columns`: what does not fit goes on below, right of the users.
+/// A row in lines of `columns`: cells without room go to the next line, right of the users.
 fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     let mut lines = vec![String::new()];
     let mut length = 0;
@@ -48,7 +48,7 @@ pub fn sweep_header(columns: Option<usize>) -> String {
     row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
 }
 
-/// What the columns of the server say of a level.
+/// The columns of the server for a level.
 fn server_cells(level: &SweepLevel) -> [String; 2] {
     let server = level.figures().and_then(|figures| figures.server.as_ref());
     [
@@ -88,7 +88,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                 &cpu,
             ];
             let row = row(cells, columns);
-            match summary.others.reason.as_deref().filter(|_| summary.others.disturbed) {
+            match summary.interference.reason.as_deref().filter(|_| summary.interference.disturbed) {
                 Some(reason) => {
                     let text = format!("{:>width$} {REMARK}{}", "", visible(reason), width = WIDTHS[0]);
                     format!("{row}\n{}", broken(&text, columns, WIDTHS[0] + 1))
@@ -108,7 +108,7 @@ fn users(number: f64) -> String {
     if number == 1.0 { "1 user".to_owned() } else { format!("{} users", count(number as u64)) }
 }
 
-/// What a sweep comes to, in one sentence: peak and knee, each with the users that made it.
+/// The result of a sweep in one sentence: peak and knee, each with its number of users.
 pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let (levels, measured) = (&found.levels, found.measured());
     let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
@@ -137,7 +137,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     }
 }
 
-/// What stands below the table of a sweep and what speaks against its figures.
+/// The facts below the table of a sweep, and the evidence against its figures.
 pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, sweep_answer(found));
@@ -148,7 +148,7 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
     report
 }
 
-/// What the intervals of the levels are of.
+/// The meaning of the intervals of the levels.
 pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
@@ -165,7 +165,7 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     })
 }
 
-/// What failed answers said.
+/// Adds the failed responses.
 fn add_failed(report: &mut Report, experiment: &Experiment) {
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     if !kinds.is_empty() {
@@ -173,8 +173,8 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
     }
 }
 
-/// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; nothing for a
-/// level not held.
+/// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; `None` for a
+/// level that was not measured.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
     let mean_ns = summary.whole.response.mean_ns;
@@ -187,12 +187,12 @@ fn dat_text(concurrency: u64, throughput_rps: f64, mean_ns: f64, success_rate: f
     format!("{concurrency} {throughput_rps:.2} {:.2} {percent:.2}\n", mean_ns / 1e6)
 }
 
-/// What one of several routes did, as a `.dat` file.
+/// The figures of one of several routes, as a `.dat` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteDat {
     /// The name of the route.
     pub route: String,
-    /// A line for each level at which it was asked.
+    /// A line for each level with requests to it.
     pub lines: String,
 }
 

@@ -1,6 +1,6 @@
-//! Tables on a terminal: columns below each other where they fit; else long text in its own column
-//! is broken between words, rows become columns, or the table is split; nothing is cut. Not here:
-//! what stands in a table.
+//! Tables on a terminal. Columns stand beside each other where they fit. Otherwise long text is
+//! broken between words in its own column, rows become columns, or the table is split; nothing is
+//! cut. Not here: the content of a table.
 
 use crate::wrap::{broken, widest_atom, width};
 
@@ -88,7 +88,7 @@ impl<'a> Grid<'a> {
         let mut out = String::new();
         for line in &self.lines {
             let cell = |column: usize| line.get(column).map_or("", String::as_str);
-            // What has no room in the last column stands below the row.
+            // Words without room in the last column stand below the row.
             let below = |column: usize| self.is_last(column) && widest_atom(cell(column)) > widths[column];
             let parts: Vec<Vec<String>> = (0..widths.len())
                 .map(|column| match below(column) {
@@ -117,7 +117,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Several tables below each other, each with the first column and as many others as fit.
+/// Several tables below each other, each with the first column and as many other columns as fit.
 fn split(grid: &Grid, columns: usize) -> Option<String> {
     let mut out = String::new();
     let mut next = 1;

@@ -1,4 +1,4 @@
-//! Reports on a terminal: plain columns, colours only where asked for.
+//! Reports on a terminal: plain columns, and colours only on request.
 
 use crate::block::{Report, ReportBlock, Tone};
 use crate::tabular::table;

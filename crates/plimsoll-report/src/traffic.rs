@@ -1,4 +1,4 @@
-//! What access logs say of the traffic: as text, and as a page with charts.
+//! The traffic of access logs as text, and as a page with charts.
 //!
 //! Not here: its document (`traffic_json`).
 
@@ -8,7 +8,7 @@ use crate::format;
 use crate::profile::name_text;
 use crate::remedy::spelled;
 use plimsoll_analysis::{DoubtKind, Doubts};
-use plimsoll_model::Histogram;
+use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::logs::Stamp;
 use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
 
@@ -19,7 +19,7 @@ pub struct LogSummary {
     pub name: String,
     /// Its format, in words.
     pub format: String,
-    /// What its stamps mean.
+    /// Whether its timestamps are those of the start or of the end of a request.
     pub stamp: Stamp,
 }
 
@@ -32,7 +32,7 @@ pub struct TrafficContext<'a> {
     pub lines_read: u64,
     /// Lines that were not understood.
     pub lines_unparsed: u64,
-    /// The first of them: where it stands, and how it begins.
+    /// The first of them: its place, and its first characters.
     pub first_unparsed: Option<(&'a str, &'a str)>,
 }
 
@@ -47,13 +47,9 @@ pub(crate) fn share_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A part of a whole for people; some is never none, nor all.
+/// A part of a whole for people.
 fn percent(part: u64, whole: u64) -> String {
-    match (part, whole) {
-        (0, _) => "0 %".into(),
-        (part, whole) if part >= whole => "100 %".into(),
-        (part, whole) => format!("{:.1} %", (share_of(part, whole) * 100.0).clamp(0.1, 99.9)),
-    }
+    format::share(share_of(part, whole))
 }
 
 /// The finding in one sentence.
@@ -70,7 +66,7 @@ fn answer(figures: &Figures) -> String {
     )
 }
 
-/// What speaks against the figures.
+/// The evidence against the figures.
 pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     let mut doubts = Doubts::default();
     if context.lines_unparsed > 0 {
@@ -102,7 +98,7 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     doubts
 }
 
-/// What cannot be told from the log.
+/// The limits of the log.
 pub(crate) fn notes(figures: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     let resolution = format::duration(figures.resolution_ns as f64);
@@ -153,9 +149,9 @@ fn method_text(method: &str) -> String {
     if method.is_empty() { "(none)".into() } else { method.to_owned() }
 }
 
-/// An endpoint for people.
+/// An endpoint for people; what looks like a key in it is shortened.
 fn endpoint_text(method: &str, template: &str) -> String {
-    match (method, template) {
+    match (method, redact::path(template).as_str()) {
         ("", "") => "(no request)".into(),
         (method, "") => method.to_owned(),
         (method, template) => format!("{method} {template}").trim_start().to_owned(),
@@ -266,7 +262,7 @@ fn tables(report: &mut Report, figures: &Figures, top: usize) {
     }
 }
 
-/// What logs say, for people: the first `top` rows of each table.
+/// The traffic as text, with the first `top` rows of each table.
 pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(figures));
@@ -289,7 +285,7 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     };
     let panel =
         |title: &str, line| Panel { title: title.to_owned(), unit: AxisUnit::Count, log: false, lines: vec![line] };
-    // The last stretch is seldom a whole one.
+    // The last interval is usually shorter than the others.
     let begun_s = figures.span_ns as f64 / 1e9 - (figures.moments.len().saturating_sub(1)) as f64 * figures.point_s;
     let last_s = begun_s.clamp(figures.point_s / 10.0, figures.point_s);
     let length_s = |at: usize| if at + 1 == figures.moments.len() { last_s } else { figures.point_s };
@@ -309,7 +305,7 @@ fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     vec![Line { name: "this log".into(), points: points.collect() }, Line { name: "chance".into(), points: chance }]
 }
 
-/// Requests by rank, beside what the law says.
+/// Requests by rank, beside Zipf's law.
 fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
     let counts = &popularity.counts;
     // Ranks that lie evenly on a log axis.

@@ -1,7 +1,7 @@
-//! What `plimsoll check` shows of a file of traffic: its requests by weight, and the first of them
-//! as they are sent.
+//! The output of `plimsoll check`: the requests of a file of traffic by weight, and the bytes of
+//! the first ones.
 //!
-//! Not here: what the first requests are, and whether the file is understood.
+//! Not here: the choice of the first requests, and the parser of the file.
 
 use crate::visible::visible;
 use plimsoll_analysis::format;
@@ -17,7 +17,7 @@ pub struct CheckedRequest<'a> {
     pub arrival: u64,
     /// The pause before it, ns.
     pub wait_ns: u64,
-    /// What it asks.
+    /// The route of the request.
     pub route: RouteNumber,
     /// As it goes on the wire, over HTTP/2 with its head in lines.
     pub bytes: &'a [u8],
@@ -25,7 +25,7 @@ pub struct CheckedRequest<'a> {
 
 /// A file of traffic that was understood.
 pub struct TrafficCheck<'a> {
-    /// What it asks.
+    /// The traffic of the file.
     pub traffic: &'a Traffic,
     /// The server has a say in which HTTP is spoken.
     pub chooses_http: bool,
@@ -102,8 +102,8 @@ pub fn check_text(check: &TrafficCheck) -> String {
     text
 }
 
-/// The lines of a request, without fields that every request has; of a call without the length of
-/// what its body becomes.
+/// The lines of a request without the fields that every request has. A call also has no length,
+/// since the body shown is not the body sent.
 fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
     let head = String::from_utf8_lossy(&request[..end]);

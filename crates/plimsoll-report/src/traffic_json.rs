@@ -6,7 +6,7 @@ use crate::json::DistributionFields;
 use crate::remedy::spelled;
 use crate::traffic::{TrafficContext, doubts, notes, share_of, stamps};
 use plimsoll_analysis::summary::Latency;
-use plimsoll_model::Histogram;
+use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::survey::{Figures, GAP_NS};
 use serde::Serialize;
 use serde_json::Value;
@@ -14,8 +14,9 @@ use serde_json::Value;
 /// Most clients in the document.
 const CLIENTS_MAX: usize = 1000;
 
-fn distribution(histogram: &Histogram) -> DistributionFields {
-    DistributionFields::from(&Latency::from_histogram(histogram))
+/// `None` where nothing was logged: a missing figure is no zero.
+fn distribution(histogram: &Histogram) -> Option<DistributionFields> {
+    (histogram.count() > 0).then(|| DistributionFields::from(&Latency::from_histogram(histogram)))
 }
 
 /// `plimsoll.traffic/1`.
@@ -44,8 +45,8 @@ struct TrafficDocument<'a> {
     popularity: Option<PopularityFields<'a>>,
     dispersion: ByName<String, Option<f64>>,
     concurrency: Option<ConcurrencyFields>,
-    duration_ns: DistributionFields,
-    sizes: DistributionFields,
+    duration_ns: Option<DistributionFields>,
+    sizes: Option<DistributionFields>,
     series: SeriesFields,
 }
 
@@ -79,7 +80,7 @@ struct RateFields {
 
 #[derive(Serialize)]
 struct EndpointFields<'a> {
-    template: &'a str,
+    template: String,
     method: &'a str,
     requests: u64,
     share: f64,
@@ -96,14 +97,14 @@ struct ClientFields<'a> {
 struct SessionsFields {
     count: u64,
     gap_s: u64,
-    requests: DistributionFields,
-    think_time_ns: DistributionFields,
+    requests: Option<DistributionFields>,
+    think_time_ns: Option<DistributionFields>,
 }
 
 #[derive(Serialize)]
 struct PopularityFields<'a> {
     method: &'a str,
-    template: &'a str,
+    template: String,
     ids: u64,
     zipf_exponent: Option<f64>,
 }
@@ -124,7 +125,7 @@ struct SeriesFields {
 pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
     let share = |requests: u64| share_of(requests, figures.requests);
     let endpoints = figures.endpoints.iter().map(|endpoint| EndpointFields {
-        template: &endpoint.template,
+        template: redact::path(&endpoint.template),
         method: &endpoint.method,
         requests: endpoint.requests,
         share: share(endpoint.requests),
@@ -177,7 +178,7 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
         },
         popularity: figures.popularity.as_ref().map(|popularity| PopularityFields {
             method: &popularity.method,
-            template: &popularity.template,
+            template: redact::path(&popularity.template),
             ids: popularity.ids,
             zipf_exponent: popularity.zipf_exponent,
         }),

@@ -1,18 +1,16 @@
 //! Text from outside, made visible. Names of processes, threads and metrics, URLs, reasons of
-//! servers and whatever stands in a run file may hold characters that steer a terminal, turn the
-//! direction of writing or begin a line of their own. Here they become what can be seen: `\x1b`,
-//! `\n`, `\u{202e}`.
+//! servers and text of run files can contain characters that steer a terminal, reverse the
+//! direction of writing, or begin a new line. Here they become visible: `\x1b`, `\n`, `\u{202e}`.
 //!
-//! Blocks of reports ([`crate::block`]) are made of visible text only, so every format of a report
-//! is; what else goes to a terminal or into a text goes through [`lines`], and JSON through
-//! [`json`].
+//! Blocks of reports ([`crate::block`]) contain visible text only, and so does every format of a
+//! report. Other text for a terminal or a file passes through [`lines`], and JSON through [`json`].
 
 pub use plimsoll_model::steering::{lines, steers, visible};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// A JSON document over several lines. What a terminal would obey is written as JSON's own escape:
-/// the value is the same.
+/// A JSON document over several lines. Control characters are written as JSON's own escapes: the
+/// value is the same.
 pub fn json(document: &Value) -> String {
     escaped(format!("{document:#}"))
 }

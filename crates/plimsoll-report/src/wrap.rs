@@ -55,8 +55,7 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// What a line consists of: spaces, and what comes after them up to the next place where it may be
-/// broken.
+/// The parts of a line: spaces, and the text after them up to the next place for a break.
 fn pieces(line: &str) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
     let mut rest = line;

@@ -65,7 +65,7 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
         verdict,
         reason: Sentence::default(),
         evidence: Evidence { work_share, ..Evidence::default() },
-        others: Interference::default(),
+        interference: Interference::default(),
     }
 }
 
@@ -228,15 +228,15 @@ fn findings(scale: f64) -> Findings {
         trials: trials.iter().map(|t| trial(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
         stopped_by: StopReason::Width,
         stalls: None,
-        failing: None,
-        gone: None,
-        seen_s: 10.0,
+        constant_failure: None,
+        target_loss: None,
+        met_slo_s: 10.0,
         provable_in_s: None,
         capacity: None,
         arrivals: Arrivals::Poisson,
         elapsed_s: 58.2,
         doubts: Doubts::default(),
-        others: Interference::default(),
+        interference: Interference::default(),
     }
 }
 
@@ -309,7 +309,7 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
         statuses: Tally::default(),
         routes: Vec::new(),
         client_wait_share: 0.0,
-        others: Interference::default(),
+        interference: Interference::default(),
         void: void.map(Sentence::from),
     };
     Block { readings: goodputs_rps.iter().map(reading).collect() }

@@ -53,7 +53,7 @@ impl Base {
         // A server on the same machine is left a core for each of ours, unless each request opens a
         // connection: half of what that costs is the kernel's work on our side, and one thread
         // would be the limit.
-        let cores = plimsoll_sys::process::cores();
+        let cores = plimsoll_sys::probe::cgroup::usable_cores();
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);
         let injector = Injector { workers, spin: terms.injector.spin, sources, sources_so_far: None };

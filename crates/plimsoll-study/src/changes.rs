@@ -175,7 +175,7 @@ pub fn possible_interventions(
 /// One of two on this machine: where their workers have no cores to spare, neither keeps one busy
 /// by looking.
 fn beside_another(injector: &Injector) -> Injector {
-    let crowded = 2 * injector.workers >= plimsoll_sys::process::cores();
+    let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
     Injector { spin, ..injector.clone() }
 }

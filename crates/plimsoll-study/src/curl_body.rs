@@ -6,7 +6,7 @@ use crate::fields;
 use plimsoll_model::BodyFrom;
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::files::{self, Use};
-use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, percent_encoded};
+use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, form_encoded};
 
 /// A body, and where it is from.
 pub type BodyInput = (BodyFrom<String>, Vec<u8>);
@@ -43,7 +43,7 @@ fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
             read(path)?.into_iter().filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)).collect()
         }
         CurlData::EncodedFile { name, path } => {
-            let encoded = percent_encoded(&read(path)?);
+            let encoded = form_encoded(&read(path)?);
             if name.is_empty() { encoded } else { format!("{name}={encoded}") }.into_bytes()
         }
     })

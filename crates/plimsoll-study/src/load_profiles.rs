@@ -95,7 +95,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
             for (at, (level, name)) in driven().enumerate() {
                 let Some(profile) = profile(name, kind) else { continue };
                 let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
-                let sum = top(&profile, &view, Sort::Cum).kept as f64;
+                let sum = top(&profile, &view, Sort::Cum).selected_total as f64;
                 let requests = ProfiledTrial::requests(&level.others, profile.duration_ns);
                 sums[at] = Some(KindSum { sum, requests });
                 column = Some(profile.sample_types[view.sample_type].clone());

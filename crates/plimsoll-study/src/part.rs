@@ -68,7 +68,7 @@ impl Task {
         let cut = |_| "its task was cut off".to_owned();
         let plan = Plan::from_bytes(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let injector = serde_json::from_slice(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
-        let stripe = Stripe { index: number(input).map_err(cut)?, of: number(input).map_err(cut)? };
+        let stripe = Stripe::new(number(input).map_err(cut)?, number(input).map_err(cut)?);
         match stripe.index < stripe.of && Injector::are_bounded(std::slice::from_ref(&injector)) {
             true => Ok(Task { plan, injector, stripe }),
             false => Err("its task is not part of a load".to_owned()),
@@ -163,15 +163,14 @@ mod tests {
         let addresses = vec![([127, 0, 0, 1], 80).into()];
         let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(2.0) });
         plan.traffic.routes[0].request.body = vec![7; 300];
-        let task =
-            Task { plan, injector: Injector { workers: 2, ..Injector::default() }, stripe: Stripe { index: 1, of: 2 } };
+        let task = Task { plan, injector: Injector { workers: 2, ..Injector::default() }, stripe: Stripe::new(1, 2) };
         let bytes = task.to_bytes();
         let read = Task::read(&mut &*bytes).expect("a task");
         assert_eq!((read.plan, read.injector, read.stripe), (task.plan.clone(), task.injector.clone(), task.stripe));
         for cut in 0..bytes.len() {
             assert!(Task::read(&mut &bytes[..cut]).is_err(), "{cut}");
         }
-        let none = Task { stripe: Stripe { index: 2, of: 2 }, ..task };
+        let none = Task { stripe: Stripe::new(2, 2), ..task };
         assert!(Task::read(&mut &*none.to_bytes()).is_err());
         assert!(Task::read(&mut [0xff; 64].as_slice()).is_err(), "longer than anything");
     }

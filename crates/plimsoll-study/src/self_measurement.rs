@@ -19,7 +19,6 @@ use plimsoll_probe::{Effort, ReadingSource, Watcher};
 use plimsoll_sys::{signal, system_text};
 use plimsoll_traffic::target_url::Url;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 /// The length of each of the two loads.
 const LOAD_NS: u64 = 5_000_000_000;
@@ -30,13 +29,16 @@ const RATE_RPS: f64 = 10_000.0;
 /// The server's flags: one event loop, so that figures of machines with few and many cores compare.
 const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
 
-/// Measures for ten seconds. `program` is plimsoll, which is the server, too: in a process of its
-/// own, so that its CPU time is not taken for the client's.
-pub fn measure(program: &Path) -> Result<SelfMeasurement, Failure> {
+/// Measures for ten seconds. This program is the server, too: in a process of its own, so that its
+/// CPU time is not taken for the client's.
+pub fn measure() -> Result<SelfMeasurement, Failure> {
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+    })?;
     let cannot = |error: std::io::Error| {
         Failure::start(format!("the reference server could not be started: {}", system_text(&error)))
     };
-    let server = Helper::start(program, &SERVER).map_err(cannot)?;
+    let server = Helper::start(&program, &SERVER).map_err(cannot)?;
     let origin = Url::read(server.first_line())?.origin;
     let closed = LoadShape::Closed { users: Curve::constant(f64::from(USERS)) };
     // Without spinning, so that the CPU time is that of requests alone.
@@ -45,7 +47,7 @@ pub fn measure(program: &Path) -> Result<SelfMeasurement, Failure> {
     let open = LoadShape::Open { rate: Curve::constant(rate_rps), arrivals: Arrivals::Constant };
     let open = measure_load(&origin, open, Spin::Auto)?;
     server.end().map_err(cannot)?;
-    let disturbed = |summary: &Summary| summary.others.reason.clone().filter(|_| summary.others.disturbed);
+    let disturbed = |summary: &Summary| summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
     Ok(SelfMeasurement {
         highest_rps: closed.throughput_rps,
         cpu_us: closed.generator.cpu_s * 1e6 / closed.requests.max(1) as f64,

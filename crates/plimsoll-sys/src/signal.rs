@@ -38,7 +38,25 @@ extern "C" fn on_overdue(_: libc::c_int) {
     unsafe { libc::_exit(128 + FIRST.load(Ordering::Relaxed)) };
 }
 
+extern "C" fn on_end(signal: libc::c_int) {
+    // SAFETY: _exit is async-signal-safe and does not return.
+    unsafe { libc::_exit(128 + signal) };
+}
+
 extern "C" fn on_nothing(_: libc::c_int) {}
+
+/// From now on the signal ends the process. The kernel drops a signal without a handler that is
+/// for the first process of a container, so that one needs a handler.
+fn end_by(signal: libc::c_int) {
+    if std::process::id() == 1 {
+        return handle(signal, on_end, 0);
+    }
+    // SAFETY: all-zero bytes are a valid sigaction, the default one.
+    unsafe {
+        let action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &action, std::ptr::null_mut());
+    }
+}
 
 /// Sets the handler of a signal; `nohup` is respected: a SIGHUP that was ignored stays so.
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
@@ -74,8 +92,7 @@ pub fn release_interrupts() {
             let mut before: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &mut before);
             if before.sa_sigaction == on_interrupt as *const () as usize {
-                let action: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, &action, std::ptr::null_mut());
+                end_by(signal);
             }
         }
     }
@@ -90,17 +107,17 @@ pub fn withstand() {
 }
 
 /// From now on such a wish ends the process at once, also where whoever started it had it ignored
-/// (as shells do for what they start in the background): for what has nothing of its own to come to
-/// an end with. `nohup` is respected.
+/// (as shells do for what they start in the background) or where it is the first process of a
+/// container: for what has nothing of its own to come to an end with. `nohup` is respected.
 pub fn end_at_once() {
     for signal in WISHES {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &mut before);
-            if before.sa_sigaction == libc::SIG_IGN && signal != libc::SIGHUP {
-                let action: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, &action, std::ptr::null_mut());
+            let is_ignored = before.sa_sigaction == libc::SIG_IGN;
+            if !is_ignored && std::process::id() == 1 || is_ignored && signal != libc::SIGHUP {
+                end_by(signal);
             }
         }
     }
@@ -122,4 +139,58 @@ pub fn interrupted() -> bool {
 pub fn survive_file_size_limit() {
     // SAFETY: ignoring a signal needs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    const CHILD: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
+
+    /// What a container's first process does: this test itself, started once more.
+    fn be_first_process() -> ! {
+        assert_eq!(std::process::id(), 1);
+        end_at_once();
+        println!("ready");
+        std::thread::sleep(Duration::from_secs(20));
+        std::process::exit(0)
+    }
+
+    #[test]
+    fn the_first_process_of_a_container_ends_when_it_is_told_to() {
+        if std::env::var_os(CHILD).is_some() {
+            be_first_process();
+        }
+        // SAFETY: a plain system call.
+        if unsafe { libc::geteuid() } != 0 {
+            eprintln!("SKIPPED: process namespaces need root: the first process of a container is not tested");
+            return;
+        }
+        let name = "signal::tests::the_first_process_of_a_container_ends_when_it_is_told_to";
+        let mut unshare = Command::new("unshare")
+            .args(["--pid", "--fork", "--kill-child"])
+            .arg(std::env::current_exe().expect("this program"))
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare starts");
+        let mut output = std::io::BufReader::new(unshare.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("ready") {
+            line.clear();
+            let read = std::io::BufRead::read_line(&mut output, &mut line).expect("read");
+            assert!(read > 0, "it ended before it was ready");
+        }
+        let children = format!("/proc/{0}/task/{0}/children", unshare.id());
+        let first = std::fs::read_to_string(children).expect("children").trim().parse().expect("one child");
+        let begun = Instant::now();
+        // SAFETY: a plain system call, for the process that this test started.
+        unsafe { libc::kill(first, libc::SIGTERM) };
+        let status = unshare.wait().expect("ends");
+        assert!(begun.elapsed() < Duration::from_secs(10), "it went on");
+        assert_eq!(status.code(), Some(128 + libc::SIGTERM));
+    }
 }

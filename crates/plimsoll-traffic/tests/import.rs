@@ -492,6 +492,22 @@ fn descriptions_say_how_values_are_written() {
         ),
         (get("servers: [{url: \"http://h/v1/x\"}]"), &["get = \"/x/a\""], ""),
         (
+            post("application/json", "schema: {type: array, minItems: 2, uniqueItems: true, items: {enum: [a, b]}}"),
+            &["post = \"/a\""],
+            "a list whose items must differ",
+        ),
+        (
+            post("application/json", "schema: {type: array, minItems: 50, items: {const: a}}"),
+            &["post = \"/a\""],
+            "a list of 20 items, where the least is 50",
+        ),
+        // Tables are merged.
+        (
+            api("  /a:\n    x-base: &base {responses: {\"204\": {}}}\n    get: {<<: *base}\n"),
+            &["expect = { status = \"204\" }"],
+            "",
+        ),
+        (
             post("application/x-www-form-urlencoded", "example: {a: [1, 2], b: x y}"),
             &["body = \"a=1&a=2&b=x%20y\""],
             "",
@@ -548,6 +564,17 @@ fn collections_say_who_asks() {
             r#"{"url": {"host": "h", "path": "a", "query": [{"key": "y", "value": ""}, {"key": "z", "value": null}]}}"#,
             &["/a?y=&z\""],
             "",
+        ),
+        // What is switched off may still stand in the text beside the list.
+        (
+            r#"{"url": {"raw": "http://h/a?x=1&off=2#top", "host": ["h"], "path": ["a"], "query": [{"key": "x", "value": "1"}, {"key": "off", "value": "2", "disabled": true}]}}"#,
+            &["get = \"/a?x=1\""],
+            "",
+        ),
+        (
+            r#"{"url": "http://h/a", "header": [{"key": "Host", "value": "x"}, {"key": "host", "value": "y"}]}"#,
+            &["headers = { Host = \"x\" }"],
+            "a second header Host",
         ),
         (r#"{"url": "http://h/a?x={{missing}}"}"#, &["{{ env.missing | url }}"], "is not in the collection"),
         (r#"{"url": "http://h/a", "method": "CONNECT"}"#, &[], ""),
@@ -611,6 +638,15 @@ fn test_plans_keep_scopes_and_defaults() {
     let all = first.clone() + &property("RegexExtractor.match_number", "-1");
     let of_headers = first.clone() + &property("RegexExtractor.useHeaders", "true");
     let second = property("RegexExtractor.template", "$2$") + &property("RegexExtractor.default", "none");
+    let defaults = |name: &str, value: &str| {
+        let parts = property(name, value);
+        format!("<ConfigTestElement guiclass=\"HttpDefaultsGui\" testname=\"d\">{parts}</ConfigTestElement><hashTree/>")
+    };
+    let boundary = |number: &str| {
+        let parts =
+            ["refname", "lboundary", "rboundary"].map(|name| property(&format!("BoundaryExtractor.{name}"), "t"));
+        element("BoundaryExtractor", &(parts.concat() + &property("BoundaryExtractor.match_number", number)), "")
+    };
     let each = property("ForeachController.inputVal", "id") + &property("ForeachController.returnVal", "one");
     for (inside, parts, left_out) in [
         (
@@ -631,6 +667,20 @@ fn test_plans_keep_scopes_and_defaults() {
         ),
         (ask("/a", "", &regex("id", "(a)(b)", &second)), vec!["from = \"regex:(?:a)(b)\", default = \"none\""], ""),
         (ask("/a", &property("HTTPSampler.proxyHost", "p"), ""), vec!["get = \"/a\""], "HTTPSampler.proxyHost = p"),
+        (
+            ask("/a", &property("HTTPSampler.connect_timeout", "500"), ""),
+            vec!["get = \"/a\""],
+            "HTTPSampler.connect_timeout = 500",
+        ),
+        (defaults("HTTPSampler.proxyHost", "p") + &ask("/a", "", ""), vec!["get = \"/a\""], "proxyHost = p"),
+        (
+            defaults("HTTPSampler.image_parser", "true") + &ask("/a", "", ""),
+            vec!["get = \"/a\""],
+            "resources embedded in pages",
+        ),
+        (ask("/a", "", &boundary("0")), vec!["t = { from"], "it takes a match at random"),
+        (ask("/a", "", &boundary("-1")), vec!["t_1 = { from", "t = { from"], "it takes all matches"),
+        (ask("/a", "", &boundary("2")), vec!["get = \"/a\""], "another match than the first"),
         (
             ask("/a", &property("HTTPSampler.contentEncoding", "UTF-16"), ""),
             vec![],

@@ -243,6 +243,185 @@ fn formats_of_proxies_and_clouds_are_known() {
 }
 
 #[test]
+fn servers_are_known_by_what_they_log_unless_told_otherwise() {
+    for (line, name, expect) in [
+        (
+            r#"127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 12 "-" "curl/8.0""#,
+            "combined log format",
+            "971211336000 - GET /a 200 12 127.0.0.1 curl/8.0",
+        ),
+        (
+            r#"[GIN] 2000/10/10 - 20:55:36 | 200 |      53.5µs |       127.0.0.1 | GET      "/a?x=1""#,
+            "Gin",
+            "971211335999 53 GET /a?x=1 200 - 127.0.0.1 ",
+        ),
+        (
+            "[GIN] 2000/10/10 - 20:55:36 |\u{1b}[97;42m 200 \u{1b}[0m|  2ms |  ::1 |\u{1b}[97;44m POST    \u{1b}[0m \"/a\"",
+            "Gin",
+            "971211335998 2000 POST /a 200 - ::1 ",
+        ),
+        (
+            r#"2000/10/10 20:55:36 "GET http://localhost:3000/a HTTP/1.1" from 127.0.0.1:5001 - 200 12B in 2ms"#,
+            "chi",
+            "971211335998 2000 GET /a 200 - 127.0.0.1 ",
+        ),
+        (
+            r#"2000/10/10 20:55:36 [h/AbC-000001] "GET http://h/a HTTP/1.1" from [::1]:5001 - 404 12B in 2ms"#,
+            "chi",
+            "971211335998 2000 GET /a 404 - ::1 ",
+        ),
+        (
+            "[pid: 12|app: 0|req: 1/1] 127.0.0.1 () {28 vars in 400 bytes} [Tue Oct 10 20:55:36 2000] GET /a?x=1 => \
+             generated 123 bytes in 4 msecs (HTTP/1.1 200) 2 headers in 79 bytes (1 switches on core 0)",
+            "uWSGI",
+            "971211336000 4000 GET /a?x=1 200 123 127.0.0.1 ",
+        ),
+        (
+            r#"[10/Oct/2000 20:55:36] "GET /a HTTP/1.1" 200 1234"#,
+            "Django's own server",
+            "971211336000 - GET /a 200 1234  ",
+        ),
+        (
+            r#"127.0.0.1 [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 167 "-" "curl/8""#,
+            "aiohttp",
+            "971211336000 - GET /a 200 167 127.0.0.1 curl/8",
+        ),
+        (
+            r#"127.0.0.1:5000 - - [10/Oct/2000:20:55:36] "GET /a" 200 12"#,
+            "common log format",
+            "971211336000 - GET /a 200 12 127.0.0.1 ",
+        ),
+        (
+            r#"127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 - 0.0034"#,
+            "common log format and seconds, as Puma and Rack set it",
+            "971211335996 3400 GET /a 200 - 127.0.0.1 ",
+        ),
+        (
+            r#"127.0.0.1 -  10/Oct/2000:20:55:36 +0000 "GET /index.php" 200"#,
+            "PHP-FPM",
+            "971211336000 - GET /index.php 200 - 127.0.0.1 ",
+        ),
+        (
+            "[Tue Oct 10 20:55:36 2000] 127.0.0.1:50001 [200]: GET /a",
+            "PHP's own server",
+            "971211336000 - GET /a 200 - 127.0.0.1 ",
+        ),
+        (
+            "971211336.123     45 127.0.0.1 TCP_MISS/200 1234 GET http://h/a - HIER_DIRECT/10.0.0.1 text/html",
+            "Squid",
+            "971211336078 45000 GET /a 200 1234 127.0.0.1 ",
+        ),
+        (
+            "2000-10-10 20:55:36 +0000 - (sanic.access)[INFO][127.0.0.1:5000]: GET http://h:8000/a  200 12",
+            "Sanic",
+            "971211336000 - GET /a 200 12 127.0.0.1 ",
+        ),
+        (
+            r#"Started GET "/a?x=1" for 127.0.0.1 at 2000-10-10 20:55:36 +0000"#,
+            "Rails",
+            "971211336000 - GET /a?x=1 - - 127.0.0.1 ",
+        ),
+        (
+            r#"I, [2000-10-10T20:55:36.123456 #1]  INFO -- : [6ba7b810-9dad] Started GET "/a" for ::1 at 2000-10-10 20:55:36 +0000"#,
+            "Rails, behind a time and tags",
+            "971211336000 - GET /a - - ::1 ",
+        ),
+        (
+            "I, [2000-10-10T20:55:36.500 #1]  INFO -- : method=GET path=/a format=html controller=A action=b status=200 \
+             duration=5.25 view=1.2",
+            "Rails (lograge), behind a time",
+            "971211336494 5250 GET /a 200 -  ",
+        ),
+        (
+            r#"2000-10-10T20:55:36.5+00:00 heroku[router]: at=info method=GET path="/a?b=1" host=h fwd="204.0.0.20" dyno=web.1 connect=1ms service=18ms status=200 bytes=13"#,
+            "Heroku's router, behind syslog",
+            "971211336482 18000 GET /a?b=1 200 13 204.0.0.20 ",
+        ),
+        (
+            r#"time=2000-10-10T20:55:36.500Z level=INFO msg="a request" method=GET path="/a?b=1" status=200 duration=1.5ms remote_ip=10.0.0.1"#,
+            "logfmt lines (time, path, method, status, remote_ip, duration)",
+            "971211336498 1500 GET /a?b=1 200 - 10.0.0.1 ",
+        ),
+        (
+            "2000/10/10 20:55:36.5\tINFO\thttp.log.access\thandled request\t{\"request\": {\"remote_ip\": \"10.0.0.1\", \
+             \"proto\": \"HTTP/1.1\", \"method\": \"GET\", \"uri\": \"/a\"}, \"duration\": 0.002, \"size\": 12, \"status\": 200}",
+            "Caddy, behind a time and a level",
+            "971211336498 2000 GET /a 200 12 10.0.0.1 ",
+        ),
+    ] {
+        let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(format.name(), name, "{line}");
+        check(&format, line, Some(expect));
+    }
+    // The other lines of Rails are no requests that could not be read.
+    let lines =
+        ["Started GET \"/a\" for ::1 at 2000-10-10 20:55:36 +0000", "Processing by A#b as HTML", "Completed 200 OK"];
+    let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
+    let mut format = find_format(&lines, None).expect("Rails");
+    assert_eq!(lines.iter().map(|line| format.takes_directive(line)).collect::<Vec<_>>(), [false, true, true]);
+    for name in ["gin", "chi", "uwsgi", "django", "aiohttp", "squid", "rails", "gunicorn"] {
+        assert!(Format::from_text(name, None).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn lines_without_times_take_that_of_what_stands_before_them() {
+    const TIME: &str = "2000-10-10T20:55:36.5Z";
+    for (line, name, expect) in [
+        (r#"INFO:     127.0.0.1:5000 - "GET /a HTTP/1.1" 200 OK"#, "uvicorn", "971211336500 - GET /a 200 - 127.0.0.1 "),
+        (r#"127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#, "uvicorn", "971211336500 - GET /a 200 - 127.0.0.1 "),
+        ("GET /a 200 5.25 ms - 12", "morgan, dev", "971211336494 5250 GET /a 200 12  "),
+        ("GET /a - - ms - -", "morgan, dev", "971211336500 - GET /a - -  "),
+        (
+            "\u{1b}[0mGET /a \u{1b}[32m200\u{1b}[0m 5.25 ms - 12\u{1b}[0m",
+            "morgan, dev",
+            "971211336494 5250 GET /a 200 12  ",
+        ),
+        ("GET /a 200 12 - 5.25 ms", "morgan, tiny", "971211336494 5250 GET /a 200 12  "),
+        ("::1 - GET /a HTTP/1.1 200 12 - 5.25 ms", "morgan, short", "971211336494 5250 GET /a 200 12 ::1 "),
+        (
+            r#"10.0.0.1 "GET /a HTTP/1.1" 200 12 "-" "curl/8" 0.005250"#,
+            "Actix",
+            "971211336494 5250 GET /a 200 12 10.0.0.1 curl/8",
+        ),
+        (r#"10.0.0.1 - "GET /a HTTP/1.1" 200 5.25"#, "Granian", "971211336494 5250 GET /a 200 - 10.0.0.1 "),
+        ("20:55:36 | 200 | 5ms | 10.0.0.1 | GET | /a | -", "Fiber", "971211336495 5000 GET /a 200 - 10.0.0.1 "),
+        (" GET /a 200 in 5ms", "Next.js", "971211336495 5000 GET /a 200 -  "),
+        (
+            r#"{"method":"GET","path":"/a","status":200,"duration_ms":5}"#,
+            "JSON lines (path, method, status, duration_ms)",
+            "971211336495 5000 GET /a 200 -  ",
+        ),
+    ] {
+        let json = serde_json::json!({ "log": format!("{line}\n"), "stream": "stdout", "time": TIME }).to_string();
+        for (carried, behind) in [
+            (format!("{TIME} stdout F {line}"), "Kubernetes (CRI)"),
+            (json, "Docker's JSON"),
+            (format!("{TIME} {line}"), "a time"),
+            (format!("2000-10-10 20:55:36,500 {line}"), "a time"),
+            (format!("web-1  | {TIME} {line}"), "docker compose and a time"),
+        ] {
+            let format = find_format(&[carried.as_bytes()], None).unwrap_or_else(|error| panic!("{carried}: {error}"));
+            let level = if line.starts_with("INFO") { " and a level" } else { "" };
+            assert_eq!(format.name(), format!("{name}, behind {behind}{level}"), "{carried}");
+            check(&format, &carried, Some(expect));
+        }
+        let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
+        assert!(error.contains("has no times"), "{line}: {error}");
+    }
+    // As uvicorn's and gunicorn's loggers write it.
+    for line in [
+        r#"2000-10-10 20:55:36,500 - uvicorn.access - INFO - 127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#,
+        r#"2000-10-10 20:55:36.500 | INFO     | uvicorn.protocols:send:447 - 127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#,
+        r#"[2000-10-10 20:55:36.5 +0000] [8] [INFO] 127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#,
+    ] {
+        let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(format.name(), "uvicorn, behind a time and a level", "{line}");
+        check(&format, line, Some("971211336500 - GET /a 200 - 127.0.0.1 "));
+    }
+}
+
+#[test]
 fn what_cannot_be_refutes_a_format() {
     for line in [
         // An address that is none, a status of two digits.

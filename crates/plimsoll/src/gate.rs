@@ -24,7 +24,7 @@ impl Gate {
         let void = if summary.generator.limited {
             Some("the generator was the limit")
         } else {
-            summary.others.disturbed.then_some("the machine was disturbed")
+            summary.interference.disturbed.then_some("the machine was disturbed")
         };
         let (mut gate, mut notes) = (Gate::Passed, Vec::new());
         for crossing in crossed {

@@ -22,7 +22,7 @@ mod secrets;
 mod study_screen;
 mod version;
 
-use args::{Cli, Command, short_help};
+use args::{Cli, Command, help};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
 use plimsoll_compat::{ab, hey, vegeta, wrk};
@@ -197,10 +197,8 @@ const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metr
 /// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of
 /// the flag before it.
 fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
-    let understood = |arguments: &[OsString]| match short_help::is_wanted(arguments) {
-        true => short_help::with_short_help(Cli::command()).try_get_matches_from(arguments),
-        false => Cli::command().try_get_matches_from(arguments),
-    };
+    let understood =
+        |arguments: &[OsString]| help::with_help(Cli::command(), arguments).try_get_matches_from(arguments);
     let first = match understood(&arguments) {
         Err(error) if error.kind() == clap::error::ErrorKind::MissingRequiredArgument => error,
         done => return done,

@@ -328,7 +328,8 @@ pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Opt
     let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
     let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let (place, copied, agents) = (place.clone(), args.fleet_copy, args.agents.clone());
-    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max, agents, wait_ns };
+    let weights = args.weights.clone();
+    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max, agents, wait_ns, weights };
     plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
     Ok(Some(fleet))
 }

@@ -7,7 +7,7 @@ pub const GREETING: &str = "plimsoll finds the load line of an HTTP API: the hig
     plimsoll http://localhost:8080/           find the load line\n  \
     plimsoll explain http://localhost:8080/   name the bottleneck\n  \
     plimsoll prove URL_A URL_B                compare two builds\n\
-    All three on a sample server: plimsoll demo. Read on: plimsoll --help, plimsoll COMMAND --help, plimsoll man.\n";
+    All three on a sample server: plimsoll demo. More: plimsoll --help, plimsoll COMMAND --help.\n";
 
 /// Version, commit, features and target, a line each.
 pub fn verbose() -> String {

@@ -63,7 +63,7 @@ fn over_time(seed: u64, budget_s: u64, name: Option<&str>) {
             line.lower,
             line.upper,
             if line.confirmed { "" } else { " not confirmed" },
-            findings.seen_s,
+            findings.met_slo_s,
             findings.stopped_by,
             findings.elapsed_s
         );

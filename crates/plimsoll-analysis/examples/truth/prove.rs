@@ -209,7 +209,7 @@ impl World {
             statuses: counts.statuses,
             routes: Vec::new(),
             client_wait_share: 0.0,
-            others,
+            interference: others,
             void: None,
         }
     }

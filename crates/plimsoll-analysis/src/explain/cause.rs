@@ -1,10 +1,10 @@
-//! The causes that can hold a load line ([`Cause`]): a fixed vocabulary.
+//! The causes that can limit a load line ([`Cause`]): a fixed vocabulary.
 //!
-//! Not here: what speaks for each (`rules`).
+//! Not here: the evidence for each (`causes`).
 
 use std::fmt;
 
-/// What holds a load line.
+/// The cause that limits a load line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// plimsoll itself.
@@ -30,7 +30,7 @@ pub enum Cause {
     Memory,
     /// Bandwidth, or losses on the way.
     Network,
-    /// Whoever reads the answers reads them slowly.
+    /// A receiver of the responses reads slowly.
     SlowReader,
     /// Connections that come faster than the server takes them.
     AcceptBacklog,
@@ -42,13 +42,13 @@ pub enum Cause {
     Limiter,
     /// Storage.
     Disk,
-    /// Others on the machine.
+    /// Other processes on the machine.
     Neighbour,
-    /// The promise is missed by time that is not waiting in a queue.
+    /// Responses miss the SLO although no request waits in a queue.
     Delay,
     /// The server was not warm.
     WarmUp,
-    /// Nothing: all that was tried was held.
+    /// No limit: every load met the SLO.
     None,
     /// It is not known.
     Unknown,
@@ -109,7 +109,7 @@ impl Cause {
         }
     }
 
-    /// What is meant by it, in a few words.
+    /// The meaning of the cause, in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Cause::Client => "plimsoll itself",

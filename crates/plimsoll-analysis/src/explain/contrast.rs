@@ -1,7 +1,8 @@
-//! Everything that rules look at ([`Contrast`]): what the loads showed at a low rate, half way, at
-//! the line and just past it; what the search found; and what follows by the laws of queues.
+//! The facts about one server ([`Contrast`]): the signals of the loads at a low rate, half way, at
+//! the line and just past it, the result of the search, and the figures that follow by the laws of
+//! queues.
 //!
-//! Not here: the rules.
+//! Not here: the meaning of the facts (`features`).
 
 use super::demands::{ServiceDemand, UsedResource, demands, used_of_allowed};
 use super::signals::{LoadSignals, Signal};
@@ -28,18 +29,17 @@ pub struct Loads<'a> {
     pub line: Option<&'a Run>,
     /// Just past it.
     pub past: Option<&'a Run>,
-    /// The highest load past the line that kept the promise, if one did.
+    /// The highest load past the line that met the SLO, if any.
     pub held_past: Option<&'a Run>,
-    /// As many users as fill the server, who each wait for their answer: each time that this was
-    /// asked.
+    /// All closed loops with enough users to saturate the server.
     pub closed: Vec<&'a Run>,
     /// Processes of the server's control group that the kernel ended for want of memory, in these
     /// loads or in those of the search, where that is counted.
     pub killed: Option<f64>,
 }
 
-/// How many they were in some loads, in their order. Of another group, that of a server that was
-/// started again, it is counted anew.
+/// The number of killed processes in some loads, in their order. A server that was restarted has a
+/// new control group, and is counted anew.
 pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
@@ -64,7 +64,7 @@ impl<'a> Loads<'a> {
         let nearest = |share: f64, from: f64, to: f64| {
             let within = open().filter(|(rate, ..)| *rate >= from * line && *rate <= to * line);
             let far = |rate: f64| (rate / (share * line)).ln().abs();
-            // Of like loads the longest, and the last.
+            // Among loads of one kind, the longest, and of these the last.
             let by = |a: &(f64, &TrialOutcome, &Run), b: &(f64, &TrialOutcome, &Run)| {
                 far(a.0).total_cmp(&far(b.0)).then(b.1.duration_ns.cmp(&a.1.duration_ns))
             };
@@ -91,18 +91,19 @@ pub fn level_of(findings: &Findings) -> f64 {
         return line;
     }
     let peak = findings.peak.map_or(0.0, |peak| peak.rps);
-    // Where one user waits for too long no more are tried: what that one gets says little of what
-    // the server can answer.
+    // No more users are tried where one user waits too long: the throughput of one user is no
+    // capacity.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
-/// What a server goes on with of the `best_rps` that it answered, where steady loads answered
-/// `steady_rps` at the most.
+/// The sustained part of the peak `best_rps`, where steady loads completed at most `steady_rps`.
 pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
-    let pushed =
-        past.get(Signal::Goodput).zip(past.get(Signal::Offered)).is_some_and(|(got, asked)| got < KEPT_UP * asked);
+    let pushed = past
+        .get(Signal::Goodput)
+        .zip(past.get(Signal::Offered))
+        .is_some_and(|(goodput_rps, offered_rps)| goodput_rps < KEPT_UP * offered_rps);
     steady_rps.filter(|rps| !has_line && pushed && *rps > 0.0).unwrap_or(best_rps)
 }
 
@@ -111,14 +112,14 @@ pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f6
 pub struct ConstantFailureShare {
     /// The share of the requests, 0..=1.
     pub share: f64,
-    /// How it is told.
+    /// The sentence about the share.
     pub text: String,
 }
 
 /// Everything that features look at.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Contrast {
-    /// What the loads showed.
+    /// The signals of the loads.
     pub low: LoadSignals,
     /// See [`Loads`].
     pub half: LoadSignals,
@@ -130,27 +131,27 @@ pub struct Contrast {
     pub closed: LoadSignals,
     /// See [`Loads`].
     pub killed: Option<f64>,
-    /// The highest rate past the line at which the promise was kept, in requests, if it was.
+    /// The highest rate past the line that met the SLO, in requests, if any.
     pub held_past_rps: Option<f64>,
-    /// The line: what was held, and what was not, in requests, as all that loads show.
+    /// The line in requests, by all loads: the highest rate that was sustained, and the lowest that
+    /// was not.
     pub lower_rps: f64,
     /// See `lower_rps`.
     pub upper_rps: Option<f64>,
     /// Why the search ended.
     pub stopped_by: StopReason,
-    /// The promise.
+    /// The SLO.
     #[serde(with = "slo_text")]
     pub slo: Slo,
     /// The most that was answered in any load, 1/s.
     pub best_rps: f64,
-    /// The same, as far as the server goes on with it: of one that has no line what steady loads
-    /// showed that asked for more. Short trials meet what it does between its stalls, or on what
-    /// was left of a quota.
+    /// The same in the long run. For a server without a line this is the throughput of steady loads
+    /// at a higher rate. Short trials may fall between the stalls of a server, or use the rest of a
+    /// quota.
     pub sustained_rps: f64,
-    /// The most that was answered while the line was searched by a server that was asked for more
-    /// than it could, 1/s.
+    /// The highest throughput during the search at an offered rate above capacity, 1/s.
     pub saturated_rps: Option<f64>,
-    /// What is offered: `requests`, or `sessions`, each of so many requests.
+    /// The unit of the offered rate: `requests`, or `sessions` of several requests.
     pub counted: String,
     /// See `counted`.
     pub requests_each: f64,
@@ -162,22 +163,24 @@ pub struct Contrast {
     /// does, in ns.
     pub held_back_ns: Option<f64>,
     /// Requests that failed whatever the load was while the line was searched.
-    pub failing: Option<ConstantFailureShare>,
-    /// Since when nobody takes a connection, in words.
-    pub gone: Option<String>,
-    /// What requests demand of each resource; made anew from the loads.
+    #[serde(rename = "failing")]
+    pub constant_failure: Option<ConstantFailureShare>,
+    /// The time since when the server accepts no connection, in words.
+    #[serde(rename = "gone")]
+    pub target_loss: Option<String>,
+    /// The demand of a request on each resource; computed from the loads.
     #[serde(skip)]
     pub demands: Vec<ServiceDemand>,
 }
 
 impl Contrast {
-    /// What a search and the loads after it showed. `findings` without settled loads; `loads`:
-    /// those to look at.
+    /// The facts of a search and of the loads after it. `findings` without settling loads; `loads`:
+    /// the steady loads.
     pub fn from_loads(findings: &Findings, loads: &Loads) -> Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
-        // Of several the one that is answered most.
+        // Among several, the one with the highest goodput.
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).unwrap_or(0.0);
         let closed = loads.closed.iter().map(|run| under(run)).max_by(|a, b| goodput(a).total_cmp(&goodput(b)));
         let closed = closed.unwrap_or_default();
@@ -189,20 +192,20 @@ impl Contrast {
         let best_rps = steady_rps.unwrap_or(0.0).max(peak);
         let has_line = findings.load_line_rps.rps > 0.0;
         let sustained_rps = sustained_rps(has_line, best_rps, steady_rps, &past);
-        // A single user waits for nobody; of a low load only the few who meet another wait.
+        // A single user meets no queue; at a low load only the few requests that overlap wait.
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
-        // On average, as Little's law has it: who takes long now and then is occupied so long.
-        // Nobody takes longer alone than among others; at a low load what wakes up now and then
-        // only may.
+        // The mean decides, by Little's law: a rare long request occupies its worker for its whole
+        // time. A request is never slower alone than among others, but a low load may wake sleeping
+        // threads.
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
         let overloads = findings.trials.iter().filter(|trial| trial.verdict == Verdict::Fail);
         let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
         let demands = demands(&[&low, &half, &line, &past]);
-        let failing = findings.failing.filter(|failing| failing.how == SloBreakKind::Failed);
+        let failing = findings.constant_failure.filter(|failing| failing.how == SloBreakKind::Failed);
         Contrast {
             held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
@@ -217,8 +220,9 @@ impl Contrast {
             alone_ns,
             alone_first_ns,
             held_back_ns,
-            failing: failing.map(|failing| ConstantFailureShare { share: failing.share, text: failing.text() }),
-            gone: findings.gone.map(|gone| gone.text()),
+            constant_failure: failing
+                .map(|failing| ConstantFailureShare { share: failing.share, text: failing.text() }),
+            target_loss: findings.target_loss.map(|gone| gone.text()),
             killed: loads.killed,
             demands,
             low,
@@ -252,7 +256,7 @@ impl Contrast {
     /// requests, and the connections for them.
     pub fn answers_most(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
-        // Who is refused asks again at once, as often as it is answered.
+        // A refused user sends its next request at once.
         let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= FAILS);
         (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
@@ -267,25 +271,25 @@ impl Contrast {
         self.top(signal).map(|top| top >= least)
     }
 
-    /// Whether a value at or past the line is `times` that at the low load, or more. What was not
-    /// there at the low load has risen.
+    /// Whether a value at or past the line is at least `times` the value at the low load. A value
+    /// that appears only later has risen.
     pub fn rises(&self, signal: Signal, times: f64) -> Option<bool> {
         let (low, top) = (self.low.get(signal)?, self.top(signal)?);
         Some(top > 0.0 && top >= low * times)
     }
 
-    /// Requests that are served at the same time when the server does all it can: the most that it
-    /// answers, times what a request takes that is alone (Little's law). Of a resource that serves
-    /// k at a time it is k; below 1 nothing works all the time. Where nothing was offered past the
-    /// line it is not known what the server can do.
+    /// The number of requests that the server serves at the same time at its peak: its highest
+    /// throughput times the service time of a request that is alone (Little's law). A resource that
+    /// serves k requests at a time gives k; below 1, no part is always busy. Without a load past
+    /// the line the peak is not known.
     pub fn at_a_time(&self) -> Option<f64> {
         self.past.get(Signal::Goodput)?;
         (self.best_rps > 0.0).then_some(self.best_rps * self.taken_ns()? / 1e9)
     }
 
-    /// How long a request that is alone occupies whoever serves it, ns.
+    /// The time that a request without others occupies its worker, ns.
     pub fn taken_ns(&self) -> Option<f64> {
-        // Who has written the rest of an answer does not wait until it may leave.
+        // A worker that has written the rest of a response does not wait until the kernel sends it.
         let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
         Some(written_ns.min(self.alone_ns?))
     }
@@ -296,33 +300,33 @@ impl Contrast {
         Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= USED_UP)
     }
 
-    /// How much of what came of asking for too much while its line was searched comes now of users
-    /// who each wait for their answer, none of them refused. Of these fewer are in each other's
-    /// way, so that a little more says nothing.
+    /// The throughput of a closed loop without refusals now, as a share of the throughput under too
+    /// much load during the search. Fewer requests are in each other's way in a closed loop, so a
+    /// slightly higher throughput means nothing.
     pub fn answers_more(&self) -> Option<f64> {
         Some(self.answers_most()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
-    /// Whether more was asked past the line, and no more came of it. What fails at any load is not
-    /// asked too much.
+    /// Whether a higher offered rate past the line brought no higher throughput. A load that fails
+    /// at any rate does not count as too high.
     pub fn plateau(&self) -> Option<bool> {
-        let (asked, got) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
-        let asked = asked * (1.0 - self.fails_anyhow().unwrap_or(0.0));
+        let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
+        let offered_rps = offered_rps * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // Not more than a little above the line, what was held past it, or what did not hold; where
-        // there is no line, or some queues were full long before all are, whatever it is.
+        // At most a little above the line, or above the rates tried past it. Without a line, or
+        // where some queues fill long before others, any rate will do.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
-        // Between what was held past the line and the step after it, which was not, the line may be
-        // anywhere by now.
-        let next_step = self.held_past_rps.is_some_and(|held| asked <= SLOWER * held);
+        // Between the rate sustained past the line and the next step, the present line may be
+        // anywhere.
+        let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
-        Some(got < asked * KEPT_UP && got <= most)
+        Some(goodput_rps < offered_rps * KEPT_UP && goodput_rps <= most)
     }
 
-    /// Whether some wait long past the line while most are answered as soon as at a low load: each
-    /// of its processes has a queue of its own (connections that are kept stay with the process
-    /// that accepted them), and some are full before others.
+    /// Whether some requests wait long past the line while most are as fast as at a low load. Each
+    /// process has a queue of its own, since kept-alive connections stay with their process, and
+    /// some queues fill first.
     fn queues_unevenly(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
         let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER * low_ns);
@@ -355,16 +359,16 @@ impl Contrast {
         (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
-    /// Whether the server may run on some of the cores only, and these are used up at or past the
-    /// line, by itself and by what is behind it and may use no others.
+    /// Whether the server may use only some cores, and it and its dependencies use these up at or
+    /// past the line.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
         Some(allowed < self.top(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
-    /// Whether the server may run on one core only, and there are others: of a thread that fills it
-    /// nobody knows whether a second one would have found work.
+    /// Whether the server may use one core only, on a machine with more. Then one saturated thread
+    /// is no evidence: a second thread would have no core.
     pub fn bound_to_one(&self) -> bool {
         self.top(Signal::CoresAllowed).zip(self.top(Signal::Cores)).is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
     }
@@ -383,7 +387,8 @@ impl Contrast {
         let fullest = self.top(Signal::FullestThread)?;
         let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE.contains(&used));
         let alone = || self.top(Signal::FullThreads).is_some_and(|count| count <= 1.0);
-        // What is asked of it waits: who refuses instead, and answers as fast as ever, has room.
+        // Whether requests wait: a server that refuses them, and responds as fast as before, is not
+        // saturated.
         let waits = || {
             let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
             Some(past >= RISEN * low && self.plateau()? && self.cores_spare()?)
@@ -391,9 +396,9 @@ impl Contrast {
         Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
-    /// Share of the server's CPU time that collects garbage. Of a collector that works beside
-    /// requests it is that past the line: before it, cores that nobody wants may collect, which
-    /// costs nothing (Go's idle workers do).
+    /// The share of the server's CPU time for garbage collection. A concurrent collector is
+    /// measured past the line: below the line it may use idle cores, at no cost to requests (Go's
+    /// idle workers do).
     pub fn collected(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
         past.or(self.top(Signal::Gc))
@@ -407,13 +412,13 @@ impl Contrast {
         let top = [&self.line, &self.past].into_iter().filter_map(work).fold(0.0, f64::max);
         let pauses = self.rises(Signal::GcPauses, SLOWER).unwrap_or(false);
         let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST * rps);
-        // What it took at a low load nobody wanted; of full cores it takes most from requests.
+        // CPU time at a low load was otherwise idle; with saturated cores most of it is taken from
+        // requests.
         let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST) == Some(true);
         top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
     }
 
-    /// Whether collectors that requests have to stop for take half a core or more: so long nobody
-    /// else does anything.
+    /// Whether collectors that stop all requests use half a core or more.
     pub fn collects_alone(&self) -> bool {
         let alone = !self.past.collects_beside && !self.line.collects_beside;
         let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
@@ -428,8 +433,8 @@ impl Contrast {
         Some(top >= least && (top >= AS_FAST * low || one))
     }
 
-    /// Whether more requests are served at a time than cores work on them: who serves them waits
-    /// for something.
+    /// Whether the server serves more requests at a time than it has on cores, so that its workers
+    /// wait for something.
     pub fn served_and_not_worked_on(&self) -> Option<bool> {
         let served_ns = self.taken_ns()? - WAKING_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE * self.top(Signal::ServerCores)?)
@@ -455,10 +460,10 @@ impl Contrast {
         Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }
 
-    /// The connection to others of which the server has most at and past the line: its address, and
-    /// how many. Those that hardly a request is sent on are none, where others are in use. Where
-    /// they are a fixed number to several others, it is to whom there are about as many as requests
-    /// are served at a time.
+    /// The dependency with the most connections at and past the line: its address and their number.
+    /// A dependency with hardly any request does not count where another one is in use. Among
+    /// several fixed pools, the one whose size is close to the number of requests in service
+    /// counts.
     pub fn peer(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.asks(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
@@ -502,7 +507,7 @@ impl Contrast {
         sights.into_iter().find_map(|sight| sight.peer_names.get(address)).map(String::as_str)
     }
 
-    /// The name of a process in the control group behind the server that its quota held back most.
+    /// The name of the process in the dependency's control group that its quota throttled most.
     pub fn held_back_behind(&self) -> Option<&str> {
         [&self.past, &self.line].into_iter().find_map(|sight| sight.held_back_behind.as_deref())
     }
@@ -513,8 +518,8 @@ impl Contrast {
         Some((self.line.peers.get(peer).copied()?, self.past.peers.get(peer).copied()?))
     }
 
-    /// A signal at the low load, at the line and past it; of connections to others those to the
-    /// main one.
+    /// A signal at the low load, at the line and past it; for connections to dependencies, those to
+    /// the main one.
     pub fn over_loads(&self, signal: Signal) -> [Option<f64>; 3] {
         let peer = self.peer().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {
@@ -524,7 +529,7 @@ impl Contrast {
         [&self.low, &self.line, &self.past].map(of)
     }
 
-    /// What requests demand of a resource.
+    /// The demand of requests on a resource.
     pub fn demand(&self, resource: UsedResource) -> Option<&ServiceDemand> {
         self.demands.iter().find(|demand| demand.resource == resource)
     }
@@ -534,32 +539,33 @@ impl Contrast {
         self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
 
-    /// The share of the requests that fails at any load, where that alone breaks the promise:
-    /// nobody waits at a low load, so that no limit is behind it.
+    /// The share of the requests that fail at any load, where that alone breaks the SLO. No request
+    /// queues at a low load, so no limit causes the failures.
     pub fn fails_anyhow(&self) -> Option<f64> {
         let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
         // One that fails by chance is none.
         let now = (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share);
-        now.or(self.failing.as_ref().map(|failing| failing.share))
+        now.or(self.constant_failure.as_ref().map(|failing| failing.share))
     }
 
-    /// What the server answers at a low load, 1/s, where that is not half of what is asked,
-    /// although its search held more: what was too much has broken it, and no load afterwards says
-    /// what holds a server that works.
+    /// The throughput at a low load, 1/s, where that is less than half of the offered rate although
+    /// the search sustained more. Overload has broken the server, and later loads show no limit of
+    /// a working one.
     pub fn broken_since(&self) -> Option<f64> {
-        let (asked, got) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
-        (asked * self.low.seconds >= 10.0 && got < MOST * asked && self.lower_rps >= asked).then_some(got)
+        let (offered_rps, goodput_rps) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
+        (offered_rps * self.low.seconds >= 10.0 && goodput_rps < MOST * offered_rps && self.lower_rps >= offered_rps)
+            .then_some(goodput_rps)
     }
 
-    /// Whether the low load breaks the latency promised by itself. What answers take by themselves
-    /// they take at half the line, too: where that load is in time, the low one met a stall. Of a
-    /// server so slow that a low load has no request, a single user tells it; and of a part of the
-    /// answers a low load of a few requests may have none.
+    /// Whether the low load breaks the latency bound of the SLO. Half the line must break it, too:
+    /// otherwise the low load met a stall. Where a low load has no request, a single user decides;
+    /// a low load of a few requests may miss late responses.
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
-            // A bound on less than the tail is held against the median, which it is at least.
+            // A bound on a lower quantile than p99 is compared with the median, which is at most
+            // that quantile.
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
             let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound_ns);
             let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound_ns);
@@ -569,16 +575,16 @@ impl Contrast {
         broken.reduce(|a, b| a || b)
     }
 
-    /// The load that tells how late answers are where nobody waits: half of the line, where it met
-    /// later ones than a low load of few.
+    /// The load that shows the latency without a queue: half the line, where it has later responses
+    /// than a low load of few requests.
     pub fn late_low(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
         if self.few_when_low() && later { &self.half } else { &self.low }
     }
 
-    /// Whether a part of the answers is later than `bound_ns` by as much at half of the line as far
-    /// past it, while the others come as soon as ever, and not in lumps as after a stall: whoever
-    /// waits for others waits longer where there are more.
+    /// Whether some responses are later than `bound_ns` by the same time at half the line as past
+    /// it, while the rest are as fast as before and not in batches as after a stall. Requests in a
+    /// queue would wait longer with more load.
     fn late_alike(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];

@@ -1,9 +1,9 @@
-//! What a request demands of each resource, and the rate at which that resource ends
+//! The demand of a request on each resource, and the rate at which the resource is saturated
 //! ([`ServiceDemand`]), by the utilisation law: busy = rate x demand. The demand is the slope of
-//! the busy time over the rate of several loads, so that what a resource does anyhow (background,
-//! others) is not taken for the requests'.
+//! the busy time over the rate of several loads, so that background work does not count as work for
+//! requests.
 //!
-//! Not here: which of them is the limit (`posterior`).
+//! Not here: which resource is the limit (`posterior`).
 
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{FEW, MOST};
@@ -13,7 +13,7 @@ use super::thresholds::{FEW, MOST};
 pub enum UsedResource {
     /// The fullest thread of the server.
     Thread,
-    /// All cores of the machine: the server's work, ours, and that of others on it.
+    /// All cores of the machine: for the server, for plimsoll and for other processes.
     Cores,
     /// The cores that the server may run on, where these are not all.
     Allowed,
@@ -48,7 +48,7 @@ impl UsedResource {
         }
     }
 
-    /// What it is, in words.
+    /// The name of the resource, in words.
     pub fn text(self) -> &'static str {
         match self {
             UsedResource::Thread => "the server's busiest thread",
@@ -74,7 +74,7 @@ impl UsedResource {
                 (allowed < sight.get(Signal::Cores)?).then_some((used_of_allowed(sight)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
-            // Of several processes it is not known how their work is divided.
+            // The division of work between several processes is not known.
             UsedResource::Downstream => {
                 (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
             }
@@ -83,16 +83,16 @@ impl UsedResource {
     }
 }
 
-/// Cores that are used of those that the server may use: by itself, and by what is behind it and
-/// may use no others.
+/// Cores in use among those that the server may use: by the server, and by dependencies bound to
+/// the same cores.
 pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
 
-/// What a request demands of a resource.
+/// The demand of a request on a resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServiceDemand {
-    /// Of which.
+    /// The resource.
     pub resource: UsedResource,
     /// Time of it that a request takes, s.
     pub per_request_s: f64,
@@ -104,10 +104,10 @@ pub struct ServiceDemand {
     pub used_share: f64,
 }
 
-/// A resource of which less than this share was ever in use has no demand to be told.
+/// A resource that never used more than this share has no measurable demand.
 const USED_MIN: f64 = 0.002;
 
-/// The demands that can be told from these loads, the lowest ceiling first.
+/// The demands that these loads show, the lowest ceiling first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
         UsedResource::ALL.into_iter().filter_map(|resource| demand(resource, sights)).collect();
@@ -127,7 +127,7 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     let capacity = points.last()?.2;
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
     let (slope, intercept) = line(&points)?;
-    // What is hardly touched tells nothing of where it ends.
+    // A resource with little use gives no estimate of its ceiling.
     if slope <= 0.0 || used_share < USED_MIN {
         return None;
     }

@@ -1,8 +1,8 @@
-//! What is observed of a server under load, as answers to questions ([`Feature`]): each is asked
-//! once, of all loads together, and an answer that was not observed is none.
+//! The observations of a server under load, as answers to questions ([`Feature`]). Each question is
+//! asked once for all loads together; without an observation there is no answer.
 //!
-//! Not here: what an answer says of a cause (`causes`, `likelihoods`), and the numbers by which a
-//! figure becomes an answer (`thresholds`).
+//! Not here: the weight of an answer (`causes`, `likelihoods`), and the bounds between answers
+//! (`thresholds`).
 
 use super::contrast::Contrast;
 use super::demands::UsedResource;
@@ -26,11 +26,11 @@ use plimsoll_model::units::MS;
 pub struct FeatureValue {
     /// Its name in the file of likelihoods.
     pub word: &'static str,
-    /// What it says, as a sentence without a full stop.
+    /// The meaning of the answer, as a sentence without a full stop.
     pub text: &'static str,
 }
 
-/// How a feature is told, and how it is read.
+/// The name of a feature, its answers, and how it is read.
 #[derive(Clone, Copy)]
 pub struct FeatureCard {
     /// Its name in the file of likelihoods.
@@ -39,8 +39,8 @@ pub struct FeatureCard {
     pub values: &'static [FeatureValue],
     /// The figures behind it, the most telling first.
     pub signals: &'static [Signal],
-    /// Whether a cause that says nothing of it holds any answer but the first improbable: it is
-    /// the mark of the causes that name it.
+    /// Whether any answer but the first is evidence against a cause that does not name the feature:
+    /// the feature is the mark of the causes that name it.
     pub is_mark: bool,
     /// The answer, by its place among `values`; `None`: it was not observed.
     pub read: fn(&Contrast) -> Option<usize>,
@@ -60,7 +60,7 @@ macro_rules! features {
             /// All of them.
             pub const ALL: &[Feature] = &[$(Feature::$feature,)*];
 
-            /// How it is told, and how it is read.
+            /// The description of the feature.
             pub fn card(self) -> FeatureCard {
                 match self {
                     $(Feature::$feature => FeatureCard {
@@ -185,7 +185,7 @@ features! {
             let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
             yes(Some(past <= AS_FAST * low + PART * MS as f64))
         };
-    /// Whether responses break the SLO where nobody waits.
+    /// Whether responses break the SLO although no request queues.
     SlowAtLowLoad: "slow_at_low_load", true,
         ["no": "responses meet the SLO at a low load",
          "yes": "responses break the SLO even at a low load, without a queue"],
@@ -321,7 +321,7 @@ features! {
          "yes": "the number of busy workers equals the number of requests in service"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
         |case| yes(workers_as_served(case));
-    /// Whether connections wait to be accepted while workers have others.
+    /// Whether connections wait to be accepted while workers are busy with other connections.
     AcceptsLate: "accepts_late", true,
         ["no": "connections are accepted at once",
          "yes": "connections wait to be accepted while workers are at other requests"],

@@ -8,11 +8,11 @@
 
 use std::sync::OnceLock;
 
-/// What kind of function (`collects`, `waits`), how its name is compared (`is`, `starts`,
+/// The kind of function (`collects`, `waits`), how its name is compared (`is`, `starts`,
 /// `contains`), and its name.
 const FUNCTIONS: &str = include_str!("functions.tsv");
 
-/// The lines of [`FUNCTIONS`], read once: each stack of a profile is held against them.
+/// The lines of [`FUNCTIONS`], read once: each stack of a profile is compared with them.
 fn functions() -> &'static [[&'static str; 3]] {
     static READ: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
     let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();

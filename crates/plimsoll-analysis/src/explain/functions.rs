@@ -9,13 +9,13 @@ use super::signals::{LoadSignals, Signal};
 use crate::profile::{Basis, ProfileDiff, SampledProfile, Sort, View, diff};
 use plimsoll_model::Run;
 
-/// What functions cost a request.
+/// The cost of functions per request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCosts {
     /// CPU time a request, in nanoseconds, at the first load and at the other one.
     pub comparison: ProfileDiff,
-    /// What they are called: `low`, or `half` where the server did too little to be caught at the
-    /// low load; then `line`, or `past` where the line was not seen.
+    /// The names of the two loads: `low`, or `half` where the low load had too few samples; then
+    /// `line`, or `past` where the line has none.
     pub level_names: [&'static str; 2],
     /// Samples at both.
     pub samples: [u64; 2],
@@ -27,7 +27,7 @@ pub struct FunctionCosts {
     pub in_kernel: bool,
 }
 
-/// What is known of the server's functions.
+/// The observations of the server's functions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionObservation {
     /// This.
@@ -38,7 +38,8 @@ pub enum FunctionObservation {
 }
 
 impl FunctionObservation {
-    /// What is known of them; `None` where nobody looked, or the server did too little for it.
+    /// The observations; `None` where functions were not sampled, or the server used too little
+    /// CPU.
     pub fn from_loads(case: &Contrast, loads: &Loads) -> Option<FunctionObservation> {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
@@ -63,8 +64,8 @@ impl FunctionObservation {
         costs.or_else(|| refused().map(FunctionObservation::Refused))
     }
 
-    /// Why nothing is known although somebody looked, where that is not for want of a load: a
-    /// sentence without a full stop.
+    /// Why functions are not known although they were sampled: a sentence without a full stop.
+    /// `None` where a load is missing.
     pub(super) fn uncaught(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "at the low load and at half the line"),
@@ -93,8 +94,8 @@ struct SideSamples {
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // What a request takes in all is known better than by samples: these divide it. Where time
-        // in the kernel is not in them, that is not so.
+        // The CPU time of a request is known better from the kernel's account than from samples,
+        // which divide it. That does not hold where samples lack time in the kernel.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

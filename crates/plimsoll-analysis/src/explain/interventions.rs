@@ -1,11 +1,11 @@
-//! Changes that tell causes apart: which are worth making for the causes that
-//! remain ([`worth_making`]).
+//! Experiments that separate causes: which are worth their time for the causes that remain
+//! ([`worth_making`]).
 //!
-//! All loads are of one kind: as many users as fill the server, each waiting for its answer, so
-//! that what is answered is what it can answer.
+//! All their loads are closed loops with enough users to saturate the server, so that the
+//! throughput is its capacity.
 //!
-//! Not here: what each cause predicts (`causes`), what became of those that were made
-//! (`made_changes`), when they are made (`study::explain`), and how a plan is changed (the binary).
+//! Not here: the predictions of causes (`causes`), the results (`made_changes`), the time of each
+//! experiment (`study::explain`), and how a plan is changed (the binary).
 
 use super::cause::Cause;
 use super::contrast::{Contrast, Loads};
@@ -15,16 +15,16 @@ use super::thresholds::AS_FAST;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
 
-/// Causes below this probability are not told apart any further.
+/// Causes below this probability are not separated any further.
 const AT_STAKE: f64 = 0.01;
-/// So many of them are told as what stands.
+/// At most this number of causes is shown as possible.
 const CAUSES_MAX: usize = 4;
 /// At most so many interventions are made.
 const CHANGES_MAX: usize = 4;
 /// An intervention that tells causes apart by less than this is not worth its time.
 const TELLS_MIN: f64 = 0.02;
 
-/// What a cause predicts of an intervention.
+/// The prediction of a cause for an experiment.
 fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
     cause.candidate.card.predicts.for_intervention(intervention)
 }
@@ -34,9 +34,9 @@ pub(super) fn at_stake(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
     posterior.causes().into_iter().filter(|it| it.probability >= AT_STAKE).take(CAUSES_MAX).collect()
 }
 
-/// The interventions that can be made and tell apart the causes that remain, the most telling
-/// first: by how far their predictions lie apart, weighted by how probable both causes are. What a
-/// flag asks for is made in any case, and first.
+/// The possible experiments that separate the remaining causes, the most informative first: by the
+/// distance of their predictions, weighted by the probabilities of both causes. An experiment
+/// requested by a flag is always made, and first.
 pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
     let causes = posterior.causes();
     let standing: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= AT_STAKE).collect();
@@ -68,29 +68,29 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
     worth.into_iter().take(count).map(|(_, intervention)| intervention).collect()
 }
 
-/// What the causes that remain predict, as far as they predict anything.
+/// The predictions of the causes that remain, where they have one.
 pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
     let told = at_stake(posterior).into_iter().map(|it| (it.cause, prediction(&it, intervention)));
     told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
 
-/// What a server serves at a time, where it can be asked for so many at once.
+/// The number of requests that a server serves at a time, where a load can have so many.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerConcurrency {
     /// How many it serves at a time.
     pub served: u64,
-    /// What one takes that is alone, on average, ns.
+    /// The mean service time of a request that is alone, ns.
     pub alone_ns: f64,
 }
 
-/// Of fewer at once it cannot be told that one waits for the other; more are a load.
+/// Fewer requests at once do not show whether one waits for another; more of them are a load.
 const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
-/// Of requests that take less, what waking somebody takes is a part; of those that take more there
-/// is no time for enough.
+/// For shorter requests, waking a thread is a part of the time; for longer ones there is no time
+/// for enough of them.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl ServerConcurrency {
-    /// What these loads say, where it can be tried.
+    /// The concurrency that these loads show, where an experiment can use it.
     pub fn from_findings(findings: &Findings, loads: &Loads) -> Option<ServerConcurrency> {
         let case = Contrast::from_loads(findings, loads);
         let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
@@ -98,7 +98,7 @@ impl ServerConcurrency {
         can_be.then_some(ServerConcurrency { served: served.round() as u64, alone_ns })
     }
 
-    /// How many are asked at once; `None`: nobody is.
+    /// The number of users of an experiment; `None`: it adds none.
     pub fn count(&self, intervention: Intervention) -> Option<u64> {
         match intervention {
             Intervention::Together => Some(2 * self.served),

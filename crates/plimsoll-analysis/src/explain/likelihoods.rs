@@ -1,9 +1,10 @@
-//! How probable each answer is under each cause ([`Likelihoods`]): what a cause expects, written
-//! beside it, is the prior; what was counted over the corpus (`likelihoods.tsv`) moves it.
+//! The probability of each answer under each cause ([`Likelihoods`]). The prior is the expectation
+//! in the file of the cause; counts over the corpus (`likelihoods.tsv`) move it.
 //!
-//! Answers are taken as independent given the cause (naive Bayes). They are not quite, so that the
-//! sum of their logarithms is multiplied by a temperature, fitted over the corpus with one
-//! set of servers left out at a time. Not here: the answers (`features`) and the causes (`causes`).
+//! Answers count as independent given the cause (naive Bayes). They are not quite independent, so
+//! the sum of their logarithms is multiplied by a temperature. It was fitted over the corpus with
+//! one set of servers left out at a time. Not here: the answers (`features`) and the causes
+//! (`causes`).
 
 use super::causes::card::{ExpectedAnswer, Manifestation};
 use super::features::Feature;
@@ -33,7 +34,7 @@ pub struct Likelihoods {
     pub background: BTreeMap<&'static str, Vec<f64>>,
     /// Cases by way, feature and answer.
     pub counts: BTreeMap<(String, &'static str), Vec<f64>>,
-    /// What sums of logarithms are multiplied by.
+    /// The factor of sums of logarithms.
     pub temperature: f64,
     /// A cause is named from this probability on.
     pub named_from: f64,
@@ -99,7 +100,8 @@ impl Likelihoods {
         all.into_iter().map(|count| count / sum).collect()
     }
 
-    /// How probable each answer is under a way in which a cause shows. `background`: of any server.
+    /// The probability of each answer under one way in which a cause shows. `background`: the
+    /// probability for any server.
     pub fn under(&self, way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = expected(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
@@ -109,9 +111,9 @@ impl Likelihoods {
     }
 }
 
-/// What a way expects of a feature, as probabilities of its answers.
+/// The answers that a way expects of a feature, as probabilities.
 fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
-    // One answer has this probability; the others share the rest as they do of any server.
+    // One answer has this probability; the other answers share the rest as for any server.
     let one = |at: usize, probability: f64| {
         let others = 1.0 - background[at];
         let of = |(it, other): (usize, &f64)| match it == at {

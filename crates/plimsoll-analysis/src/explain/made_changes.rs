@@ -1,10 +1,11 @@
-//! What changes that were made say: what became of what succeeds
-//! ([`InterventionOutcomes::effects`]), for which causes that speaks, and against which.
+//! The results of experiments: the effect on the goodput ([`InterventionOutcomes::effects`]), and
+//! the causes that the effect supports or contradicts.
 //!
-//! The first and the last load are made without a change; how far they lie apart is the noise that
-//! every effect has to exceed. What plimsoll or others limited says nothing of the server.
+//! The first and the last load are controls without a change. The difference between them is the
+//! noise that every effect must exceed. A load is void where plimsoll or other processes were the
+//! limit.
 //!
-//! Not here: what causes predict (`interventions`).
+//! Not here: the predictions of causes (`interventions`).
 
 use super::cause::Cause;
 use super::interventions::at_stake;
@@ -19,21 +20,21 @@ use serde::{Deserialize, Serialize};
 /// One change, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcome {
-    /// What was changed.
+    /// The experiment.
     pub intervention: Intervention,
-    /// What is held against each other.
+    /// The figures with the change and without it.
     pub figures: ChangeFigures,
-    /// What follows from that; `None`: it cannot be told.
+    /// The effect; `None`: unknown.
     pub effect: Option<Effect>,
-    /// Why it cannot be told.
+    /// Why the effect is unknown.
     pub void: Option<String>,
 }
 
-/// What was measured without a change, and with it.
+/// The figures without the change and with it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeFigures {
-    /// What was answered, 1/s.
+    /// Throughput, 1/s.
     Answered {
         #[allow(missing_docs, reason = "it says it itself")]
         control_rps: f64,
@@ -55,9 +56,9 @@ pub enum ChangeFigures {
 pub struct ExperimentLoads<'a> {
     /// Without a change: the first, and the last where there is one.
     pub controls: Vec<&'a Run>,
-    /// At a low rate: what requests at once are held against.
+    /// A low load, with which several requests at once are compared.
     pub low: Option<&'a Run>,
-    /// At the line, as it was held: what bursts are held against.
+    /// A load at the line, with which bursts are compared.
     pub line: Option<&'a Run>,
     /// With a change.
     pub changed: Vec<(Intervention, &'a Run)>,
@@ -71,17 +72,17 @@ pub struct InterventionOutcomes(pub Vec<InterventionOutcome>);
 
 /// An effect is at least as large, as a natural logarithm: a third more, a quarter less.
 const EFFECT: f64 = 0.288;
-/// What changes by less than this has stayed.
+/// A smaller change counts as none.
 const STAYED: f64 = 0.14;
-/// Of two loads without a change one differs from the other by so much of noise; an effect is more
-/// than twice that.
+/// The noise is the difference of the two controls without a change; an effect exceeds twice the
+/// noise.
 const NOISE_TIMES: f64 = 2.0;
-/// Of two loads without a change the first one is answered less than this share of the second where
-/// the server has not come to rest.
+/// The server has not settled where the first control has less than this share of the second one's
+/// throughput.
 const STILL_AT_WORK: f64 = 0.6;
 
 impl InterventionOutcomes {
-    /// What these loads say.
+    /// The outcomes of these loads.
     pub fn from_loads(loads: &ExperimentLoads) -> InterventionOutcomes {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
         let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::from_run(run)).collect();
@@ -123,7 +124,7 @@ impl InterventionOutcomes {
             let (effect, void) = if control_rps <= 0.0 {
                 (None, Some("no request succeeded without the change".to_owned()))
             } else if changed_rps <= 0.0 {
-                // A path or client that the server does not answer says nothing of its limits.
+                // A path or client without any success has no information about limits.
                 (None, Some("no request succeeded with the change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
@@ -137,7 +138,8 @@ impl InterventionOutcomes {
                     (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
                         (Some(effect), None)
                     }
-                    // Less of us would be more of it: what rises in spite of that has risen.
+                    // Throughput rose although the change took capacity from plimsoll, so it has
+                    // risen.
                     (Ok(Effect::Rises), Some(_)) if held_back.is_none() => (Some(Effect::Rises), None),
                     (_, Some(reason)) => (None, Some(reason)),
                     (Ok(effect), None) => (Some(effect), None),
@@ -150,7 +152,7 @@ impl InterventionOutcomes {
         InterventionOutcomes(loads.changed.iter().map(of).collect())
     }
 
-    /// The effects that can be told.
+    /// The effects that exceed the noise.
     pub fn effects(&self) -> Vec<(Intervention, Effect)> {
         self.0.iter().filter_map(|made| Some((made.intervention, made.effect?))).collect()
     }
@@ -162,8 +164,8 @@ fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
 }
 
-/// Whether plimsoll or others kept a load with this change from saying anything, so that the same
-/// may say more when it is made again.
+/// Whether plimsoll or other processes limited a load with this change, so that a repetition may
+/// give a result.
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
         // Whether we are the limit is what it is made for.
@@ -175,7 +177,7 @@ pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> 
     }
 }
 
-/// What kept a load from saying anything of the server.
+/// Why a load is void for the server.
 fn hindered(sight: &LoadSignals) -> Option<String> {
     disturbed(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
 }
@@ -184,9 +186,9 @@ fn disturbed(sight: &LoadSignals) -> Option<String> {
     sight.disturbed.as_ref().map(|reason| format!("other processes disturbed it: {reason}"))
 }
 
-/// What is behind a server was stopped for a share of the time. Where it is what is full, that
-/// share is lost; what is held up besides must be bridged by requests that wait elsewhere. The
-/// error says why nothing follows.
+/// The effect of pausing a dependency for a share of the time. A saturated dependency loses that
+/// share; other resources bridge the pauses with waiting requests. The error says why there is no
+/// effect.
 fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
     // Half of that share, or hardly any of it.
@@ -234,25 +236,25 @@ fn made_at_once(run: &Run) -> u64 {
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
-/// Of requests at once each waits for those before it where one comes after the other: half of them
-/// on average, each for as long as lies between two answers of a server that is full. Of that time
-/// nobody waits who waits for less than this share...
+/// Requests at once that are served one after another wait for half of the others on average, each
+/// for the time between two responses of a saturated server. None waits below this share of that
+/// time...
 const NOBODY_WAITS: f64 = 0.15;
-/// ... where there are places for half of them, the others wait for one of these to end: half of
-/// that time or a third more, and less where some end long before others...
+/// ... with workers for half of them, the others wait for one of these to end: half of that time or
+/// a third more, and less where some end long before others...
 const HALF_WAIT: f64 = 0.78;
 /// ... and from this share on one comes after the other.
 const ONE_BY_ONE: f64 = 0.88;
-/// Of as many as there are places nobody waits. At a lock they do, for less than half of that time
-/// where the work before it takes now longer, now shorter.
+/// With as many workers as requests none waits. At a lock requests wait, for less than half of that
+/// time where the work before the lock varies.
 const SOME_WAIT: f64 = 0.27;
-/// Lag is held against a tenth of a bound: of this many times what a request takes alone.
+/// The lag is compared with a tenth of a bound: with this many service times of a request alone.
 const AT_ONCE: f64 = 5.0;
 /// Fewer answers say nothing of an average.
 const TOGETHER_ANSWERS_MIN: f64 = 30.0;
 
-/// `count` requests that were asked at once. `low`, `line`: at a low load, and at the line.
-/// `full_rps`: what a full server answers, 1/s.
+/// The result of `count` requests sent at once. `low`, `line`: at a low load, and at the line.
+/// `full_rps`: the throughput of the saturated server, 1/s.
 fn of_together(
     intervention: Intervention,
     sight: &LoadSignals,
@@ -264,8 +266,7 @@ fn of_together(
     // as connections are new or not.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
-    // Nobody takes longer alone than among others; at a low load what wakes up now and then only
-    // may.
+    // A request is never slower alone than among others, but a low load may wake sleeping threads.
     let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
     let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
     let together_ns = mean_ns(sight);
@@ -303,13 +304,13 @@ fn of_together(
 }
 
 impl InterventionOutcome {
-    /// One that says nothing.
+    /// A void result.
     fn void(intervention: Intervention, control_rps: f64, why: String) -> InterventionOutcome {
         let figures = ChangeFigures::Answered { control_rps, changed_rps: 0.0 };
         InterventionOutcome { intervention, figures, effect: None, void: Some(why) }
     }
 
-    /// What was measured, in words.
+    /// The measured effect, in words.
     pub fn measured(&self) -> String {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
@@ -334,8 +335,8 @@ impl InterventionOutcome {
         }
     }
 
-    /// Causes that stood and that it makes more probable, against the others that stood.
-    /// `posterior`: before it was made.
+    /// The remaining causes that the result makes more probable than other remaining causes.
+    /// `posterior`: before the experiment.
     pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio >= SPEAKS)
     }
@@ -350,7 +351,7 @@ impl InterventionOutcome {
         let standing = at_stake(posterior);
         let given =
             |it: &CauseProbability| it.candidate.card.predicts.for_intervention(self.intervention).probability(effect);
-        // One that stands alone is held against what is known of nothing.
+        // A cause without a rival is compared with an unknown one.
         let weights = standing.iter().map(|it| it.probability).sum::<f64>() + posterior.unknown;
         let known: f64 = standing.iter().map(|it| it.probability * given(it)).sum();
         let average = (known + posterior.unknown / Effect::ALL.len() as f64) / weights;
@@ -359,8 +360,8 @@ impl InterventionOutcome {
     }
 }
 
-/// An effect speaks for or against a cause that makes it so many times as probable, or as
-/// improbable, as the causes that stood do.
+/// An effect supports or contradicts a cause by a factor of this size in its probability, compared
+/// with the remaining causes.
 const SPEAKS: f64 = 1.25;
 
 #[cfg(test)]

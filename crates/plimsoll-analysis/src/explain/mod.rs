@@ -1,9 +1,9 @@
-//! What limits a load line ([`explain`]): signals of steady loads at a low rate, at the line and
-//! past it become answers to some forty questions ([`features`]); Bayes' rule turns these, and the
-//! effects of interventions, into a probability of each cause ([`posterior`]). Where none is
-//! probable enough, the answer is that it is not known, with what would tell.
+//! The limit of a load line ([`explain`]). Signals of steady loads at a low rate, at the line and
+//! past it become answers to some forty questions ([`features`]). Bayes' rule turns the answers,
+//! and the effects of experiments, into a probability of each cause ([`posterior`]). Where no cause
+//! is probable enough, the result is "not known", with the missing evidence.
 //!
-//! Not here: which loads are made (`study::explain`), and how the answer looks.
+//! Not here: which loads are made (`study::explain`), and how the result looks.
 
 pub mod cause;
 pub mod causes;
@@ -56,7 +56,7 @@ pub struct LikelyCause {
     pub cause: Cause,
     /// 0..=1.
     pub probability: f64,
-    /// What it is in this case, such as `4 connections to 127.0.0.1:6379`.
+    /// The resource in this case, such as `4 connections to 127.0.0.1:6379`.
     pub subject: String,
 }
 
@@ -71,69 +71,69 @@ pub struct SignalRow {
     pub line: Option<f64>,
     /// Past it.
     pub past: Option<f64>,
-    /// For which cause it speaks.
+    /// The cause that the signal supports.
     pub supports: Cause,
 }
 
-/// What is to be expected without the cause.
+/// The prediction for the server without the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinePrediction {
-    /// The rate at which the next resource ends: the least ceiling of the others, 1/s.
+    /// The rate that saturates the next resource: the lowest ceiling of the others, 1/s.
     pub line_rps: f64,
     /// Between which it lies, as far as the loads agree, 1/s.
     pub range_rps: (f64, f64),
     /// Which that is.
     pub next_cause: Cause,
-    /// With twice as much of what holds the line now, where that can be had: not more than the
-    /// above, 1/s.
+    /// The rate with twice the present limit, where the limit is a number; at most the rate above,
+    /// 1/s.
     pub doubled_rps: Option<f64>,
 }
 
 /// A change that was made to tell causes apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterventionReport {
-    /// What was changed.
+    /// The experiment.
     pub intervention: Intervention,
-    /// What the causes that stood predicted of what is answered.
+    /// The throughput that each remaining cause predicted.
     pub predictions: Vec<(Cause, String)>,
-    /// What became of it.
+    /// The measured effect, in words.
     pub measured: String,
-    /// The causes for which it speaks, the strongest first.
+    /// The causes that the effect supports, the strongest first.
     pub supports: Vec<Cause>,
-    /// The causes against which it speaks.
+    /// The causes that the effect contradicts.
     pub denies: Vec<Cause>,
 }
 
-/// What holds a load line.
+/// The explanation of a load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The answer; `Unknown` where it is not known.
     pub cause: Cause,
-    /// What speaks for what, the strongest first.
+    /// The causes with their probabilities, the highest first.
     pub causes: Vec<LikelyCause>,
     /// Whether nothing is named although something may limit the line.
     pub abstained: bool,
     /// Where the requests in flight are at the low load, at the line and past it.
-    pub whereabouts: [Option<InFlightBreakdown>; 3],
+    pub request_places: [Option<InFlightBreakdown>; 3],
     /// The answer in one sentence, without a full stop.
     pub sentence: Sentence,
     /// How it shows, as a clause, where the named cause is a limit of the server's.
     pub how: Option<String>,
-    /// What speaks for it.
+    /// The evidence for the cause.
     pub evidence: Vec<SignalRow>,
-    /// What was ruled out, and why.
+    /// The causes that are ruled out, each with the reason.
     pub ruled_out: Vec<(Cause, String)>,
     /// The changes that were made, and what they say.
     pub interventions: Vec<InterventionReport>,
-    /// What a setting of the server's matters, where it was changed.
+    /// The effect of the setting that `--vary` changed.
     pub varied: Option<VariedSetting>,
-    /// What would tell, where it is not known: sentences without a full stop.
-    pub to_tell: Vec<Sentence>,
-    /// What would move the line.
-    pub predicted: Option<LinePrediction>,
-    /// What a request demands of each resource, the lowest ceiling first.
+    /// The missing evidence where the cause is not known: sentences without a full stop.
+    pub missing_evidence: Vec<Sentence>,
+    /// The load line without the cause.
+    pub line_prediction: Option<LinePrediction>,
+    /// The demand of a request on each resource, the lowest ceiling first.
     pub demands: Vec<ServiceDemand>,
-    /// What the server's functions cost a request, as far as the kernel showed it.
+    /// The cost of the server's functions per request, from samples of the kernel.
     pub functions: Option<FunctionObservation>,
     /// The line.
     pub load_line_rps: LoadLine,
@@ -144,8 +144,8 @@ pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
     Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
 }
 
-/// Explains what a search found by these loads and experiments, with what speaks against that
-/// beyond the search's own doubts.
+/// Explains the result of a search by these loads and experiments. The doubts are those beyond the
+/// search's own.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
     let case = Contrast::from_loads(findings, loads);
     let changes = InterventionOutcomes::from_loads(made);
@@ -163,24 +163,24 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
-/// Whether a cause may be told of a server that does not come back, or of which requests fail at
+/// Whether a cause may be named for a server that does not recover, or of which requests fail at
 /// any load.
 fn may_be_told(case: &Contrast, cause: Cause) -> bool {
-    // What it has used up says why it does not come back; nothing else that is seen afterwards is
-    // of a server that works.
+    // An exhausted resource explains why the server does not recover. Other observations are not
+    // those of a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
 }
 
-/// What a case and its changes say.
+/// The explanation of a case and its experiments.
 pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps: LoadLine) -> Explanation {
     let answers = Answers::from_contrast(case);
     let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
-    let seen = case.is_seen() && case.gone.is_none();
-    // Of a server that ended the kernel may say why.
+    let seen = case.is_seen() && case.target_loss.is_none();
+    // For a server that ended, the kernel may give the reason.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_told(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
@@ -203,7 +203,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         cause: first.map_or(Cause::Unknown, |first| first.cause),
         causes: told.iter().map(named).collect(),
         abstained: first.is_none(),
-        whereabouts: places::over_loads(case),
+        request_places: places::over_loads(case),
         sentence: match first.and_then(|first| text(first.cause)) {
             Some(text) => text.answer(case),
             None => not_known::sentence(case, &names).into(),
@@ -214,28 +214,28 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         ruled_out: if seen { ruled_out(case, &causes, changes) } else { Vec::new() },
         interventions: changes.0.iter().map(intervened).collect(),
         varied: None,
-        to_tell: if first.is_some() { Vec::new() } else { not_known::to_tell(case, &names) },
-        predicted: first.and_then(|first| predicted(case, first.cause)),
+        missing_evidence: if first.is_some() { Vec::new() } else { not_known::missing_evidence(case, &names) },
+        line_prediction: first.and_then(|first| predicted(case, first.cause)),
         demands: case.demands.clone(),
         functions: None,
         load_line_rps,
     }
 }
 
-/// Causes below this probability are not told.
+/// Causes below this probability are not shown.
 const TOLD: f64 = 0.01;
-/// So many are told where none is named.
+/// The number of causes shown where none is named.
 const SHOWN: usize = 3;
-/// An answer speaks for or against a cause that makes it e times as probable, or as improbable.
+/// An answer supports or contradicts a cause by a factor of e in its probability.
 const SPEAKS: f64 = 1.0;
 
-/// Signals of the answers that speak for a cause, the strongest first, each once.
+/// Signals of the answers that support a cause, the strongest first, each once.
 fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     let mut told: Vec<SignalRow> = Vec::new();
     for cause in shown {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
-        // What most servers show as well tells nothing.
+        // An answer of most servers is no evidence.
         for signal in terms.iter().filter(|it| it.value > 0).flat_map(|it| it.feature.card().signals) {
             let [low, line, past] = case.over_loads(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
@@ -247,12 +247,12 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     told
 }
 
-/// Causes that are not told, each with what speaks most against it.
+/// The causes that are not shown, each with the strongest evidence against it.
 fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
     let out = causes.iter().filter(|it| it.probability < TOLD);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
-        // What its own mark says is more to the point than what speaks for another cause.
+        // The mark of a cause is better evidence against it than signals for another cause.
         let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
         Some((it.cause, against_text(case, term.feature, term.value)))
@@ -274,7 +274,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
 }
 
-/// What an answer says, with the figure behind it.
+/// The words for an answer, with the figure behind it.
 fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let why = card.values[value].text;
@@ -300,13 +300,13 @@ fn cause_of(resource: UsedResource) -> Cause {
     }
 }
 
-/// What is to be expected without a cause: the least ceiling of the other resources.
+/// The prediction without a cause: the lowest ceiling of the other resources.
 fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return without_collecting(case);
     }
-    // What is not a limit has nothing after it; what a request takes is another's then, where code
-    // or its runtime changes.
+    // A cause that is no limit has no next limit. Where code or its runtime changes, the demand of
+    // a request changes with it.
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
@@ -319,7 +319,7 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     // A few users may be answered more often than many are: it is the line that moves.
     let most_rps = case.sustained_rps;
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
-    // Told as the line is.
+    // In the unit of the line.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     let (lower, upper) = next.range_rps;
     Some(LinePrediction {
@@ -345,16 +345,26 @@ fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     })
 }
 
-/// What speaks against it beyond the search: what the loads after it met, and what there was none
-/// of.
+/// The evidence against the result beyond the search: disturbed loads, and loads that are missing.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
-    let of = [("the low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
-    for (what, run) in of.into_iter().chain([("past the line", loads.past)]) {
-        let others = run.map(Interference::from_run).filter(|others| others.disturbed);
-        if let Some(reason) = others.and_then(|others| others.reason) {
-            doubts.add(DoubtKind::Others, format!("{what} was disturbed: {reason}"));
-        }
+    let steady = [("low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
+    let steady = steady.into_iter().chain([("past the line", loads.past)]);
+    let disturbed: Vec<(&str, Interference)> = steady
+        .filter_map(|(name, run)| Some((name, Interference::from_run(run?))))
+        .filter(|(_, others)| others.disturbed)
+        .collect();
+    if !disturbed.is_empty() {
+        let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let text = match findings.interference.disturbed {
+            // It joins the sentence about the search.
+            true => format!("steady loads were disturbed, too ({names})"),
+            false => {
+                let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();
+                format!("steady loads were disturbed ({names}): {}", Interference::blame(&all))
+            }
+        };
+        doubts.add(DoubtKind::Others, text);
     }
     let missing: Vec<&str> =
         [("low load", loads.low), ("load at the line", loads.line), ("load past the line", loads.past)]

@@ -9,7 +9,7 @@ use crate::sentence::{Remedy, Sentence};
 
 /// That it is not known, and what may be.
 pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
-    if let Some(gone) = &case.gone {
+    if let Some(gone) = &case.target_loss {
         return format!("not known: {gone}");
     }
     if let Some(answered_rps) = case.broken_since() {
@@ -20,7 +20,7 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
             case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
         );
     }
-    if let Some(failing) = &case.failing {
+    if let Some(failing) = &case.constant_failure {
         return format!("not known: {}: this breaks the SLO at any load", failing.text);
     }
     if let Some(share) = case.fails_anyhow() {
@@ -48,8 +48,8 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     }
 }
 
-/// What would tell.
-pub(super) fn to_tell(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
+/// The missing evidence.
+pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
     if case.broken_since().is_some() {
         return vec![Sentence::from(
             "restart the server and load it below its line: plimsoll overload shows how it fails and whether it \
@@ -67,8 +67,8 @@ pub(super) fn to_tell(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
         return vec![more.remedy(Remedy::Budget).words(")")];
     }
     let of = |cause: &Cause| {
-        let card = card_of(*cause).filter(|card| !card.to_tell.is_empty())?;
-        Some(Sentence::from(format!("{cause}: ")).then(&card.to_tell.into()))
+        let card = card_of(*cause).filter(|card| !card.missing_evidence.is_empty())?;
+        Some(Sentence::from(format!("{cause}: ")).then(&card.missing_evidence.into()))
     };
     let mut told: Vec<Sentence> = possible.iter().filter_map(of).collect();
     told.dedup();

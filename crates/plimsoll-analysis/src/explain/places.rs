@@ -1,8 +1,8 @@
-//! Where requests are ([`InFlightBreakdown`]): the requests in flight of one load, divided by what
-//! each of them waits for or works on, as far as that was observed. The parts add up to what is in
-//! flight (Little's law); what no observation accounts for is said to be unobserved.
+//! The places of requests ([`InFlightBreakdown`]): the requests in flight of one load, divided by
+//! the resource that each waits for or uses, as far as that was observed. The parts add up to the
+//! requests in flight (Little's law); the rest is unobserved.
 //!
-//! Not here: what follows from it (`features`), and how it is drawn.
+//! Not here: the conclusions (`features`), and the picture.
 
 use super::contrast::Contrast;
 use super::signals::{LoadSignals, Signal};
@@ -26,7 +26,7 @@ pub enum RequestPlace {
     BeforeDependency,
     /// Its thread waits for storage.
     AtStorage,
-    /// What was written waits for its reader, or for the link.
+    /// Written data waits for its reader, or for the link.
     BeforeReader,
     /// Its thread sleeps for a time.
     Asleep,
@@ -67,7 +67,7 @@ impl RequestPlace {
         }
     }
 
-    /// What it is, in words.
+    /// The name of the place, in words.
     pub fn text(self) -> &'static str {
         match self {
             RequestPlace::NotAccepted => "not accepted",
@@ -105,8 +105,8 @@ pub struct InFlightBreakdown {
 }
 
 impl InFlightBreakdown {
-    /// Those of a load; `idle`: a load at which nobody waits, whose sleeping threads are the
-    /// server's own. `None`: nothing was in flight.
+    /// The breakdown of a load. `idle`: a load without queues, whose sleeping threads are idle
+    /// workers. `None`: nothing was in flight.
     pub fn from_signals(sight: &LoadSignals, idle: &LoadSignals) -> Option<InFlightBreakdown> {
         let in_flight = sight.get(Signal::InFlight).filter(|count| *count > 0.0)?;
         let get = |signal: Signal| sight.get(signal).unwrap_or(0.0);
@@ -128,7 +128,8 @@ impl InFlightBreakdown {
             (RequestPlace::Asleep, more(Signal::InSleep)),
             (RequestPlace::Throttled, throttled),
         ];
-        // What is counted by several observations is counted once: the surer ones come first.
+        // A request in several observations is counted once: the more certain observations come
+        // first.
         let mut left = in_flight;
         let mut parts: Vec<PlaceShare> = Vec::new();
         for (place, requests) in found {

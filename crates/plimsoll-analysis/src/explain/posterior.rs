@@ -28,7 +28,7 @@ impl Answers {
     }
 }
 
-/// What an answer adds to a cause, against any server.
+/// The weight of an answer for a cause, compared with any server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EvidenceTerm {
     /// The question.
@@ -48,7 +48,7 @@ pub struct Candidate {
     pub way: &'static Manifestation,
     /// Its probability, 0..=1.
     pub probability: f64,
-    /// What speaks for it and against it, the strongest first.
+    /// The evidence for the cause and against it, the strongest first.
     pub terms: Vec<EvidenceTerm>,
 }
 

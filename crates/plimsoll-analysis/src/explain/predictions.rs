@@ -1,11 +1,11 @@
-//! What a cause predicts of interventions ([`Predictions`]): the probability of each effect.
+//! The predictions of a cause for experiments ([`Predictions`]): the probability of each effect.
 //!
-//! Not here: the causes (`causes`), and which interventions are made (`interventions`).
+//! Not here: the causes (`causes`), and which experiments are made (`interventions`).
 
 use plimsoll_model::Intervention;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of what succeeds.
+/// The effect on the goodput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -21,7 +21,7 @@ impl Effect {
     /// All of them.
     pub const ALL: [Effect; 3] = [Effect::Rises, Effect::Stays, Effect::Falls];
 
-    /// The word for what becomes of throughput, or of requests that are sent at once.
+    /// The word for the effect on throughput, or on requests that are sent at once.
     pub(super) fn word(self, intervention: Intervention) -> &'static str {
         match (intervention, self) {
             (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each takes as long as alone",
@@ -35,7 +35,7 @@ impl Effect {
     }
 }
 
-/// What a cause predicts of an intervention: the probability of each effect, in the order of
+/// The prediction of a cause for an experiment: the probability of each effect, in the order of
 /// [`Effect::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction([f64; 3]);
@@ -61,7 +61,7 @@ pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
 /// Nothing follows from it.
 pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
 
-/// An effect with this probability is told as predicted.
+/// An effect with this probability is shown as predicted.
 const PREDICTED: f64 = 0.3;
 
 impl Prediction {
@@ -87,8 +87,8 @@ impl Prediction {
     }
 }
 
-/// What a cause predicts of each intervention. There is no default: who adds one says what each
-/// cause predicts.
+/// The prediction of a cause for each experiment. There is no default: a new cause states each of
+/// them.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "each is the intervention of its name")]
 pub struct Predictions {
@@ -109,7 +109,7 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// Of what is no limit of the server's.
+    /// The predictions of a cause that is no limit of the server.
     pub(super) const OPEN: Predictions = Predictions {
         reference: OPEN,
         more_users: OPEN,
@@ -127,7 +127,7 @@ impl Predictions {
         abreast: OPEN,
     };
 
-    /// Of what works all the time: cores, a thread, or a quota of CPU time.
+    /// The predictions of resources that are always busy: cores, a thread, or a quota of CPU time.
     pub(super) const OF_WORK: Predictions = Predictions {
         reference: RISES_OR_STAYS,
         more_users: STAYS,

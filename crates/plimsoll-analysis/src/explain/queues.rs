@@ -1,7 +1,7 @@
-//! Laws of queues and of threads behind the features: each a pure function of what the loads
-//! showed. `None`: what it needs was not observed.
+//! Laws of queues and of threads behind the features: each a pure function of the observed loads.
+//! `None`: an input was not observed.
 //!
-//! Not here: which cause an answer speaks for (`causes`).
+//! Not here: the meaning of an answer (`causes`).
 
 use super::contrast::Contrast;
 use super::signals::{LoadSignals, Signal};
@@ -28,7 +28,7 @@ pub(super) fn risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> 
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
 }
 
-/// Whether plimsoll could not make the load, with the machine not used up by others.
+/// Whether plimsoll was the limit, on a machine with idle cores.
 pub(super) fn plimsoll_limited(case: &Contrast) -> bool {
     let of = |sight: &LoadSignals| {
         let crowded_out = crowded_out(sight).unwrap_or(false);
@@ -61,9 +61,10 @@ pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
     Some(most >= 1.0 && (all || lost))
 }
 
-/// Whether others took cores that the server's threads waited for, at the line or past it: no core
-/// is idle, others use a good part of one and of what the server uses, and threads of the server
-/// wait. Where that grew with the load it may work for the server: then it is not known.
+/// Whether other processes took cores that the server's threads waited for, at the line or past it.
+/// No core is idle, other processes use a good part of a core and of the server's use, and threads
+/// of the server wait. Where their use grew with the load, they may work for the server: then it is
+/// not known.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -84,14 +85,14 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
 /// addresses of this machine (Linux, `tcp_tw_reuse`).
 const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 
-/// Whether connections found no local port: ours, or the server's own to a peer, where all ports
-/// are held and as many come free as are answered.
+/// Whether connections found no local port: plimsoll's, or the server's own to a dependency, where
+/// all ports are in use and each new connection needs one that was just freed.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
     let fails = || case.reaches(Signal::Failed, FAILS).unwrap_or(false);
     let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
     let rise = asks && risen(case, Signal::TimeWait, AS_FAST, PORTS_HELD) == Some(true) && fails();
-    // Ports are held for a minute: what the search used up is missed at the first load, too.
+    // Ports stay in TIME-WAIT for a minute: the first load lacks the ports that the search used.
     let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
     let stay = first.is_some_and(|sight| {
         let reaches = |signal: Signal, least: f64| sight.get(signal).is_some_and(|value| value >= least);
@@ -150,7 +151,7 @@ pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
 }
 
 /// Whether all cores that the server may use are in use: by its affinity, or because its threads
-/// wait for cores while others are idle.
+/// wait for cores while other cores are idle.
 pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
     let allowed = case.allowed_full();
     let held = held_to_cores(case);
@@ -308,7 +309,7 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let low = (at_work(&case.low)?, served(case, &case.low)?);
     let beyond = |sight: &LoadSignals| Some((at_work(sight)? - low.0, served(case, sight)? - low.1));
     let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
-    // Who waits for the interpreter looks again after a moment, as one does who sleeps.
+    // A thread that waits for the interpreter wakes up at intervals, like a sleeping one.
     let next = if interpreter(case) { 1.0 } else { 0.0 };
     let as_many = |(threads, requests): (f64, f64), within: f64, next: f64| {
         requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
@@ -338,8 +339,8 @@ pub(super) fn locked(case: &Contrast) -> Option<bool> {
     Some(more(case, Signal::InLock)? >= AS_FAST)
 }
 
-/// Whether processes of one thread each have accepted nearly all that is in flight: who serves one
-/// request at a time leaves the others where they are, and an event loop has them all.
+/// Whether processes of one thread each have accepted nearly all connections in flight. A process
+/// that serves one request at a time leaves the others in the queue; an event loop accepts all.
 pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
     let (threads, processes) = (case.past.get(Signal::Threads)?, case.past.get(Signal::Processes)?);
     let left = case.past.get(Signal::InFlight)? - processes;
@@ -359,7 +360,7 @@ pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
 /// they look again and again whether it is their turn.
 pub(super) fn polls(case: &Contrast) -> Option<bool> {
     let (beyond, in_flight) = (more(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
-    // Of more requests than it has threads the rest has none yet.
+    // Requests beyond the number of threads have no thread yet.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
     let many = beyond >= SEVERAL && beyond >= RISEN * case.at_a_time()?;
     Some(many && beyond >= MOST * with_thread && beyond <= (1.0 + PART) * in_flight && locked(case) != Some(true))
@@ -381,9 +382,8 @@ pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     Some(in_flight >= SEVERAL && reading >= (1.0 - AGREE_ROUGHLY) * in_flight && otherwise < FELT * in_flight)
 }
 
-/// Whether nothing shows what requests wait for: no worker for each that is served, no thread that
-/// sleeps, waits for another or for storage, no dependency that many have asked, and no connection
-/// that was not accepted.
+/// Whether nothing shows what requests wait for: no worker for each request in service, no waiting
+/// or sleeping thread, no busy dependency, and no connection that was not accepted.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let rises = |signal: Signal| Some(more(case, signal)? > 1.0);
     let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
@@ -430,7 +430,7 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let (waiting, served) = (case.past.get(Signal::InFlight)?, case.at_a_time()?);
     let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER * low);
-    // Connections that stand idle are kept, not in use.
+    // Idle connections are kept, not in use.
     let peer_waiting = case.past.get(Signal::PeerWaiting);
     let in_use = peer_waiting.map_or(served >= BELOW_ONE, |calls| calls >= BELOW_ONE * past && rises(calls));
     let full = fixed_connections(case)? && served < (1.0 - PART) * past && past > 1.0 && in_use;
@@ -456,8 +456,8 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     let own = case.top(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
     let one = processes <= 1.0 && ONE_CORE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREE;
-    // Where both use up a machine, it is the dependency only if it uses much more of it. What a
-    // proxy hands on to is the service itself.
+    // Where both saturate a machine, the dependency is the limit only if it uses much more of it. A
+    // backend behind a proxy counts as the service itself.
     let all = case.cores_full()? && cores > SLOWER * own && cores > PART * case.top(Signal::Cores)?;
     let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
     Some((one || all) && !service && low < BELOW_ONE * cores && !case.thread_full()?)
@@ -470,7 +470,7 @@ pub(super) fn queues_before(case: &Contrast) -> Option<bool> {
     Some(many && !dependency_full(case).unwrap_or(false))
 }
 
-/// The database behind the server: of several the one that most calls wait for.
+/// The database behind the server: among several, the one with the most waiting calls.
 pub(super) fn database(case: &Contrast) -> Option<&str> {
     let is_known = |peer: &str| case.name_of_peer(peer).is_some_and(|name| is_program("database", name));
     let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
@@ -479,8 +479,8 @@ pub(super) fn database(case: &Contrast) -> Option<&str> {
     most.map(|(peer, _)| peer.as_str())
 }
 
-/// Whether statements wait for each other in a database: it says so, or calls to it pile up while
-/// it neither works nor waits for storage.
+/// Whether statements wait for each other in a database: it reports so, or calls to it queue while
+/// it neither computes nor waits for storage.
 pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
     let database = database(case)?;
     if waiting_statements(case).is_some() {
@@ -516,7 +516,7 @@ pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
     risen(case, Signal::PeerUnread, QUEUED, WINDOW)
 }
 
-/// Whether others than those who ask it leave what the server has written to them.
+/// Whether receivers other than the clients leave the server's output unread.
 pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
@@ -524,7 +524,7 @@ pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     Some(besides && left && !calls_exceed(case).unwrap_or(false))
 }
 
-/// Whether a thread waits for most of the time until somebody reads what it writes to a pipe.
+/// Whether a thread waits for most of the time until the reader of a pipe reads its output.
 pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
     Some(past >= MOST && past >= RISEN * low + PART && !queues_before(case).unwrap_or(false))

@@ -1,7 +1,7 @@
-//! What one load showed, as numbers ([`LoadSignals`]): of the load itself, and of all that was
-//! watched meanwhile, over the measured window. What was not seen is not there.
+//! The signals of one load ([`LoadSignals`]): figures of the load and of all probes over the
+//! measured window. A signal that was not observed is missing.
 //!
-//! Not here: what any of it means (`features`).
+//! Not here: the meaning of a signal (`features`).
 
 use super::function_kinds::{is_collecting, is_spinning};
 use super::thresholds::FULL;
@@ -17,17 +17,17 @@ use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How far from an edge of the window a reading may be: what is read in turn comes once a second.
+/// The distance of a reading from an edge of the window: some readings come once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
 
-/// How a signal is told.
+/// The words for a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignalText {
     /// Its name in documents.
     pub name: &'static str,
     /// Its unit: `1/s`, `ns`, `cores`, `share`, `bytes`, `bytes/s`, or empty for a plain number.
     pub unit: &'static str,
-    /// What it is, in words.
+    /// The name of the signal, in words.
     pub words: &'static str,
     /// Whence it is known.
     pub source: &'static str,
@@ -44,7 +44,7 @@ macro_rules! signals {
         }
 
         impl Signal {
-            /// How it is told.
+            /// The words for this signal.
             pub fn text(self) -> SignalText {
                 let (name, unit, words, source) = match self {
                     $(Signal::$signal => ($name, $unit, $words, $source),)*
@@ -56,7 +56,7 @@ macro_rules! signals {
 }
 
 signals! {
-    /// Requests that the schedule asked for.
+    /// Scheduled requests.
     Offered: "offered", "1/s", "requests offered", "the load";
     /// Requests answered with success.
     Goodput: "goodput", "1/s", "goodput", "the load";
@@ -72,8 +72,8 @@ signals! {
     InFlight: "in_flight", "", "requests in flight", "the load";
     /// Share of the requests that failed.
     Failed: "failed", "share", "requests that failed", "the load";
-    /// Share of the requests that were answered with 429 or 503; of calls, with RESOURCE_EXHAUSTED
-    /// or UNAVAILABLE.
+    /// Share of the responses with status 429 or 503; of calls, with RESOURCE_EXHAUSTED or
+    /// UNAVAILABLE.
     Refused: "refused", "share", "responses that reject load (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
     /// Median time to a failure that is not a timeout.
     FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
@@ -83,8 +83,8 @@ signals! {
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
     /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
     Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
-    /// Share of the time in which nobody is answered although some wait, where answers come in
-    /// lumps of one size at even distances.
+    /// Share of the time without responses although requests wait, where responses come in batches
+    /// of one size at even distances.
     Lumps: "lumps", "share", "time without completions between batches", "the load";
     /// Bytes received.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
@@ -132,7 +132,7 @@ signals! {
     WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
     /// Cores that what is behind the server used on this machine.
     DownstreamCores: "downstream_cores", "cores", "cores of dependencies", "processes";
-    /// Those of them that are cores which the server may use, by processes that may use no others.
+    /// Those of them on cores that the server may use, by processes bound to these cores.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of dependencies, of those that the server may use", "processes";
     /// Processes of that.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
@@ -141,19 +141,19 @@ signals! {
     /// Threads of a database behind it, one for each session, that wait to be woken: for another's
     /// lock, or with nothing to do.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
-    /// Share of the periods of a control group of what is behind it in which its quota was used up:
-    /// of the group held back most.
+    /// Share of the periods of a dependency's control group in which its quota was exhausted: of
+    /// the most throttled group.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
     /// Cores that this group may use.
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
-    /// The server's connections to others; the most.
+    /// The server's connections to dependencies; the most.
     PeerConnections: "peer_connections", "", "connections to a dependency", "sockets";
     /// Those of them that wait for an answer, on average.
     PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
     /// Bytes from them that the server has not read, on average.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
-    /// Bytes that the server has written to others than those who ask it, and they have not taken,
-    /// on average.
+    /// Bytes that the server has written to receivers other than its clients and that these have
+    /// not read, on average.
     PeerUnsent: "peer_unsent", "bytes", "bytes that other receivers have not read", "sockets";
     /// Bytes that they have written to it and that have not arrived, on average.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
@@ -161,7 +161,7 @@ signals! {
     PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
     /// Connections on which their answers come in, piece by piece, on average.
     PeerComing: "peer_coming", "", "responses of a dependency that arrive slowly", "sockets";
-    /// What comes from them, bytes/s.
+    /// Bytes received from dependencies, bytes/s.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that collects garbage.
     Gc: "gc", "share", "CPU time for garbage collection", "the runtime, or its functions";
@@ -171,7 +171,7 @@ signals! {
     GcPauses: "gc_pauses", "share", "time stopped by garbage collection", "the runtime";
     /// Share of the server's CPU time that compiles its code.
     Compiling: "compiling", "share", "CPU time for compiling code", "the runtime's threads";
-    /// Cores that nobody used, or that plimsoll only looked around on.
+    /// Cores that were idle, or that plimsoll used only for its busy loop.
     Idle: "idle", "cores", "idle cores", "the machine";
     /// Cores of the machine.
     Cores: "cores", "cores", "cores of the machine", "the machine";
@@ -195,13 +195,13 @@ signals! {
     TimeWait: "time_wait", "share", "ports of one peer in TIME-WAIT", "the kernel's TCP";
     /// Threads that wait for another, on average.
     InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
-    /// Of these, those that wait at the same place in memory; the most at one place.
+    /// Of these, those that wait at the same address in memory; the most at one address.
     InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
     /// Threads that sleep for a time.
     InSleep: "in_sleep", "", "threads that sleep for a time", "the wait states of threads";
     /// Threads that wait for an answer from a connection.
     InRead: "in_read", "", "threads that wait for data", "the wait states of threads";
-    /// Threads that wait until somebody reads what they write to a pipe or a unix socket.
+    /// Threads that wait until the reader of a pipe or a unix socket reads their output.
     InWrite: "in_write", "", "threads that wait for a reader of their output", "the wait states of threads";
     /// Threads that wait for storage.
     InDisk: "in_disk", "", "threads that wait for storage", "the wait states of threads";
@@ -216,18 +216,18 @@ pub fn shown_value(signal: Signal, value: f64) -> String {
         "bytes/s" => format!("{}/s", format::bytes(value)),
         "1/s" => format!("{}/s", format::rate(value)),
         "cores" => format!("{value:.2}"),
-        _ if value >= 100.0 => format!("{value:.0}"),
-        _ => format!("{}", (value * 100.0).round() / 100.0),
+        _ if value >= 100.0 => format::count(value.round() as u64),
+        _ => format::rounded((value * 100.0).round() / 100.0, 3).to_string(),
     }
 }
 
-/// What one load showed.
+/// The signals of one load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadSignals {
     /// Its numbers.
     pub values: BTreeMap<Signal, f64>,
-    /// The server's connections to others, by address; the most at any time.
+    /// The server's connections to dependencies, by address; the highest number at any time.
     pub peers: BTreeMap<String, f64>,
     /// Segments with data that it sends them, 1/s.
     pub sent_to_peers: BTreeMap<String, f64>,
@@ -237,7 +237,7 @@ pub struct LoadSignals {
     pub queued_at_peers: BTreeMap<String, f64>,
     /// The names of the processes that take them, of this machine.
     pub peer_names: BTreeMap<String, String>,
-    /// The name of a process in the control group behind it that its quota held back most.
+    /// The name of the process in the dependency's control group that its quota throttled most.
     pub held_back_behind: Option<String>,
     /// How many of its threads are called alike, but for a number, by name; the most at any time.
     pub alike: BTreeMap<String, f64>,
@@ -248,34 +248,32 @@ pub struct LoadSignals {
     /// The machine that it was watched on, where that is another than the one that makes the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether it collects garbage beside its work, as far as is known: not with threads for which
-    /// all others may have to stop.
+    /// Whether the server collects garbage concurrently, as far as is known: without threads that
+    /// stop all others.
     pub collects_beside: bool,
     /// Why the generator was the limit.
     pub limited: Option<Sentence>,
-    /// How others disturbed it.
+    /// How other processes disturbed the load.
     pub disturbed: Option<String>,
-    /// Cores on which plimsoll looked around for replies in vain, while nobody else wanted them.
+    /// Cores that plimsoll used to wait for responses in a busy loop, while no other process wanted
+    /// them.
     pub looked_cores: f64,
     /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their
     /// counts.
     pub refusals: Vec<(String, u64)>,
     /// Requests that failed, by how, in words, with their counts.
     pub failures: Vec<(String, u64)>,
-    /// Whether the server's connections are those of others, who ask it for us, and not the load's
-    /// own.
+    /// Whether the server's connections belong to a proxy in front of it, and not to the load.
     pub read_by_others: bool,
     /// Local ports that the server may have to one peer, as far as is known.
     pub local_ports: Option<f64>,
-    /// Whether the ports that are told of are those of another network namespace than the server's:
-    /// of what is behind it.
+    /// Whether the ports are those of another network namespace than the server's: of a dependency.
     pub ports_behind: bool,
     /// Connections that failed since no local port was left for them.
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
-    /// Requests that a session asked on average; 1 where a load has none, 0 where there was no
-    /// load.
+    /// Requests of a session on average; 1 without sessions, 0 without a load.
     pub requests_each: f64,
     /// Requests that may be under way at a time, by our own limit of connections.
     pub under_way_max: f64,
@@ -290,16 +288,15 @@ pub struct LoadSignals {
     pub first_byte_mean_ns: Option<f64>,
     /// Connections that were opened.
     pub opened: u64,
-    /// What could not be seen, and why.
+    /// The parts that could not be observed, each with the reason.
     pub unseen: Vec<String>,
 }
 
-/// Local ports that Linux gives to connections of one pair of addresses, where nobody says
-/// otherwise.
+/// Local ports that Linux has for connections of one pair of addresses, by default.
 const USUAL_PORTS: f64 = 28_232.0;
 /// How long the probe of connections looks back for data that came.
 const JUST_CAME_NS: f64 = 40e6;
-/// Statuses by which a server says that it is too much.
+/// Statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The error number (Linux) of a connection for which there was no local port.
 const NO_PORT_LEFT: u16 = 99;
@@ -327,13 +324,13 @@ const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
 type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 
 impl LoadSignals {
-    /// What `run` showed.
+    /// The signals of `run`.
     pub fn from_run(run: &Run) -> LoadSignals {
         LoadSignals::under(run, None)
     }
 
-    /// The same under a promise whose shortest latency bound is `bound_ns`: what we add to times is
-    /// held against that.
+    /// The same under an SLO whose shortest latency bound is `bound_ns`. Delays inside plimsoll are
+    /// compared with that bound.
     pub fn under(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
@@ -357,7 +354,7 @@ impl LoadSignals {
     /// come in its last `alone_ns`, which is what one takes, are answered after it.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
-        // A window of less than a few requests' time says little of it.
+        // A window shorter than a few requests has little information.
         self.get(Signal::Offered).map(|offered| offered * (1.0 - late.min(0.5)))
     }
 
@@ -372,7 +369,7 @@ impl LoadSignals {
         }
     }
 
-    /// What the load itself tells; gives the answers in the window.
+    /// The signals of the load itself; returns the responses in the window.
     fn load(&mut self, run: &Run, summary: &Summary) -> f64 {
         let (whole, load) = (&summary.whole, &summary.load);
         let ledger = whole.ledger;
@@ -399,7 +396,7 @@ impl LoadSignals {
         let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
         let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
         let ends = ends.map(|(end, times)| (end.name().to_owned(), end.is_refusal(), times));
-        // How a call ended says what the status of HTTP does, and more.
+        // The status of a call contains that of HTTP, and more.
         let refusals: Vec<(String, bool, u64)> =
             if whole.grpc_statuses.is_empty() { statuses.collect() } else { ends.collect() };
         let too_much: u64 = refusals.iter().filter(|(_, is_too_much, _)| *is_too_much).map(|(_, _, times)| times).sum();
@@ -442,14 +439,14 @@ impl LoadSignals {
         self.put(Signal::Dispersion, dispersion(&answers));
         self.put(Signal::Lumps, lumps(&answers, &silent));
         self.limited = summary.generator.reason.clone().filter(|_| summary.generator.limited);
-        self.disturbed = summary.others.reason.clone().filter(|_| summary.others.disturbed);
-        self.put(Signal::Others, summary.others.cores);
-        self.put(Signal::Steal, summary.others.steal_share);
+        self.disturbed = summary.interference.reason.clone().filter(|_| summary.interference.disturbed);
+        self.put(Signal::Others, summary.interference.cores);
+        self.put(Signal::Steal, summary.interference.steal_share);
         let refused: u64 = self.refusals.iter().map(|(_, times)| times).sum();
         summary.throughput_rps * self.seconds + refused as f64
     }
 
-    /// What was watched meanwhile.
+    /// The signals of the probes.
     fn watched(&mut self, probes: &Probes, from_ns: i64, to_ns: i64, answered: f64) {
         let span_ns = (to_ns - from_ns).max(1) as f64;
         let change = |name: &str| {
@@ -469,8 +466,7 @@ impl LoadSignals {
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
-        // Of what is looked for only now and then: from the first time that it was found to the
-        // last.
+        // For a series that is read only now and then: from its first reading to the last.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
             let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
@@ -487,7 +483,7 @@ impl LoadSignals {
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
-        // Without a busy thread there is none to be told of, and none is full.
+        // Without a busy thread there is none to name, and none is saturated.
         self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)));
         if server_cores.is_some() {
             self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
@@ -516,8 +512,7 @@ impl LoadSignals {
         self.put(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
         self.put(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
         let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
-        // Of answers at once some came just now as well: each is one of those for as long as it is
-        // looked back.
+        // Calls in flight at once count with those that have just ended, within the look-back time.
         let for_long = |peer: &str| {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * JUST_CAME_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
@@ -567,7 +562,7 @@ impl LoadSignals {
         self.put(Signal::Cores, most(table::HOST_CORES.name));
         let idle =
             cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
-        // What plimsoll's threads look around in vain they give to whoever needs it.
+        // Other processes can use the cores of plimsoll's busy loop at any time.
         self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
         self.put(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
         self.put(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
@@ -591,8 +586,7 @@ impl LoadSignals {
         self.put(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
-    /// What the runtime tells of itself, the names of its threads, and the cores that its functions
-    /// for it used.
+    /// The runtime's own figures, the names of its threads, and the cores that its functions used.
     fn runtime(
         &mut self,
         probes: &Probes,
@@ -651,7 +645,7 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
     }
-    // (first tick, answers) of each stretch between silences.
+    // (first tick, responses) of each interval between silences.
     let mut found: Vec<(usize, f64)> = Vec::new();
     for (at, count) in answers.iter().enumerate().filter(|(at, _)| !silent[*at]) {
         match found.last_mut().filter(|_| at > 0 && !silent[at - 1]) {

@@ -1,7 +1,7 @@
-//! Every number by which an observation becomes a yes or a no, with its reason.
+//! Every bound by which an observation becomes a yes or a no, with its reason.
 //!
-//! Most are ratios that one kind of question shares: what is a part, what is most, what has risen.
-//! None was fitted to a case. What observations weigh is not here (`likelihoods.tsv`).
+//! Most are ratios that several questions share: "a part", "most", "has risen". None was fitted to
+//! a case. Not here: the weights of observations (`likelihoods.tsv`).
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub(super) const MOST: f64 = 0.5;
 pub(super) const PART: f64 = 0.3;
 /// A share up to here is a small one.
 pub(super) const FEW: f64 = 0.1;
-/// What is so many times its value at a low load has risen with the load.
+/// A value with this multiple of its value at a low load has risen with the load.
 pub(super) const RISEN: f64 = 3.0;
 /// Queues and buffers grow with any load by an order of magnitude; more than that is a queue.
 pub(super) const QUEUED: f64 = 10.0;
@@ -33,9 +33,11 @@ pub(super) const BELOW_ONE: f64 = 0.6;
 pub(super) const ONE_AT_A_TIME: Range<f64> = 0.7..1.35;
 /// ... and from here on it is more than one.
 pub(super) const MORE_THAN_ONE: f64 = 1.6;
-/// Who answers less than this part of what is asked does not keep up: the rest is Poisson noise.
+/// A server that completes less than this part of the offered rate does not keep up: the rest is
+/// Poisson noise.
 pub(super) const KEPT_UP: f64 = 0.985;
-/// What waking who serves a request adds to its time, ns: tens of microseconds on virtual machines.
+/// The time to wake a worker that is a part of a request's time, ns: tens of microseconds on
+/// virtual machines.
 pub(super) const WAKING_NS: f64 = 1e5;
 
 /// A thread that uses more of a core has no room left: sampling and the kernel take the rest.
@@ -60,23 +62,23 @@ pub(super) const COLLECTING_CORES: f64 = 0.15;
 pub(super) const FAILS: f64 = 0.01;
 /// A limit that is used to this share is used up.
 pub(super) const USED_UP: f64 = 0.97;
-/// Of local ports the kernel gives few when so many are held.
+/// The kernel has few free local ports with so many in use.
 pub(super) const PORTS_HELD: f64 = 0.85;
-/// Linux sends a SYN again after a second; who connects this late was turned away once.
+/// Linux sends a SYN again after a second; a connection this late was refused once.
 pub(super) const CONNECTS_LATE_NS: f64 = 0.9e9;
 /// Pages a second that a server reads back from storage when memory is short.
 pub(super) const PAGING: f64 = 50.0;
 /// Share of time in which a task waits for storage (PSI) that is felt, where it is the machine's.
 pub(super) const IO_PRESSURE: f64 = 0.3;
-/// A TCP window and more, bytes: what lies unread is not just under way.
+/// A TCP window and more, bytes: unread data of this size is not just in transit.
 pub(super) const WINDOW: f64 = 64e3;
 /// Share of segments sent again from which TCP's rate falls (Mathis et al., 1997).
 pub(super) const LOSSY: f64 = 0.02;
 /// Variance over mean of a clock's counts; random arrivals have 1.
 pub(super) const CLOCK: f64 = 0.3;
-/// A warm server that holds so many times what it held was slowed by more than chance.
+/// A warm server with this multiple of its earlier throughput was slowed by more than chance.
 pub(super) const WARMER: f64 = 2.0;
-/// What came of an overload has a scatter of one trial; this is clearly more.
+/// The throughput under an overload has the scatter of one trial; this is clearly more.
 pub(super) const CLEARLY_MORE: f64 = 1.3;
-/// Cores that others must take before they can be the cause.
+/// Cores that other processes must use before they can be the cause.
 pub(super) const OTHERS_CORES: f64 = 0.3;

@@ -1,13 +1,13 @@
-//! How much of what is answered depends on a setting of the server's that was changed between loads
-//! ([`VariedSetting`]): its elasticity, the slope of one logarithm over the other. 1: twice as much
-//! of it brings twice as much; 0: it does not matter.
+//! The effect of a server's setting on the goodput ([`VariedSetting`]): its elasticity, the slope
+//! of one logarithm over the other. With 1, twice the value gives twice the goodput; with 0, the
+//! setting has no effect.
 //!
-//! Not here: who changes it.
+//! Not here: the command that changes the setting.
 
 use super::signals::{LoadSignals, Signal};
 use plimsoll_model::Run;
 
-/// A setting holds the line from this elasticity on: what is answered follows it nearly one to one.
+/// A setting limits the line from this elasticity on: throughput follows it nearly one to one.
 const HOLDS_MIN: f64 = 0.7;
 /// Up to this one it does not.
 const IDLE_MAX: f64 = 0.1;
@@ -17,9 +17,10 @@ const IDLE_MAX: f64 = 0.1;
 pub struct VariedStep {
     /// The value.
     pub value: f64,
-    /// What was answered, 1/s.
+    /// Goodput, 1/s.
     pub goodput_rps: f64,
-    /// Whether plimsoll was the limit, or others disturbed it: that says nothing of the server.
+    /// Whether plimsoll or other processes were the limit, so that the load has no information
+    /// about the server.
     pub is_void: bool,
 }
 
@@ -33,7 +34,7 @@ pub struct VariedSetting {
 }
 
 impl VariedSetting {
-    /// What these loads say, each with the value that the setting had; `None` of none.
+    /// The effect in these loads, each with its value of the setting; `None` without loads.
     pub fn from_loads(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
         let step = |(value, run): &(f64, &Run)| {
             let sight = LoadSignals::from_run(run);
@@ -47,8 +48,7 @@ impl VariedSetting {
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
     }
 
-    /// Whether what it sets holds the line, whatever that is; `None`: it does something, or it is
-    /// not known.
+    /// Whether the setting limits the line; `None`: it has some effect, or the effect is not known.
     pub fn holds(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= HOLDS_MIN => Some(true),
@@ -84,7 +84,7 @@ mod tests {
             (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 400.0, false)][..], Some(1.0)),
             (&[(2.0, 100.0, false), (8.0, 100.0, false)], Some(0.0)),
             (&[(2.0, 100.0, false), (8.0, 200.0, false)], Some(0.5)),
-            // What says nothing of the server does not count.
+            // A void load does not count.
             (&[(2.0, 100.0, false), (4.0, 200.0, false), (8.0, 210.0, true)], Some(1.0)),
             (&[(2.0, 100.0, false), (4.0, 0.0, false)], None),
             (&[(2.0, 100.0, false), (2.0, 110.0, false)], None),

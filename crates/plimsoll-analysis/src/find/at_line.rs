@@ -1,4 +1,4 @@
-//! What the server used at the load line that a search found ([`ServerUseAtLine`]).
+//! The server's CPU and memory at the load line that a search found ([`ServerUseAtLine`]).
 
 use super::findings::Findings;
 use crate::judge::Verdict;
@@ -8,12 +8,12 @@ use plimsoll_model::{Purpose, Run};
 /// Trials of a search count from this share of the line on.
 const NEAR_LINE: f64 = 0.9;
 
-/// What the server used at the load line that a search found: from the trials that held at the line
-/// or at most a tenth below it. Where no load held, from the trial with the best goodput.
+/// The server's CPU and memory at the load line: from the trials that met the SLO at the line or at
+/// most a tenth below it. Without such a trial, from the trial with the best goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
-    /// What was used.
-    pub used: ServerUse,
+    /// CPU and memory.
+    pub usage: ServerUse,
     /// Which trials these figures come from, in words.
     pub from: String,
 }
@@ -60,6 +60,6 @@ impl ServerUseAtLine {
                 rates.fold(0.0, f64::max) / line * 100.0
             }),
         };
-        Ok(ServerUseAtLine { used, from })
+        Ok(ServerUseAtLine { usage: used, from })
     }
 }

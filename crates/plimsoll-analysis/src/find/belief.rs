@@ -96,7 +96,7 @@ pub(super) struct Belief {
     pub from_capacity: f64,
 }
 
-/// What an account needs beside the trials.
+/// The inputs of an account beside the trials.
 struct AccountTerms<'a> {
     sights: &'a [OpenTrial],
     arrivals_dispersion: f64,
@@ -232,9 +232,9 @@ fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
                 && !(trial.verdict == Verdict::Void && trial.evidence.generator_limited)
         })
     };
-    let quiet = open().filter(|trial| !trial.others.disturbed).count();
+    let quiet = open().filter(|trial| !trial.interference.disturbed).count();
     open()
-        .filter(|trial| quiet < 3 || !trial.others.disturbed || trial.verdict == Verdict::Pass)
+        .filter(|trial| quiet < 3 || !trial.interference.disturbed || trial.verdict == Verdict::Pass)
         .filter_map(|trial| {
             Some(OpenTrial {
                 rate: trial.offered_rps().filter(|rate| *rate > 0.0)?,
@@ -268,8 +268,8 @@ fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dis
     Some((mean, (1.0 / weights + spread / found.len() as f64).sqrt()))
 }
 
-/// Logarithm of the density of Student's t with 4 degrees of freedom, up to a constant: what falls
-/// out of line counts less.
+/// Logarithm of the density of Student's t with 4 degrees of freedom, up to a constant: outliers
+/// count less.
 fn ln_t(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }
@@ -411,7 +411,7 @@ impl AccountTerms<'_> {
             };
             self.sights.iter().filter_map(of).sum()
         };
-        // Of equals the last: a latency bound rather than that of successes.
+        // Among equal ones the last: a latency bound rather than that of successes.
         (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
     }
 
@@ -432,7 +432,8 @@ impl AccountTerms<'_> {
             return (0.0, Vec::new());
         }
         let at = self.binding();
-        // Bunches are of the server: what one trial shows holds for those that had nothing late.
+        // Bunches belong to the server: the size in one trial also holds for trials without late
+        // requests.
         let bunch = self.sights.iter().filter_map(|s| Some(s.bounds.get(at)?.bunch_size)).fold(1.0, f64::max);
         let dispersion = capacity.map_or(1.0, |it| it.dispersion);
         let ln_likelihood = |line: f64, power: f64| {

@@ -20,8 +20,8 @@ use plimsoll_model::Purpose;
 /// each as probable: with a least share, a trial below it would pull the capacity down to itself.
 const DISTURBED: f64 = 0.1;
 const DISTURBED_SEEN: f64 = 0.5;
-/// Of those, so many are faster instead: the server was another one then. By how much has no end
-/// either (Pareto's distribution with exponent 1).
+/// This share of them is faster instead: the server had another capacity then. The factor has no
+/// bound either (Pareto's distribution with exponent 1).
 const FASTER: f64 = 0.2;
 /// Where more trials than this are set aside, it is the server that differs, and the interval holds
 /// them all.
@@ -29,8 +29,8 @@ const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard
 /// deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
-/// Where trials were set aside, others were disturbed by less than can be seen: the error grows by
-/// this multiple of their share.
+/// Where trials were set aside, other trials were disturbed by less than can be detected: the error
+/// grows by this multiple of their share.
 const UNSEEN: f64 = 0.5;
 /// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to
 /// wander by this share, as usual ones do (docs/explanation/how-find-searches.md).
@@ -43,7 +43,7 @@ const GRID_ERRORS: f64 = 6.0;
 /// Fewer completions tell no dispersion of their own.
 const COMPLETED_MIN: f64 = 8.0;
 
-/// What a server completes at most.
+/// The highest throughput of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
     /// Completions a second.
@@ -97,11 +97,13 @@ impl Capacity {
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
-        let found: Vec<(Saturation, bool)> =
-            usable.clone().filter_map(|trial| Some((trial.evidence.saturation?, trial.others.disturbed))).collect();
+        let found: Vec<(Saturation, bool)> = usable
+            .clone()
+            .filter_map(|trial| Some((trial.evidence.saturation?, trial.interference.disturbed)))
+            .collect();
         let mut capacity = Capacity::pool(&found)?;
-        // Constant service may go in step: then a stretch holds up to all that are served at once
-        // more or less, in each trial alike.
+        // Constant service may run in step: then a window has one request per worker more or less,
+        // in each trial alike.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
@@ -110,7 +112,7 @@ impl Capacity {
         Some(capacity)
     }
 
-    /// `found`: what each trial showed, and whether probes saw interference.
+    /// `found`: the saturation of each trial, and whether probes saw interference.
     fn pool(found: &[(Saturation, bool)]) -> Option<Capacity> {
         let seen = found.iter().filter(|it| it.1).count();
         let usual = seen * 2 >= found.len();
@@ -129,7 +131,7 @@ impl Capacity {
             };
             found.iter().map(block).collect()
         };
-        // The median at first: what was disturbed is not only slower but bunched, too.
+        // The median first: disturbed trials are not only slower but also more bunched.
         let mut dispersions: Vec<f64> =
             found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
         dispersions.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
-//! Whether a trial that broke the SLO did so by more than chance makes of a rate that meets it:
-//! what confirms a line ([`confirmed`]), and what contradicts one ([`breaks`]).
+//! Whether a trial broke the SLO by more than chance at a rate that meets the SLO: the evidence
+//! that confirms a line ([`confirmed`]), and the evidence that contradicts one ([`breaks`]).
 //!
-//! Not here: where the line is ([`super::belief`]).
+//! Not here: the estimate of the line ([`super::belief`]).
 
 use super::capacity::Capacity;
 use super::so_far::SearchState;
@@ -12,7 +12,7 @@ use plimsoll_model::Purpose;
 /// Standard deviations (one-sided 1 %) by which a confirming trial may exceed what the SLO allows
 /// by chance.
 const BY_CHANCE: f64 = 2.33;
-/// A confirming trial speaks for a lower end that is at most this much higher.
+/// A confirming trial supports a lower end that is at most this much higher.
 const CONFIRMS_NEAR: f64 = 0.98;
 
 /// Whether a confirming trial at `low`, close to it or above showed no more bad requests, and no
@@ -29,7 +29,7 @@ pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f
     whole.filter(meets).count() > broke
 }
 
-/// Whether a confirming trial was at `low`, close to it or below: then it may speak against it.
+/// Whether a confirming trial was at `low`, close to it or below: then it may contradict the line.
 pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)
 }
@@ -39,9 +39,9 @@ pub(super) fn walk_dispersion(known: &SearchState, capacity: Option<&Capacity>) 
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
-/// Whether a load that was made after the search broke the SLO by more than chance. A load that
-/// others disturbed says so too: it was not the server's own limit, but the rate did not hold.
-/// `dispersion`: by [`walk_dispersion`] of the search.
+/// Whether a load after the search broke the SLO by more than chance. A disturbed load counts, too:
+/// the reason was not the server, but the rate was not sustained. `dispersion`: by
+/// [`walk_dispersion`] of the search.
 pub(super) fn breaks(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !within_chance(trial, dispersion)
 }

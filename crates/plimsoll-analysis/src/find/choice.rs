@@ -17,7 +17,7 @@ use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Plan, Purpose};
 
-/// A first load in which nobody answered is repeated so often, so many times as long.
+/// A first load without any response is repeated this often, each time this many times as long.
 const FIRST_LOADS_MAX: u32 = 3;
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// Most voids in a row before the generator is taken for the limit.
@@ -32,8 +32,8 @@ const SATURATED_FIRST: usize = 6;
 const SATURATED_FIRST_FEW: usize = 2;
 /// Completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
-/// Of a server that completes fewer in this share of the budget, saturated trials tell too little
-/// for what they leave behind.
+/// For a server with fewer completions in this share of the budget, saturated trials show too
+/// little for the backlog that they leave.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// At most so many confirming trials.
@@ -52,7 +52,7 @@ pub(super) struct LoadChoice<'a> {
 }
 
 impl<'a> LoadChoice<'a> {
-    /// `known`: of the trials of the present [`super::era::Era`]. `all`: all trials.
+    /// `known`: the trials of the present [`super::era::Era`]. `all`: all trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }
@@ -114,9 +114,9 @@ impl<'a> LoadChoice<'a> {
         u64::from(self.known.settings.base.carriage.connections_max).min(16_384)
     }
 
-    /// The first load: a single user, for as long as some answers take. The first answer of all may
-    /// have been a slow one, so it ends as soon as enough are there; and nobody may have asked
-    /// before, so it is repeated for longer.
+    /// The first load: a single user, for a few response times. The first response may be a slow
+    /// one, so the load ends as soon as there are enough of them. Without a test request it is
+    /// repeated for longer.
     fn first_load(&self) -> Result<Measure, StopReason> {
         let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
         if silent > FIRST_LOADS_MAX {
@@ -135,7 +135,7 @@ impl<'a> LoadChoice<'a> {
         if self.plans.affords(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
-    /// Of the trials near the line.
+    /// The number of void trials in a row near the line.
     fn voids_in_a_row(&self) -> usize {
         self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
     }
@@ -166,7 +166,7 @@ impl<'a> LoadChoice<'a> {
         // Where more users still got more done, more than those of the best trial.
         let best = peak.filter(|_| peak::still_growing(self.history)).map_or(1, |peak| peak.concurrency);
         let users = (at_peak.max(best) * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
-        // Nobody waits for half of the time in which a request fails.
+        // A failed request takes up to its timeout, and waits for half of that on average.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
         let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak * 2);
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
@@ -230,8 +230,8 @@ impl<'a> LoadChoice<'a> {
         let next = if saturate {
             self.saturate()
         } else {
-            // Half at the middle of what is possible, the others at its ends.
-            // Where nothing is known to be too much, upwards.
+            // Half of the trials at the middle of the possible range, the others at its ends.
+            // Without a failed trial, upwards.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
             let rate = match (contested, tried().count() % 4) {
@@ -254,15 +254,15 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// A trial at the lower end of the interval, as long as the budget allows up to twice the usual
-    /// length; of a server that stalls, long against the time between. `None` where the budget has
-    /// no room for it.
+    /// A trial at the lower end of the interval, as long as the budget allows, up to twice the
+    /// usual length. For a server that stalls it is long compared with the time between stalls.
+    /// `None` where the budget has no room for it.
     fn confirm(&self, low: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        // Rounded down: what is confirmed is stated.
+        // Rounded down: the confirmed rate is stated.
         let rate = round_rate(low * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {

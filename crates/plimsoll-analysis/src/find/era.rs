@@ -1,13 +1,13 @@
-//! Since when the server is what it is now ([`Era`]): a credit that is used up, machines that are
-//! added, a cache that fills or a leak change its capacity during the search. What was measured
-//! before says nothing of the line now.
+//! The time since when the server has its present capacity ([`Era`]). Exhausted CPU credit, added
+//! machines, a warm cache or a leak change the capacity during the search, and earlier trials then
+//! have no information about the line.
 //!
-//! Saturated trials are split where those before and those after differ most; the split counts
-//! where they differ by more than chance and a disturbance of a trial or two would make. Open
-//! trials that fell behind do not count: some servers do less the more they are asked.
+//! Saturated trials are split where the trials before and after differ most. The split counts where
+//! they differ by more than chance and a disturbance of a trial or two would make. Open trials with
+//! a growing backlog do not count: some servers complete less under more load.
 //!
-//! Not here: allowances by the clock ([`super::quota`]); servers of two speeds that alternate,
-//! whose interval holds both ([`super::capacity`]).
+//! Not here: allowances by the clock ([`super::quota`]); servers that alternate between two speeds,
+//! whose interval contains both ([`super::capacity`]).
 
 use crate::doubts::DoubtKind;
 use crate::format;
@@ -22,15 +22,15 @@ const CHANGE_MIN: f64 = 0.1;
 const CHANGE_ERRORS: f64 = 5.0;
 /// A median's standard error is this times that of a mean (normal).
 const MEDIAN_ERROR: f64 = 1.25;
-/// Before a change and after it, so many trials at least: one in ten is disturbed, three in a row
-/// are not. One before is dropped either way, and of so many a change is told.
+/// The least number of trials before a change and after it. One trial in ten is disturbed; three in
+/// a row are not. One trial before the change is dropped in any case.
 const BEFORE_MIN: usize = 1;
 const AFTER_MIN: usize = 3;
 const TOLD_BEFORE_MIN: usize = 2;
 /// This share of the trials of either side lies on its side of the middle.
 const ON_ITS_SIDE: f64 = 0.8;
 
-/// The time over which the trials speak of one server.
+/// The trials that measured the present server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Era {
     /// Number of its first trial.
@@ -89,8 +89,8 @@ impl Era {
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
 
-    /// Whether the last trials speak for a change that more saturated trials would show: the last
-    /// of those differ from the ones before, or an open trial after them did.
+    /// Whether the last trials suggest a change that more saturated trials would show: the last of
+    /// these differ from earlier ones, or a later open trial did.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
@@ -117,7 +117,7 @@ impl Era {
         differ || open
     }
 
-    /// Whether it is to be told: one trial may have been disturbed.
+    /// Whether the change is reported: one trial may have been disturbed.
     pub(super) fn is_told(&self) -> bool {
         self.trials_before >= TOLD_BEFORE_MIN
     }
@@ -132,7 +132,7 @@ impl Era {
         self.now_rps < self.before_rps
     }
 
-    /// What happened, and what that means for the line.
+    /// The change, and its meaning for the line.
     pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
         let (how, like) = match (self.falls(), self.is_trend()) {
             (true, false) => ("fell", "as with an exhausted credit"),
@@ -164,7 +164,7 @@ impl TrialCapacity {
     fn from_trial(trial: usize, outcome: &TrialOutcome) -> Option<TrialCapacity> {
         let evidence = &outcome.evidence;
         let it = evidence.saturation.filter(|it| it.seconds > 0.0 && it.completed > 0.0)?;
-        let counts = !(evidence.generator_limited || outcome.others.disturbed || evidence.rejecting);
+        let counts = !(evidence.generator_limited || outcome.interference.disturbed || evidence.rejecting);
         let error = (it.dispersion.max(0.0) / it.completed).sqrt().min(1.0);
         counts.then(|| TrialCapacity { trial, rps: it.completed / it.seconds, error })
     }

@@ -1,9 +1,9 @@
-//! Requests that fail, or are answered late, whatever the load ([`ConstantFailure`]), as by a
-//! server that leaves one in two hundred without an answer, or asks somebody who is gone first for
-//! one in sixteen: no rate keeps a promise of fewer, and it is not load that ends it.
+//! Requests that fail or are late at any load ([`ConstantFailure`]). Examples: a server that never
+//! answers one request in two hundred, or one that first calls a dead upstream for one in sixteen.
+//! No rate meets an SLO with a smaller allowance, and load is not the reason.
 //!
-//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more are late
-//! the longer they get.
+//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more requests
+//! are late the longer the queue is.
 
 use crate::format;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
@@ -12,8 +12,8 @@ use plimsoll_model::Purpose;
 
 /// So many failures tell a share, at the lowest loads that have them together.
 const FAILED_MIN: f64 = 5.0;
-/// Who fails more than this is not at work. A limiter that refuses so much of a load refuses three
-/// times as large a share of twice the load.
+/// A server with a larger share of failures does not work. A limiter that refuses so much of a load
+/// refuses three times as large a share of twice the load.
 const SHARE_MAX: f64 = 0.2;
 /// A load is another one from this many times the rate on.
 const OTHER: f64 = 2.0;
@@ -27,7 +27,7 @@ const SURE: f64 = 2.33;
 /// Requests that fail, or are late, at low loads as at higher ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConstantFailure {
-    /// What becomes of them.
+    /// How the requests break the SLO.
     pub how: SloBreakKind,
     /// The share of the requests, 0..1.
     pub share: f64,
@@ -37,7 +37,7 @@ pub struct ConstantFailure {
     pub to_rps: f64,
 }
 
-/// How requests break a promise.
+/// The way in which requests break an SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SloBreakKind {
     /// They get no answer, or none that is a success.
@@ -47,8 +47,8 @@ pub enum SloBreakKind {
 }
 
 impl ConstantFailure {
-    /// Of the open trials of a search; `None`: none fail or are late, or the more the higher the
-    /// load, or too few were seen to tell.
+    /// The constant failure in the open trials of a search. `None`: none fail or are late, or their
+    /// share grows with the load, or there are too few of them.
     pub fn detect(slo: &Slo, history: &[TrialOutcome]) -> Option<ConstantFailure> {
         let of = |how, allowed: f64| {
             ConstantFailure::from_loads(
@@ -86,16 +86,16 @@ impl ConstantFailure {
             if sure(low, failed) && load.rps > loads[at - 1].rps {
                 break;
             }
-            (low, failed) = (low + load.asked, failed + load.failed);
+            (low, failed) = (low + load.requests, failed + load.failed);
         }
         let share = failed / low;
         // At lower loads there were too few requests for some to fail.
-        let any = spared.iter().map(|load| load.asked * share).sum::<f64>() < SPARED_MAX;
+        let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_MAX;
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
         }
         let alike = |load: &&LoadFailures| {
-            let at_most = LIKE * share * load.asked;
+            let at_most = LIKE * share * load.requests;
             load.failed > 0.0 && load.failed <= at_most + SURE * at_most.sqrt()
         };
         let to_rps = loads.iter().filter(alike).map(|load| load.rps).fold(0.0, f64::max);
@@ -107,20 +107,20 @@ impl ConstantFailure {
 #[derive(Debug, Clone, Copy)]
 struct LoadFailures {
     rps: f64,
-    asked: f64,
+    requests: f64,
     failed: f64,
 }
 
 impl LoadFailures {
-    /// `None` of a load that says nothing of it: nobody was asked, others disturbed, or the server
-    /// fell behind.
+    /// `None` for a load without information: no request was sent, other processes disturbed it, or
+    /// the backlog grew.
     fn from_trial(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         let scheduled = evidence.scheduled as f64;
-        let (asked, failed) = match how {
+        let (requests, failed) = match how {
             SloBreakKind::Failed => {
-                // Of a load that was cut short some wait rightly for their answers.
+                // In a load that was ended early, some requests were still in time.
                 let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
                 (scheduled, evidence.failed_count() as f64 + unanswered as f64)
             }
@@ -131,9 +131,9 @@ impl LoadFailures {
                 (scheduled * (1.0 - to_come), if of_bound { evidence.bad as f64 } else { 0.0 })
             }
         };
-        // What is never answered, or late, adds up.
-        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / asked;
-        (counts && asked > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, asked, failed })
+        // Unanswered and late requests add to the backlog.
+        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / requests;
+        (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
             ("nearly all", 0.001, BROKEN, None),
             ("nothing was tried", 0.001, &[], None),
         ] {
-            let loads = loads.iter().map(|&(rps, asked, failed)| LoadFailures { rps, asked, failed }).collect();
+            let loads = loads.iter().map(|&(rps, requests, failed)| LoadFailures { rps, requests, failed }).collect();
             let seen = ConstantFailure::from_loads(SloBreakKind::Failed, allowed, loads)
                 .map(|failing| (failing.from_rps, failing.to_rps));
             assert_eq!(seen, expect, "{name}");

@@ -1,5 +1,5 @@
-//! What a search found ([`Findings`]), with everything that speaks against it, and what a budget
-//! can give ([`forecast`]).
+//! The result of a search ([`Findings`]) with the evidence against it, and the precision that a
+//! budget can give ([`forecast`]).
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
@@ -41,8 +41,8 @@ const SEEN_NEAR: f64 = 0.98;
 /// steady state, under the arrivals of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
-    /// The estimate, requests a second; where it is not provable, the lower end of the interval; 0
-    /// where there is no line.
+    /// The estimate, requests a second. Without proof it is the lower end of the interval; without
+    /// a line it is 0.
     pub rps: f64,
     /// Lower end of the 90 % interval.
     pub lower: f64,
@@ -71,18 +71,18 @@ impl LoadLine {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
     /// The load line, a second, of what is counted.
     pub load_line_rps: LoadLine,
-    /// What is offered and counted: `requests`, or `sessions`.
+    /// The unit of the offered rate: `requests`, or `sessions`.
     pub counted: &'static str,
     /// The log from which loads were drawn, where they were.
     pub log: Option<LogRate>,
-    /// The promise it is under.
+    /// The SLO of the line.
     pub slo: Slo,
-    /// What the server completes while requests always wait; `None` where it was not saturated.
+    /// The throughput of the server while requests always wait; `None` where it was not saturated.
     pub capacity: Option<Capacity>,
     /// How arrivals were spaced.
     pub arrivals: Arrivals,
@@ -94,25 +94,25 @@ pub struct Findings {
     pub trials: Vec<TrialOutcome>,
     /// Why the search ended.
     pub stopped_by: StopReason,
-    /// Stalls longer than the promise allows.
+    /// Stalls longer than the SLO allows.
     pub stalls: Option<Stalls>,
-    /// Requests that fail or are late whatever the load, more than the promise allows.
-    pub failing: Option<ConstantFailure>,
-    /// Since when nobody is there, where that ended the search.
-    pub gone: Option<TargetLoss>,
+    /// Requests that fail or are late at any load, more than the SLO allows.
+    pub constant_failure: Option<ConstantFailure>,
+    /// The loss of the server, where that ended the search.
+    pub target_loss: Option<TargetLoss>,
     /// The longest trial at the line or above in which the server met the SLO, in seconds.
-    pub seen_s: f64,
+    pub met_slo_s: f64,
     /// How long a budget would prove a line, in seconds, where this one did not.
     pub provable_in_s: Option<f64>,
     /// How long the search took, in seconds.
     pub elapsed_s: f64,
-    /// All that speaks against these figures.
+    /// The evidence against these figures.
     pub doubts: Doubts,
-    /// What others used of the machine during the trials.
-    pub others: Interference,
+    /// The CPU used by other processes during the trials.
+    pub interference: Interference,
 }
 
-/// What a budget can give.
+/// The precision that a budget can give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
     /// Width of the 90 % interval that can be expected at 1 000 requests a second, as a share of
@@ -129,7 +129,7 @@ pub struct Forecast {
     pub sentences: Vec<String>,
 }
 
-/// What the settings' budget can give, before the rate of the server is known.
+/// The precision that the budget can give, before the rate of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
     let pace = Pace::for_budget(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;
@@ -179,12 +179,12 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 /// The findings after `history`.
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
-    // What nobody was there to answer says nothing.
-    let gone = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
-    let history = gone.map_or(history, |gone| &history[..gone.before]);
+    // Trials after the loss of the server have no information.
+    let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
+    let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
-    // The time was used up, but by trials that others spoilt.
+    // The time was used up, but by disturbed trials.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
             StopReason::Disturbed
@@ -199,7 +199,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let line = LineEstimate::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
-    // Of a search that was cut off before anything was tried at a rate, nothing is known of rates.
+    // A search that ended before its first trial at a rate knows nothing of rates.
     let tried = history.iter().any(near_line);
     // Where no trial met the SLO, no rate was shown to.
     let met = history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
@@ -216,7 +216,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
-    // Of what falls all the time no rate was shown to last.
+    // A capacity that falls all the time shows no rate that lasts.
     if let Some(era) = era.filter(|era| era.is_trend() && era.falls()) {
         load_line = LoadLine { upper: Some(era.now_rps), ..LoadLine::NONE };
     }
@@ -242,7 +242,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
             && t.purpose != Purpose::Settle
             && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * SEEN_NEAR)
     });
-    let seen_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
+    let met_slo_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
         load_line_rps: load_line,
         counted: settings.base.traffic.counted(),
@@ -255,18 +255,18 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         trials: recorded.to_vec(),
         stopped_by,
         stalls: known.stalls.clone(),
-        failing: failing.filter(|_| lower <= 0.0),
-        gone,
-        seen_s,
+        constant_failure: failing.filter(|_| lower <= 0.0),
+        target_loss,
+        met_slo_s,
         provable_in_s: provable_in_s(&load_line, elapsed_ns),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
-        others: Interference::over(measured().map(|trial| &trial.others), "trials"),
+        interference: Interference::over(measured().map(|trial| &trial.interference), "trials"),
     };
-    let mut doubts: Doubts = findings.others.doubt().into_iter().collect();
+    let mut doubts: Doubts = findings.interference.doubt().into_iter().collect();
     doubts.extend(of_the_end(&findings));
     if lower > 0.0 && !findings.load_line_rps.confirmed {
-        let seen = match findings.seen_s {
+        let seen = match findings.met_slo_s {
             s if s > 0.0 => format!("the longest trial there took {} s", format_number((s * 10.0).round() / 10.0)),
             _ => "no trial at that rate met the SLO".to_owned(),
         };
@@ -278,9 +278,9 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
 }
 
 impl Findings {
-    /// The trials that somebody was there for.
+    /// The trials before the loss of the server.
     fn attended(&self) -> &[TrialOutcome] {
-        &self.trials[..self.gone.map_or(self.trials.len(), |gone| gone.before)]
+        &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
 }
 
@@ -297,7 +297,7 @@ fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     Some((share, trials.iter().any(is_spared)))
 }
 
-/// What the way the search ended has to say.
+/// The doubts from the end of the search.
 fn of_the_end(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
@@ -333,8 +333,8 @@ fn of_the_end(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
         StopReason::Gone => {
-            // Without a line that is what is told.
-            if let Some(gone) = findings.gone.filter(|_| findings.load_line_rps.rps > 0.0) {
+            // Without a line, the loss itself is the result.
+            if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
                 doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
             }
         }
@@ -352,10 +352,12 @@ fn of_the_end(findings: &Findings) -> Doubts {
         for bound in findings.slo.response_bounds() {
             let idle_ns = if bound.quantile <= 0.5 { idle.p50_ns } else { idle.p99_ns };
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
-                let (seen, asked) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
+                let (waited, allowed) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
                 doubts.add(
                     DoubtKind::Promise,
-                    format!("The idle server breaks the SLO: a single user waits {seen}, and the SLO allows {asked}."),
+                    format!(
+                        "The idle server breaks the SLO: a single user waits {waited}, and the SLO allows {allowed}."
+                    ),
                 );
                 break;
             }
@@ -364,7 +366,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
     doubts
 }
 
-/// What the trials have to say.
+/// The doubts from the trials.
 fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &sound(findings.attended());
@@ -387,7 +389,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
         doubts.add(DoubtKind::SetAside, format!("{trials} far slower than the rest and counts as disturbed."));
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
-    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.others.disturbed).count();
+    let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.interference.disturbed).count();
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
         doubts.add(DoubtKind::Void, format!("{voids} of {} trials were void: plimsoll was too slow.", measured.len()));
     }
@@ -397,7 +399,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
             "After an overload the server's backlog did not drain; it may have disturbed the next trials.",
         );
     }
-    if let Some(failing) = findings.failing {
+    if let Some(failing) = findings.constant_failure {
         let promise = match failing.how {
             SloBreakKind::Failed => format!("success>={}", share_syntax(settings.slo.success_min)),
             SloBreakKind::Late(bound) => bound.to_string(),
@@ -407,8 +409,10 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     if let Some(quota) = quota {
         doubts.add(DoubtKind::Server, quota.sentence());
     }
-    // Who is gone refuses connections, but nothing for being too much.
-    match rejected(trials).filter(|_| findings.failing.is_none() && findings.gone.is_none() && quota.is_none()) {
+    // A lost server refuses connections, but not because of the load.
+    match rejected(trials)
+        .filter(|_| findings.constant_failure.is_none() && findings.target_loss.is_none() && quota.is_none())
+    {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
             "The server rejects excess load; its burst allowance was exhausted before each trial near the line.",
@@ -473,7 +477,7 @@ fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
 }
 
-/// A budget that is to prove a line gets so much more than the rule says.
+/// The budget for a proof is larger than the rule by this factor.
 const PROVABLE_MARGIN: f64 = 1.3;
 
 /// The change from the first to the last third of the capacities that saturated trials showed, if

@@ -1,5 +1,4 @@
-//! Demands on what a search found, such as `line<5000`: true means that whoever asked is not
-//! content.
+//! Demands on the result of a search, such as `line<5000`: a true demand fails the gate.
 
 use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
@@ -41,7 +40,7 @@ pub struct UndecidedDemand {
     pub budget_ns: Option<u64>,
 }
 
-/// Who waits longer chooses another value.
+/// A user who would wait longer chooses another bound.
 const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why a demand could not be read.
@@ -62,7 +61,7 @@ pub enum DemandError {
 }
 
 impl DemandError {
-    /// The whole of it, with what says better what was meant.
+    /// The whole sentence, with a better way to write the demand.
     pub fn sentence(&self) -> Sentence {
         let said = Sentence::from(self.to_string());
         match self {
@@ -138,10 +137,9 @@ impl Demand {
         Some(UndecidedDemand { why, budget_ns })
     }
 
-    /// Whether it is true of what was found, and the figure in words. What was not found or seen is
-    /// true of it: a gate that cannot tell must not let pass, and where there is no line, no demand
-    /// on it is met. `cpu_ns`: the server's CPU time for each request at the line, where it was
-    /// seen.
+    /// Whether the demand is true of the result, with the figure in words. A figure that was not
+    /// found or not observed counts as true: a gate without evidence must not pass. `cpu_ns`: the
+    /// server's CPU time for each request at the line, where it was observed.
     pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
             DemandFigure::Line => Some(findings.load_line_rps.rps).filter(|line| *line > 0.0),

@@ -9,7 +9,7 @@ use plimsoll_model::units::SECOND;
 /// Shorter logs have no busiest minute, and none has a busiest second below the second.
 const MINUTE_NS: u64 = 60 * SECOND;
 
-/// How often a log was asked.
+/// The traffic of a log, whose multiple a search looks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogRate {
     /// Requests that are drawn from.
@@ -20,9 +20,9 @@ pub struct LogRate {
     pub span_ns: u64,
     /// Requests a second on average.
     pub mean_rps: f64,
-    /// In its busiest minute; of a shorter log nothing.
+    /// The rate in its busiest minute; `None` for a shorter log.
     pub busiest_minute_rps: Option<f64>,
-    /// In its busiest second; of a shorter log nothing.
+    /// The rate in its busiest second; `None` for a shorter log.
     pub busiest_second_rps: Option<f64>,
 }
 

@@ -56,7 +56,7 @@ use choice::LoadChoice;
 use so_far::SearchState;
 use terms::sound;
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone)]
 pub enum SearchStep {
     /// Carry this out, judge it, and ask again.
@@ -65,7 +65,7 @@ pub enum SearchStep {
     Stop(Box<Findings>),
 }
 
-/// What to do after the trials in `history`, `elapsed_ns` after the search began. The same
+/// The next step after the trials in `history`, `elapsed_ns` after the search began. The same
 /// arguments always give the same step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = sound(history);
@@ -87,8 +87,7 @@ pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutco
     line.lower > 0.0 && at_most && chance::breaks(later, dispersion)
 }
 
-/// What the trials say when no further one will be made: of a recorded search, or one that was
-/// interrupted.
+/// The result of the trials without a further one: of a recorded search, or of an interrupted one.
 pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match next(settings, history, elapsed_ns) {
         SearchStep::Stop(findings) => *findings,

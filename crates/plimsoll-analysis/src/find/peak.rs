@@ -33,7 +33,7 @@ pub struct Knee {
     pub p99_ns: u64,
 }
 
-/// (users, goodput, p99 in ns), ascending by users; of equal users the better trial.
+/// (users, goodput, p99 in ns), ascending by users; for equal users the better trial.
 fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     let mut points: Vec<(u64, f64, u64)> = Vec::new();
     for trial in history.iter().filter(|t| t.purpose == Purpose::Peak) {
@@ -98,8 +98,8 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// Of the loads of a climb, in ascending order of users, the one with the most goodput; of equal
-/// ones the first. The one rule for what a climb's peak is, and with which load.
+/// The load with the highest goodput among the loads of a climb, in ascending order of users; the
+/// first of equal ones. This is the one rule for the peak of a climb.
 pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }

@@ -10,12 +10,12 @@ use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
 
-/// What a trial takes beyond its schedule: connecting, and handing over the result.
+/// The time of a trial beyond its schedule: connecting, and the handover of the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Load before the judged window on fresh connections; only near the line, as an overload would
 /// leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
-/// Of a slow server as long as so many answers in turn, before any open trial.
+/// The warm-up before an open trial of a slow server, in response times.
 const WARMUP_ANSWERS: u64 = 2;
 /// A limiter's bucket is emptied by this many times its rate...
 const PRIME_FACTOR: f64 = 3.0;
@@ -23,8 +23,7 @@ const PRIME_FACTOR: f64 = 3.0;
 const PRIME_NS: u64 = 4 * SECOND;
 /// at most so often in a row;
 const PRIMES_MAX: usize = 3;
-/// and held empty by a first stage of the trial itself, which a stage at the trial's own rate
-/// follows.
+/// and kept empty by a first stage of the trial itself, before the stage at the trial's own rate.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
@@ -68,9 +67,9 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(load, length_ns, 0, ready))
     }
 
-    /// A closed-loop trial that keeps the server saturated. Users join in turn: those who all begin
-    /// at once are served in step, and what is counted in a stretch of time then depends on where
-    /// it begins. `ramp_answers`: over so many answers' time they join.
+    /// A closed-loop trial that keeps the server saturated. Users start in turn: users that all
+    /// start at once are served in step, and a count over a short interval then depends on its
+    /// start. `ramp_answers`: the ramp, in response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -92,9 +91,9 @@ impl<'a> Planner<'a> {
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
-    /// An open trial of this judged length, or of as much as some arrivals at this rate take; of a
-    /// server that rejects, with its bucket emptied first. `Settle` when that needs a load of its
-    /// own.
+    /// An open trial of this measured length, or of the time of some arrivals at this rate. For a
+    /// server that rejects, its token bucket is emptied first. `Settle` where that needs a load of
+    /// its own.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
@@ -208,7 +207,7 @@ impl<'a> Planner<'a> {
 
     fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
         let base = &self.settings.base;
-        // Whoever waits longer than the longest bound is bad already.
+        // A request that waits longer than the longest bound is bad already.
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
             // Every trial has arrivals of its own.
@@ -220,8 +219,7 @@ impl<'a> Planner<'a> {
             grace_ns: base.load.grace_ns.min(bound_ns),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            // What few users do at once is to say what arrivals do, each of whom logs in for
-            // itself.
+            // A closed loop of few users stands for arrivals, so each session logs in for itself.
             newcomers: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
@@ -254,16 +252,16 @@ impl<'a> Planner<'a> {
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }
     }
 
-    /// What a few arrivals at this rate take, and the answer to the last of them.
+    /// The time of a few arrivals at this rate, and of the response to the last of them.
     fn arrivals_ns(&self, rate: f64) -> u64 {
         let few_s = ARRIVALS_MIN / rate.max(1e-9);
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
-        // Of a fast server at a usual rate that is less than any trial takes.
+        // For a fast server at a usual rate this is less than any trial takes.
         (((few_s * 1e9) as u64).min(TIME_MAX_NS) + answer_ns).next_multiple_of(Plan::TICK_NS)
     }
 }
 
-/// What a plan takes at most.
+/// The longest time that a plan takes.
 pub fn cost_ns(plan: &PlanRecord) -> u64 {
     judged_window_ns(plan).1.saturating_add(plan.load.grace_ns).saturating_add(OVERHEAD_NS)
 }

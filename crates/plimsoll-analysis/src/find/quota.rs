@@ -1,10 +1,9 @@
-//! Allowances by the clock ([`Quota`]), such as 3 000 requests a minute: once they are used up
-//! every request is refused until the clock gives new ones, however low the load is. What such a
-//! server carries is an allowance over its window, and no single trial that is shorter than the
-//! window shows it.
+//! Allowances by the clock ([`Quota`]), such as 3 000 requests a minute. A used-up allowance means
+//! that every request is refused until the clock gives a new one, at any load. The capacity of such
+//! a server is an allowance over its window, and no trial shorter than the window shows it.
 //!
-//! Not here: limiters that give all the time ([`super::rejecting`]); servers that refuse all of an
-//! overload and serve the next low load at once.
+//! Not here: limiters that refill all the time ([`super::rejecting`]); servers that refuse all of
+//! an overload and serve the next low load at once.
 
 use super::normal::{density, upper_tail};
 use super::plans::{Planner, cost_ns};
@@ -26,10 +25,10 @@ const SPENDING_NS: u64 = SECOND;
 /// After an opening a trial shows that an allowance is used up where this share of it was refused:
 /// a few may fail by themselves.
 const SPENT_SHARE: f64 = 0.2;
-/// A promise that none fails is taken for one in a million, as chance exceeds any allowance at
+/// An SLO without any failure counts as one in a million, since chance exceeds any allowance at
 /// times.
 const EXCEEDING_MIN: f64 = 1e-6;
-/// Who gives so many times as much as before it refused for a while has no allowance: it was away.
+/// A server that gives so many times as much as before it refused has no allowance: it was away.
 const GIVEN_MAX: f64 = 3.0;
 /// An opening is seen up to 0.1 s late by the low load that waits for it, up to 0.1 s later by the
 /// tick that has it, and 0.1 s are for the edges of trials.
@@ -48,12 +47,12 @@ pub struct Quota {
     pub window_s: Option<f64>,
     /// Whole windows that were seen.
     pub windows: usize,
-    /// What is given is no more than this a second. `None`: nothing opened yet, and the first
-    /// allowance may have been used up in part before the search.
+    /// An upper bound of the allowance a second. `None`: no window has opened yet, and the first
+    /// allowance may have been used in part before the search.
     pub rps_max: Option<f64>,
 }
 
-/// What the trials so far tell of an allowance.
+/// The allowance that the trials so far show.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuotaEstimate {
     /// Successes since it opened last.
@@ -151,8 +150,7 @@ impl QuotaEstimate {
             return Some(Quota { granted, refused_s, window_s: Some(window_s), windows, rps_max });
         }
         match self.openings[..] {
-            // Of this one the whole was used up, and it has not opened again for as long as was
-            // waited.
+            // This allowance was used up, and no new one came for as long as the search waited.
             [_] if self.is_shut && self.waited_ns >= SHUT_NS_MIN => {
                 unseen(self.served, Some(self.served / (self.waited_ns as f64 / 1e9)))
             }
@@ -164,7 +162,7 @@ impl QuotaEstimate {
 }
 
 impl Quota {
-    /// What the server does, and what follows from it.
+    /// The allowance in words, and its consequence.
     pub(super) fn sentence(&self) -> Sentence {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {

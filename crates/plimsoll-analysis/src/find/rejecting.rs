@@ -9,7 +9,7 @@ use plimsoll_model::Purpose;
 /// Fewer failures than this share may be something else than what a server rejects for being too
 /// much: connections that it closed while they stood idle, say.
 const REJECTED_FEW: f64 = 0.05;
-/// What is rejected at one rate is so at this many times it for certain.
+/// A rate that is rejected is certainly rejected at this multiple.
 const REJECTED_ABOVE: f64 = 1.05;
 /// More than this share of what was to empty a limiter's bucket is not answered yet: it waits.
 const WAITING_MANY: f64 = 0.05;

@@ -1,6 +1,5 @@
-//! What a step of the search knows before it looks for anything ([`SearchState`]): what is asked,
-//! the trials so far, and what all of them together say of stalls and of the pace. It is worked out
-//! once a step, since it reads every trial.
+//! The state of the search before a step ([`SearchState`]): the settings, the trials so far, and
+//! their stalls and pace. It is computed once a step, since it reads every trial.
 
 use super::capacity::Capacity;
 use super::pace::Pace;
@@ -8,9 +7,9 @@ use super::stalls::{Silences, Stalls};
 use super::terms::Settings;
 use crate::judge::TrialOutcome;
 
-/// What is known after some trials.
+/// The state of a search after some trials.
 pub(super) struct SearchState<'a> {
-    /// What is searched for.
+    /// The settings of the search.
     pub(super) settings: &'a Settings,
     /// The trials, in order.
     pub(super) history: &'a [TrialOutcome],
@@ -36,7 +35,7 @@ impl<'a> SearchState<'a> {
         first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
     }
 
-    /// What the server does while requests always wait.
+    /// The throughput of the server while requests always wait.
     pub(super) fn capacity(&self) -> Option<Capacity> {
         Capacity::new(self.history, self.service_s())
     }

@@ -28,7 +28,7 @@ const LONE_BREAK_PIECES_MAX: usize = 2;
 /// mostly rose, rose by degrees.
 const ROSE: f64 = 1.2;
 const ROSE_STEPS: f64 = 0.75;
-/// A backlog that grows by this share of the arrivals says that the server completes less than is
+/// A backlog that grows by this share of the arrivals shows that the server completes less than is
 /// sent.
 const BEHIND: f64 = 0.02;
 
@@ -38,7 +38,7 @@ pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
     (piece_ns, soak_ns.div_ceil(piece_ns))
 }
 
-/// What a long load at the line showed.
+/// The result of a long load at the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Soak {
     /// Its rate, 1/s.
@@ -51,9 +51,9 @@ pub struct Soak {
     pub seconds: f64,
     /// How the server broke it; `None`: it did not.
     pub broke: Option<SoakBreak>,
-    /// Pieces that say nothing about the server: plimsoll or others on the machine were the limit.
+    /// Void pieces: plimsoll or other processes were the limit.
     pub void_pieces: usize,
-    /// Enough is known: the SLO broke, or it was met for as long as was asked.
+    /// Whether the soak is over: the SLO broke, or it was met for the whole time.
     pub is_over: bool,
 }
 
@@ -84,16 +84,16 @@ pub enum SoakBreakManner {
 }
 
 impl Soak {
-    /// What these pieces show, after the search in `history`. `None` without a piece.
+    /// The result of these pieces, after the search in `history`. `None` without a piece.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = SearchState::new(settings, &sound);
-        // Where pieces met the SLO in spite of others on the machine, those do not explain that it
-        // breaks; else they may.
-        let in_spite = pieces.iter().any(|piece| piece.others.disturbed && piece.verdict == Verdict::Pass);
+        // Where disturbed pieces met the SLO, interference does not explain that other pieces broke
+        // it; else it may.
+        let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
-            limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.others.disturbed)
+            limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
         let dispersion = walk_dispersion(&known, known.capacity().as_ref());
@@ -127,7 +127,7 @@ impl Soak {
         })
     }
 
-    /// What it showed, in a sentence without its end.
+    /// The result in a sentence without its end.
     pub fn text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void = match self.void_pieces {
@@ -236,7 +236,7 @@ mod tests {
         };
         let mut trial = TrialOutcome::of_a_second(Purpose::Soak, OfferedLoad::Rate(100.0), verdict);
         trial.duration_ns = 10 * SECOND;
-        trial.others.disturbed = disturbed;
+        trial.interference.disturbed = disturbed;
         trial.evidence.scheduled = 1000;
         let bad = if is_met { 0 } else { 500 };
         trial.evidence.bounds =

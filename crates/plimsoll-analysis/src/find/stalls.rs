@@ -1,7 +1,7 @@
-//! What the stalls of all trials say together ([`Stalls`]): a stall meets every load alike, so all
-//! time measured counts, whatever the load was.
+//! The stalls of all trials together ([`Stalls`]): a stall affects every load alike, so all
+//! measured time counts, at any load.
 //!
-//! Not here: how a stall is seen in one trial (see [`crate::stalls`]).
+//! Not here: the stalls of one trial ([`crate::stalls`]).
 
 use super::terms::Settings;
 use crate::format;
@@ -29,18 +29,19 @@ const FORBID_TRIALS_FEW: usize = 2;
 /// own, at this chance of an error.
 const DISTURBED_BY_STALLS: f64 = 0.06;
 const ERROR: f64 = 0.05;
-/// That no rate holds ends the search, and is asked after every trial.
+/// A result "no rate meets the SLO" ends the search. It is tested after every trial, so its error
+/// must be small.
 const ERROR_FORBIDS: f64 = 0.01;
 /// In a budget below this there are too few trials to take any for a disturbance.
 pub const FEW_NS: u64 = 25 * SECOND;
 /// There, stalls that take no more than this share of the time move the line by no more than that.
 const FEW_SHARE: f64 = 0.02;
-/// Others on a busy machine do not keep a server from its core for so long, unless the host took
-/// the cores away.
+/// Other processes on a busy machine do not keep a server from its core for so long, unless the
+/// host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
 const STEAL_NONE: f64 = 0.01;
-/// Of a server that stalls now and then, a trial more or less makes much of what is seen: this part
-/// of what is allowed may be used up.
+/// For a server with rare stalls, one trial more or less changes much: only this part of the
+/// allowance may be used up.
 const STALLING_PART: f64 = 0.5;
 
 /// Stalls that were seen.
@@ -52,33 +53,33 @@ pub struct Stalls {
     pub longest_ns: u64,
     /// Time measured for each of them, in ns.
     pub every_ns: u64,
-    /// The longest stretch of measured time without one, in ns.
+    /// The longest measured time without a stall, in ns.
     pub gap_ns_max: u64,
     /// The bound that no rate holds because of them, as in `p99 <= 500 ms`.
     pub forbids: Option<String>,
-    /// They alone take more requests beyond a bound than the promise allows, as far as they were
-    /// seen, and they recur; or, in a budget that holds too little for that to show, half as many.
+    /// Whether the stalls alone delay more requests than the SLO allows, and recur. In a budget too
+    /// small for that, half as many suffice.
     pub too_many: bool,
     /// They are in more trials than a disturbance would be.
     pub recur: bool,
 }
 
-/// What silences are seen of a server.
+/// The silences of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Silences {
     /// It answers all the time.
     None,
-    /// Nobody is answered for a while only while more is asked than it carries: it lets so many
-    /// through at times, or works in batches.
+    /// Silences only above capacity: the server lets a number of requests through at times, or
+    /// works in batches.
     WhenFull,
     /// It stalls.
     Stalls(Stalls),
 }
 
-/// So many stalls would have been met in the loads that met none, if these met as many as the
-/// others: by chance that hardly ever happens.
+/// The expected number of stalls in the loads without one, if these had the rate of the others:
+/// none by chance is very unlikely.
 const EXPECTED_MIN: f64 = 6.0;
-/// What lets so many through at times does so at least so often, 1/s.
+/// A limiter that lets requests through at times does so at least this often, 1/s.
 const OFTEN_RPS: f64 = 1.0;
 /// So many answers at least would have been missing there.
 const MISSED_MIN: f64 = 8.0;
@@ -97,7 +98,7 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
             Some(rate) if rate >= stalled_rps => other_s += seconds,
-            // Of fewer requests a stall is not seen.
+            // With fewer requests a stall is not visible.
             Some(rate) if rate * usual_s >= MISSED_MIN && trial.verdict == Verdict::Pass => below_s += seconds,
             Some(_) => {}
             None => other_s += seconds,
@@ -108,14 +109,14 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
 }
 
 impl Stalls {
-    /// What silences these trials met.
+    /// The silences in these trials.
     pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
-        let asked = &settings.base.traffic;
-        let quickest_ns = quickest_ns(history, asked.routes.len() > 1);
+        let traffic = &settings.base.traffic;
+        let quickest_ns = quickest_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
-        // Users whose sessions begin together ask the same together: what they all wait for then is
-        // the load's own.
-        let in_step = |outcome: &TrialOutcome| asked.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
+        // Users whose sessions start together send the same requests together: a common wait is due
+        // to the load itself.
+        let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // (when, in time measured; the stall; in which trial)
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
@@ -203,28 +204,28 @@ impl Stalls {
 /// where a request that had left was answered late.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.had_left;
-    let stolen = trial.others.steal_share.is_none_or(|share| share > STEAL_NONE);
+    let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
         // The silence that a disturbed trial begins with may be the backlog of the one before.
-        Verdict::Void if trial.others.disturbed => {
+        Verdict::Void if trial.interference.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
         }
         Verdict::Void => certain,
     }
 }
 
-/// How long a server that answers in turn works on what a trial left behind, ns: nobody of the next
-/// one is answered until then. Of one that answered nobody it is not known.
+/// The time for which a server with one queue works on the backlog of a trial, ns: no request of
+/// the next trial is answered until then. `0` where the trial had no response at all.
 fn drained_ns(trial: &TrialOutcome) -> u64 {
     let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
-/// How long an answer takes when nothing is in its way: the least median of all trials, since the
-/// first one may have met a stall. Of several requests the dearest ones keep others waiting, and
-/// are far from the median: there it is the least p99.
+/// The response time without a queue: the least median of all trials, since the first trial may
+/// have met a stall. With several routes, slow requests keep others waiting and are far from the
+/// median: there it is the least p99.
 fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
@@ -254,8 +255,8 @@ fn two_digits(ns: u64) -> f64 {
     (ns as f64 / unit).round() * unit
 }
 
-/// Of what was seen in `count` trials, the share that is there with a probability of 4 in 5: the 20
-/// % point of a gamma distribution of that shape over its mean.
+/// The share of the observation in `count` trials that holds with a probability of 4 in 5: the 20 %
+/// point of a gamma distribution of that shape over its mean.
 fn sure(count: usize) -> f64 {
     const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
@@ -292,7 +293,7 @@ mod tests {
     fn outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
             p99_ns: 60 * MS,
-            others: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
+            interference: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
             ..TrialOutcome::of_a_second(purpose, OfferedLoad::Users(16), verdict)
         }
     }

@@ -1,22 +1,22 @@
-//! A server that takes no connection any more ([`TargetLoss`]), although it answered before: it
-//! ended under the load, or was ended. What is asked of nobody says nothing of a line, and a search
-//! that goes on finds one that is far too low.
+//! A server that accepts no connection any more ([`TargetLoss`]), although it responded before: it
+//! ended under the load, or was ended. Later trials have no information about a line, and a search
+//! that continued would find one that is far too low.
 //!
-//! Not here: a server that was not there to begin with, and one that is slow to accept.
+//! Not here: a server that never ran, and one that is slow to accept.
 
 use crate::format;
 use crate::judge::{OfferedLoad, TrialOutcome};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// So many loads in a row, and so much time from the first to the last: who is started again by
-/// somebody else is back by then.
+/// The least number of loads in a row, and the least time from the first to the last: a server that
+/// is restarted is back by then.
 const LOADS_MIN: usize = 3;
 const GONE_NS_MIN: u64 = 5 * SECOND;
 /// This share of what is sent finds no connection.
 const REFUSED_MIN: f64 = 0.98;
 
-/// Since when nobody is there.
+/// The time since when the server accepts no connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TargetLoss {
     /// How many trials came before.
@@ -26,8 +26,8 @@ pub struct TargetLoss {
 }
 
 impl TargetLoss {
-    /// After the trials of a search; `None`: somebody answers, or nobody ever did, or it is too
-    /// early to tell.
+    /// The loss after the trials of a search; `None`: the server responds, or it never did, or it
+    /// is too early to decide.
     pub fn detect(history: &[TrialOutcome]) -> Option<TargetLoss> {
         let refused = |trial: &&TrialOutcome| {
             let evidence = &trial.evidence;

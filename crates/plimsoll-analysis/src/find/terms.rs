@@ -1,5 +1,5 @@
-//! What the parts of a search share: what is searched for, a trial to make, why it ended, and the
-//! trials as it takes them.
+//! The types that the parts of a search share: the settings, a trial to make, why the search ended,
+//! and the trials as the search reads them.
 
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use crate::slo::Slo;
@@ -8,12 +8,12 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, PlanRecord, Purpose};
 use serde::{Deserialize, Serialize};
 
-/// What is searched for.
+/// The settings of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The request and everything else that all trials share; its load is not used.
     pub base: PlanRecord,
-    /// The promise that must hold.
+    /// The SLO.
     pub slo: Slo,
     /// The search ends within this time.
     pub budget_ns: u64,
@@ -21,19 +21,19 @@ pub struct Settings {
     pub max_rate: Option<f64>,
     /// Spacing of arrivals.
     pub arrivals: Arrivals,
-    /// How long the first answer took, before the search; 0 if nobody asked. Trials are made long
-    /// enough for such answers until they have shown how long answers take.
+    /// The time of the first response before the search; 0 without a test request. Trials are long
+    /// enough for such responses until they have shown the response time.
     pub first_answer_ns: u64,
 }
 
 /// A trial to carry out now.
 #[derive(Debug, Clone)]
 pub struct Measure {
-    /// What it is for.
+    /// The purpose of the trial.
     pub purpose: Purpose,
-    /// What to do.
+    /// The plan of the trial.
     pub plan: PlanRecord,
-    /// Feed it every tick; it says when to end the run early.
+    /// The watch that reads every tick, and may end the run early.
     pub watch: Watch,
 }
 
@@ -47,7 +47,7 @@ pub enum StopReason {
     Budget,
     /// The generator was the limit.
     Client,
-    /// Others on the machine disturbed, all the time or for most of it.
+    /// Other processes disturbed all trials, or most of them.
     Disturbed,
     /// The highest rate allowed still passes.
     MaxRate,
@@ -70,8 +70,8 @@ pub(super) const FIGURE_MAX: f64 = 1e12;
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
 pub(super) const RATE_MIN: f64 = 1e-6;
 
-/// The trials as the search takes them. Figures that are no numbers say nothing, and a server that
-/// did nothing showed no capacity: whoever compares capacities may take their ratio.
+/// The trials as the search reads them. Figures that are no numbers are dropped, and a trial
+/// without completions has no capacity, so that ratios of capacities are safe.
 pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
@@ -108,9 +108,9 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     history.iter().map(clean).collect()
 }
 
-/// Whether others spoilt a trial.
+/// Whether other processes made a trial void.
 pub(super) fn disturbed(trial: &TrialOutcome) -> bool {
-    trial.verdict == Verdict::Void && trial.others.disturbed
+    trial.verdict == Verdict::Void && trial.interference.disturbed
 }
 
 /// Whether a trial was more than plimsoll could carry out.

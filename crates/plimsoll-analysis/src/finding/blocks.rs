@@ -1,4 +1,4 @@
-//! What comparisons and ladders found: blocks, and what all of them together say.
+//! The results of comparisons and ladders: blocks, and the result of all of them together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -6,48 +6,48 @@ use crate::interference::Interference;
 use crate::prove::{self, Block, ComparisonEnd, InterimEstimate, Ladder, Proof, Rules};
 use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 
-/// What was measured in blocks.
+/// The measured blocks.
 #[derive(Debug, Clone)]
 pub struct MeasuredBlocks<'a> {
     /// The arms in words, A first: URLs or commands.
     pub arms: Vec<String>,
-    /// What all loads share but for their target and load.
+    /// The plan that all loads share, but for their target and load.
     pub plan: &'a PlanRecord,
     /// The plan of each arm's loads in the blocks, if it came to any.
     pub loads: Vec<&'a PlanRecord>,
     /// The whole blocks.
     pub blocks: Vec<Block>,
-    /// What others used of the machine, over all loads of them.
-    pub others: Interference,
+    /// The CPU used by other processes, over all loads of the blocks.
+    pub interference: Interference,
     /// Length without the profiles that were taken after it, ns; `None` when it was cut off.
     pub elapsed_ns: Option<u64>,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
     /// From what.
-    pub measured: MeasuredBlocks<'a>,
+    pub blocks: MeasuredBlocks<'a>,
     /// The verdict, and what it rests on.
     pub proof: Proof,
     /// How the interval of the measure that decides narrowed.
     pub narrowing: Vec<InterimEstimate>,
 }
 
-/// What a ladder found.
+/// The result of a ladder.
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
     /// From what.
-    pub measured: MeasuredBlocks<'a>,
-    /// What each rung leaves of the one before.
+    pub blocks: MeasuredBlocks<'a>,
+    /// The throughput of each rung, compared with the rung before.
     pub ladder: Ladder,
 }
 
 pub(super) fn prove<'a>(
     experiment: &'a Experiment,
-    asked: &'a BlocksSpec,
+    spec: &'a BlocksSpec,
 ) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, asked)?;
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let rules = Rules::from_spec(&experiment.asked).ok_or(NoFinding::NoArms)?;
     let blocks = &measured.blocks;
     let stopped_by = match broken {
@@ -60,40 +60,40 @@ pub(super) fn prove<'a>(
     }
     let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(proof.doubts.clone()).collect();
     let narrowing = prove::narrowing(&rules, blocks);
-    Ok(Assessment::new(doubts, ProveFinding { measured, proof, narrowing }))
+    Ok(Assessment::new(doubts, ProveFinding { blocks: measured, proof, narrowing }))
 }
 
 pub(super) fn ladder<'a>(
     experiment: &'a Experiment,
-    asked: &'a BlocksSpec,
+    spec: &'a BlocksSpec,
 ) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, asked)?;
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
     let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(ladder.doubts.clone()).collect();
-    Ok(Assessment::new(doubts, LadderFinding { measured, ladder }))
+    Ok(Assessment::new(doubts, LadderFinding { blocks: measured, ladder }))
 }
 
 impl<'a> MeasuredBlocks<'a> {
-    /// What was measured, and why the measuring broke off, if it did.
+    /// The blocks, and why the measurement ended early, if it did.
     fn from_experiment(
         experiment: &'a Experiment,
-        asked: &'a BlocksSpec,
+        spec: &'a BlocksSpec,
     ) -> Result<(MeasuredBlocks<'a>, Option<String>), NoFinding> {
-        let plan = &asked.arms.first().ok_or(NoFinding::NoArms)?.plan;
-        let count = asked.arms.len();
+        let plan = &spec.arms.first().ok_or(NoFinding::NoArms)?.plan;
+        let count = spec.arms.len();
         let (blocks, found) = prove::blocks(&experiment.trials, count);
-        let told = || experiment.broken().map(str::to_owned);
+        let broken_off = || experiment.broken().map(str::to_owned);
         let cut = || experiment.elapsed_ns.is_none().then(|| "the recording was cut off".to_owned());
         let readings = blocks.iter().flat_map(|block| &block.readings);
         let measured = MeasuredBlocks {
-            arms: asked.arms.iter().map(|arm| arm.name.clone()).collect(),
+            arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
             loads: prove::reading::block_plans(&experiment.trials, count),
-            others: Interference::over(readings.map(|reading| &reading.others), "loads"),
+            interference: Interference::over(readings.map(|reading| &reading.interference), "loads"),
             blocks,
             elapsed_ns: elapsed_ns(experiment),
         };
-        Ok((measured, found.or_else(told).or_else(cut)))
+        Ok((measured, found.or_else(broken_off).or_else(cut)))
     }
 }
 

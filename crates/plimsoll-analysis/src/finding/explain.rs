@@ -1,4 +1,5 @@
-//! What holds a load line: of an explanation by its steady loads, of a search by its own trials.
+//! The bottleneck of a load line: of an explanation by its steady loads, of a search by its own
+//! trials.
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
@@ -13,21 +14,21 @@ use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
 use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
 
-/// What holds a load line.
+/// An explanation of a load line.
 #[derive(Debug, Clone)]
 pub struct ExplainFinding<'a> {
     /// The search that it rests on.
-    pub searched: SearchFinding<'a>,
+    pub search: SearchFinding<'a>,
     /// The answer.
     pub explanation: Explanation,
 }
 
-/// What seems to hold a line, in short.
+/// The probable bottleneck of a line, in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bottleneck {
     /// Its name.
     pub cause: Cause,
-    /// What it is in this case.
+    /// The resource in this case.
     pub subject: String,
     /// How it shows.
     pub how: String,
@@ -35,37 +36,38 @@ pub struct Bottleneck {
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &ExplainSpec,
+    spec: &ExplainSpec,
 ) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
-    let searched = search::conclude(experiment, &asked.search)?;
+    let searched = search::conclude(experiment, &spec.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    let made = changed(&experiment.trials, &asked.varied);
-    let explained = explained(&searched, &loads, &made);
+    let experiments = changed(&experiment.trials, &spec.varied);
+    let explained = explained(&searched, &loads, &experiments);
     let (doubts, found) = explained.open();
     let (found, refuted) = unless_refuted(found.clone(), &loads);
-    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &asked.interventions, &asked.flagged);
-    let untried = untried(experiment, asked, &made, &worth);
-    let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, asked)).chain(untried);
+    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &spec.interventions, &spec.flagged);
+    let untried = untried(experiment, spec, &experiments, &worth);
+    let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, spec)).chain(untried);
     Ok(Assessment::new(doubts.collect(), found))
 }
 
-/// What a recorded explanation rests on: what the corpus keeps of it. `None`: it is no explanation.
+/// The facts behind a recorded explanation, as the corpus keeps them. `None`: it is no explanation.
 ///
 /// # Errors
-/// The recording holds no finding.
+///
+/// The recording has no finding.
 pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
-    let ExperimentSpec::Explain(asked) = &experiment.asked else { return Ok(None) };
-    let searched = search::conclude(experiment, &asked.search)?;
+    let ExperimentSpec::Explain(spec) = &experiment.asked else { return Ok(None) };
+    let searched = search::conclude(experiment, &spec.search)?;
     let found = searched.open().1;
     let loads = loads(&experiment.trials, &found.settings.slo);
-    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &asked.varied));
+    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &spec.varied));
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
-/// A steady load at the line or below it is longer than any trial of the search: where it breaks
-/// the SLO the line is withdrawn.
+/// A steady load at the line or below it is longer than any trial of the search. If it breaks the
+/// SLO, the line is withdrawn.
 fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
-    let SearchFinding { settings, findings, .. } = &mut found.searched;
+    let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
     let later = steady.map(|run| judge(Purpose::Line, 0, run, &settings.slo));
     let refutes = |later: &TrialOutcome| refutes(settings, &findings.trials, later, findings.load_line_rps);
@@ -83,27 +85,31 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Changes that a flag asked for and that nobody tried to make, and why. `worth`: those that tell
-/// the causes apart that stand.
-fn untried(experiment: &Experiment, asked: &ExplainSpec, made: &ExperimentLoads, worth: &[Intervention]) -> Doubts {
+/// Experiments that a flag requested and that were not made, and why. `worth`: the experiments that
+/// separate the remaining causes.
+fn untried(
+    experiment: &Experiment,
+    spec: &ExplainSpec,
+    experiments: &ExperimentLoads,
+    worth: &[Intervention],
+) -> Doubts {
     let mut doubts = Doubts::default();
-    // What was broken off says so itself.
+    // A study that ended early says so itself.
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
     let unheld = |tag: Tag| is_unheld(&experiment.remarks, tag);
-    let was_made = |it: Intervention| made.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
-    for change in asked.flagged.iter().filter(|change| !was_made(**change)) {
+    let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
+    for change in spec.flagged.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for it",
             false => "it would not separate the possible causes",
         };
         doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
     }
-    let values =
-        asked.varied.iter().enumerate().filter(|(number, value)| {
-            made.varied.iter().all(|(made, _)| made != *value) && !unheld(varied_tag(*number))
-        });
+    let values = spec.varied.iter().enumerate().filter(|(number, value)| {
+        experiments.varied.iter().all(|(tried, _)| tried != *value) && !unheld(varied_tag(*number))
+    });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
         let text = format!("the setting at {} was not tried: the budget left no time for it", values.join(", "));
@@ -113,10 +119,10 @@ fn untried(experiment: &Experiment, asked: &ExplainSpec, made: &ExperimentLoads,
 }
 
 /// Changes that could not be made, and why.
-fn unmade(experiment: &Experiment, asked: &ExplainSpec) -> Doubts {
+fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
-        let value = varied_number(&tag).and_then(|number| asked.varied.get(number));
+        let value = varied_number(&tag).and_then(|number| spec.varied.get(number));
         let what = match (Intervention::from_tag(&tag), value) {
             (Some(intervention), _) => intervention.text().to_owned(),
             (None, Some(value)) => format!("the setting at {value}"),
@@ -134,8 +140,8 @@ pub fn of_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<Exp
     explained(searched, &loads, &ExperimentLoads::default())
 }
 
-/// What holds the line of a search, as far as its own trials make that clear; `None`: they do not,
-/// or nothing of the server does.
+/// The bottleneck of a search's line, as far as its own trials show it; `None`: they do not, or the
+/// server is not the limit.
 pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
@@ -148,11 +154,17 @@ pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
 fn explained<'a>(
     searched: &Assessment<SearchFinding<'a>>,
     loads: &Loads,
-    made: &ExperimentLoads,
+    experiments: &ExperimentLoads,
 ) -> Assessment<ExplainFinding<'a>> {
     let (of_search, found) = searched.open();
-    let explained = explain(&found.findings, loads, made);
+    let explained = explain(&found.findings, loads, experiments);
     let (own, explanation) = explained.open();
-    let doubts: Doubts = of_search.clone().into_iter().chain(own.clone()).collect();
-    Assessment::new(doubts, ExplainFinding { searched: found.clone(), explanation: explanation.clone() })
+    let mut doubts = of_search.clone();
+    for doubt in own.clone() {
+        match doubt.kind {
+            DoubtKind::Others => doubts.join(doubt),
+            _ => doubts.extend([doubt]),
+        }
+    }
+    Assessment::new(doubts, ExplainFinding { search: found.clone(), explanation: explanation.clone() })
 }

@@ -1,9 +1,8 @@
-//! What an experiment found ([`conclude`]): the finding of its study, computed from what was
-//! recorded, with all that speaks against it. Who has just measured and who reads a file enter here
-//! alike.
+//! The finding of an experiment ([`conclude`]): computed from its record, with all evidence against
+//! it. A study that has just ended and a run file that is read both enter here.
 //!
-//! A study is three things: what is next (`study`), what was found (an arm of [`Finding`] here),
-//! and how that looks (`plimsoll-report`).
+//! A study has three parts: the next load (`study`), its finding (an arm of [`Finding`] here), and
+//! the look of that (`plimsoll-report`).
 //!
 //! Not here: how a finding looks.
 
@@ -26,40 +25,40 @@ pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
 use crate::doubts::Assessment;
 use plimsoll_model::{Experiment, ExperimentSpec};
 
-/// What an experiment found.
+/// The finding of an experiment.
 #[derive(Debug, Clone)]
 pub enum Finding<'a> {
-    /// Of one load.
+    /// One load.
     Run(Box<RunFinding<'a>>),
-    /// Of one load for each of several concurrencies.
+    /// One load for each of several concurrencies.
     Sweep(SweepFinding<'a>),
-    /// Of a search for the load line.
+    /// A search for the load line.
     Find(Box<SearchFinding<'a>>),
-    /// Of what holds the load line.
+    /// The limit of the load line.
     Explain(Box<ExplainFinding<'a>>),
-    /// Of a load past the line.
+    /// A load past the line.
     Overload(Box<OverloadFinding<'a>>),
-    /// Of a comparison.
+    /// A comparison.
     Prove(Box<ProveFinding<'a>>),
-    /// Of a ladder.
+    /// A ladder.
     Ladder(LadderFinding<'a>),
 }
 
-/// What an experiment found, as far as it is recorded.
+/// The finding of an experiment, as far as it is recorded.
 pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.asked {
         ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
-        ExperimentSpec::Sweep(asked) => sweep::conclude(experiment, asked).map(Finding::Sweep),
-        ExperimentSpec::Find(asked) => search::conclude(experiment, asked)?.map(|found| Finding::Find(Box::new(found))),
-        ExperimentSpec::Explain(asked) => {
-            explain::conclude(experiment, asked)?.map(|found| Finding::Explain(Box::new(found)))
+        ExperimentSpec::Sweep(spec) => sweep::conclude(experiment, spec).map(Finding::Sweep),
+        ExperimentSpec::Find(spec) => search::conclude(experiment, spec)?.map(|found| Finding::Find(Box::new(found))),
+        ExperimentSpec::Explain(spec) => {
+            explain::conclude(experiment, spec)?.map(|found| Finding::Explain(Box::new(found)))
         }
-        ExperimentSpec::Overload(asked) => {
-            overload::conclude(experiment, asked)?.map(|found| Finding::Overload(Box::new(found)))
+        ExperimentSpec::Overload(spec) => {
+            overload::conclude(experiment, spec)?.map(|found| Finding::Overload(Box::new(found)))
         }
-        ExperimentSpec::Prove(asked) => {
-            blocks::prove(experiment, &asked.blocks)?.map(|found| Finding::Prove(Box::new(found)))
+        ExperimentSpec::Prove(spec) => {
+            blocks::prove(experiment, &spec.blocks)?.map(|found| Finding::Prove(Box::new(found)))
         }
-        ExperimentSpec::Ladder(asked) => blocks::ladder(experiment, &asked.blocks)?.map(Finding::Ladder),
+        ExperimentSpec::Ladder(spec) => blocks::ladder(experiment, &spec.blocks)?.map(Finding::Ladder),
     })
 }

@@ -1,4 +1,4 @@
-//! What a server does past its line.
+//! The behaviour of a server past its line.
 
 use super::recording::{NoFinding, cut_off};
 use super::search;
@@ -11,34 +11,34 @@ use crate::study::overload::overload_tag;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 
-/// What a server does past its line.
+/// The behaviour of a server past its line.
 #[derive(Debug, Clone)]
 pub struct OverloadFinding<'a> {
-    /// What the load was made of.
+    /// The plan of the load.
     pub plan: &'a PlanRecord,
-    /// The promise of the search, as promises are written.
+    /// The SLO of the search, as users write it.
     pub slo: String,
     /// How often a request came again that failed.
     pub retries: u32,
-    /// What was found.
-    pub overloaded: OverloadResult,
-    /// What was found of another target under the same load.
+    /// The result.
+    pub overload: OverloadResult,
+    /// The result of another target under the same load.
     pub against: Option<(&'a PlanRecord, OverloadResult)>,
-    /// What was seen of the server.
+    /// The observations of the server.
     pub server: ServerView<'a>,
 }
 
 pub(super) fn conclude<'a>(
     experiment: &'a Experiment,
-    asked: &OverloadSpec,
+    spec: &OverloadSpec,
 ) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
     // The steps are shares of what was the line when they began.
-    let searched = match asked.line_rps {
+    let searched = match spec.line_rps {
         Some(_) => None,
-        None => Some(search::conclude(experiment, &asked.search)?.open().1.findings.clone()),
+        None => Some(search::conclude(experiment, &spec.search)?.open().1.findings.clone()),
     };
-    let line_rps = asked.line_rps.or(searched.as_ref().map(level_to_pass)).unwrap_or(0.0);
+    let line_rps = spec.line_rps.or(searched.as_ref().map(level_to_pass)).unwrap_or(0.0);
     let trial = of(false).ok_or(match &searched {
         _ if experiment.trials.is_empty() => NoFinding::NoLoad,
         Some(findings) if findings.stopped_by == StopReason::Interrupted => NoFinding::NoEnd,
@@ -49,9 +49,9 @@ pub(super) fn conclude<'a>(
         kind: DoubtKind::Nothing,
         text: "there is no line: steps are shares of the peak throughput".into(),
     });
-    let slo = Slo::parse(&asked.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
+    let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded =
-        |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), asked.retries > 0);
+        |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), spec.retries > 0);
     let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
     let overloaded = overloaded(trial);
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
@@ -74,6 +74,13 @@ pub(super) fn conclude<'a>(
     let plan = &trial.run.plan;
     Ok(Assessment::new(
         doubts,
-        OverloadFinding { plan, slo: asked.search.slo.clone(), retries: asked.retries, overloaded, against, server },
+        OverloadFinding {
+            plan,
+            slo: spec.search.slo.clone(),
+            retries: spec.retries,
+            overload: overloaded,
+            against,
+            server,
+        },
     ))
 }

@@ -1,4 +1,4 @@
-//! What a recording itself does to a finding: it may hold none, or not all that was measured.
+//! Limits of a recording: it may have no finding, or not all of the measurements.
 
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::Experiment;
@@ -9,11 +9,11 @@ pub enum NoFinding {
     /// It holds no load.
     #[error("the run file was cut before its run began")]
     NoLoad,
-    /// Its promise does not read: why.
+    /// Its SLO cannot be parsed.
     #[error("the run file's SLO: {0}")]
     Promise(String),
-    /// It was to go beyond a line, and no load held the promise in the search for that.
-    #[error("no load was answered as promised, so that there is no line to go beyond: plimsoll find says more")]
+    /// The load past the line needs a line, and no load of the search met the SLO.
+    #[error("no load met the SLO, so there is no line to exceed: plimsoll find shows the trials")]
     NoLine,
     /// The search for that line came to no end.
     #[error("it was ended before its line was found: it holds nothing of what lies beyond")]

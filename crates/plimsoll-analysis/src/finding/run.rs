@@ -1,4 +1,4 @@
-//! What one load found: its figures, and what was seen of the server meanwhile.
+//! The result of one load: its figures, and the observations of the server.
 
 use super::recording::{NoFinding, cut_off};
 use crate::by_route::{RouteSummary, by_route};
@@ -7,7 +7,7 @@ use crate::server_view::ServerView;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, Trial};
 
-/// What one load found.
+/// The result of one load.
 #[derive(Debug, Clone)]
 pub struct RunFinding<'a> {
     /// The load.
@@ -16,7 +16,7 @@ pub struct RunFinding<'a> {
     pub summary: Summary,
     /// The figures of each route, where there are several.
     pub routes: Vec<RouteSummary>,
-    /// What was seen of the server.
+    /// The observations of the server.
     pub server: ServerView<'a>,
 }
 
@@ -28,8 +28,8 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
-/// What speaks against the figures of a load. What was said before it comes after that they may be
-/// no figures of the server.
+/// The evidence against the figures of a load. Warnings from before the load come after the doubt
+/// whether the figures are the server's.
 fn with_noted(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =

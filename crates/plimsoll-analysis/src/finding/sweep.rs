@@ -1,4 +1,4 @@
-//! What a sweep found: the figures of each level, the peak and the knee.
+//! The result of a sweep: the figures of each level, the peak and the knee.
 
 use super::recording::cut_off;
 use crate::by_route::{RouteSummary, by_route};
@@ -12,19 +12,19 @@ use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 
-/// What a sweep found at one concurrency.
+/// The result of a sweep at one concurrency.
 #[derive(Debug, Clone)]
 pub struct SweepLevel<'a> {
     /// Users.
     pub concurrency: u64,
-    /// The figures; or why the level could not be held.
+    /// The figures, or why the level could not be measured.
     pub outcome: Result<SweepFigures<'a>, LoadSkipReason>,
 }
 
 /// The figures of a level that was measured.
 #[derive(Debug, Clone)]
 pub struct SweepFigures<'a> {
-    /// What they are made of.
+    /// The load behind the figures.
     pub load: MeasuredLoad<'a>,
     /// All figures of its load.
     pub summary: Summary,
@@ -37,22 +37,22 @@ pub struct SweepFigures<'a> {
     pub error: Option<f64>,
     /// Whether that is from separate visits of the level, so that what moves between them is in it.
     pub replicated: bool,
-    /// What the server used; `None` where that is not known.
+    /// The server's CPU and memory; `None` where they are not known.
     pub server: Option<ServerUse>,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepFinding<'a> {
-    /// The levels as asked for: what could not be held stands in its place.
+    /// The levels in the order of the command line, with those that could not be measured.
     pub levels: Vec<SweepLevel<'a>>,
-    /// The level with the most goodput. Levels that others disturbed count as they are: the machine
+    /// The level with the highest goodput. Disturbed levels count as they are, since the machine
     /// was so.
     pub peak: Option<Level>,
     /// The one with the fewest users that has 95 % of the peak.
     pub knee: Option<Level>,
-    /// What others used of the machine during all levels.
-    pub others: Interference,
+    /// The CPU used by other processes during all levels.
+    pub interference: Interference,
 }
 
 impl<'a> SweepLevel<'a> {
@@ -89,18 +89,18 @@ impl<'a> SweepLevel<'a> {
 }
 
 impl<'a> SweepFinding<'a> {
-    /// What these levels say together.
+    /// The result of these levels together.
     pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
             Interference::over(
-                levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.others),
+                levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.interference),
                 "levels",
             )
         };
         let figures = levels.iter().filter_map(SweepLevel::figures);
         let measured: Vec<Level> = figures.map(|figures| figures.level.clone()).collect();
         let (peak, knee) = (peak(&measured).cloned(), knee(&measured).cloned());
-        SweepFinding { others: others(&levels), peak, knee, levels }
+        SweepFinding { interference: others(&levels), peak, knee, levels }
     }
 
     /// The levels that were measured.
@@ -108,10 +108,10 @@ impl<'a> SweepFinding<'a> {
         self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
     }
 
-    /// What speaks against the figures, with what was said before the sweep: generators that were
-    /// the limit, levels that were not measured or are not known well.
+    /// The evidence against the figures, with the warnings from before the sweep: levels where the
+    /// generator was the limit, and levels that were not measured or are imprecise.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
-        let mut doubts: Doubts = self.others.doubt().into_iter().chain(Doubts::noted(noted)).collect();
+        let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::noted(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
         let mut limits = figures().filter(|(_, figures)| figures.summary.generator.limited);
         if let Some((users, first)) = limits.next() {
@@ -152,7 +152,7 @@ impl<'a> SweepFinding<'a> {
     }
 }
 
-pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepSpec) -> Assessment<SweepFinding<'a>> {
+pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Assessment<SweepFinding<'a>> {
     let of_turn = |(turn, users): (u32, &u64)| {
         let load = of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {
@@ -162,7 +162,7 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, asked: &SweepSpec) -> Ass
         };
         load.or_else(unheld)
     };
-    let found = SweepFinding::from_levels((0..).zip(&asked.levels).filter_map(of_turn).collect());
+    let found = SweepFinding::from_levels((0..).zip(&spec.levels).filter_map(of_turn).collect());
     let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.noted.warnings)).collect();
     Assessment::new(doubts, found)
 }

@@ -22,7 +22,7 @@ pub const MARGIN: f64 = 0.02;
 /// The interval of the change has this confidence.
 const CONFIDENCE: f64 = 0.98;
 
-/// What a gate says.
+/// The verdict of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateVerdict {
     /// Slower by more than the margin.
@@ -50,7 +50,7 @@ impl GateVerdict {
 /// A verdict, and what it rests on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateFinding {
-    /// What is said.
+    /// The verdict.
     pub verdict: GateVerdict,
     /// New level over the branch's, and its 98 % interval.
     pub change: Option<(f64, ConfidenceInterval)>,
@@ -62,8 +62,8 @@ pub struct GateFinding {
     pub reason: Option<String>,
 }
 
-/// Holds the commit of `candidate` against the runs of `branch` among `runs` that may be compared
-/// with it and were made before it.
+/// Compares the commit of `candidate` with the runs of `branch` among `runs`: with those that are
+/// comparable and earlier.
 pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
     let commit = |run: &HistoryRun| {
         run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))

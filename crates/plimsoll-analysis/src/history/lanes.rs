@@ -37,13 +37,13 @@ pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
 pub struct SeriesPoint {
     /// The runs that it stands for, by their places in the lane.
     pub runs: Vec<usize>,
-    /// What the series follows, 1/s: the geometric mean of its runs.
+    /// The value of the series, 1/s: the geometric mean of its runs.
     pub rps: f64,
     /// The lowest and the highest end of their intervals, 1/s.
     pub interval: Option<(f64, f64)>,
 }
 
-/// What else changed where a series changed: means of the level before and of the level after.
+/// Other changes at a change of a series: means of the level before and of the level after.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrentChanges {
     /// CPU time a request, us.
@@ -62,16 +62,16 @@ pub struct ConcurrentChanges {
 pub struct LaneChange {
     /// Where, and by how much.
     pub point: ChangePoint,
-    /// What else changed there.
+    /// Other changes at the same time.
     pub moved: ConcurrentChanges,
 }
 
 /// Runs that may be compared, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryLane {
-    /// What was loaded.
+    /// The service under load.
     pub service: String,
-    /// What the series follows.
+    /// The measure of the series.
     pub measure: &'static str,
     /// The SLO.
     pub slo: Option<String>,
@@ -81,7 +81,7 @@ pub struct HistoryLane {
     pub runs: Vec<HistoryRun>,
     /// The series.
     pub points: Vec<SeriesPoint>,
-    /// Where it changed.
+    /// The changes of the series.
     pub changes: Vec<LaneChange>,
     /// Why the lane is apart from the first lane of its service; empty for the first.
     pub apart: Vec<String>,
@@ -94,8 +94,8 @@ const SHARE_CHANGE_MIN: f64 = 0.02;
 /// Most functions that are named.
 const FUNCTIONS_MAX: usize = 3;
 
-/// The lanes of some runs: of each service those of load lines first, that with the latest run
-/// before others. Comparisons and sweeps have no series, and no lane.
+/// The lanes of some runs. Lanes of load lines come first for each service, and the lane with the
+/// latest run before others. Comparisons and sweeps have no series, and no lane.
 pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
     for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
@@ -189,7 +189,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     })
 }
 
-/// What else differs between the runs of two levels.
+/// Other differences between the runs of two levels.
 fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
     let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();

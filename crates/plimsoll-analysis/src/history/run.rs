@@ -1,7 +1,7 @@
-//! What a list shows of one run ([`HistoryRun`]): the head of its run file, and the summary at its
+//! The list entry of one run ([`HistoryRun`]): the head of its run file, and the summary at its
 //! end.
 //!
-//! Not here: which runs may be compared (`lanes`).
+//! Not here: which runs are comparable (`lanes`).
 
 use plimsoll_model::codec::{FileEnd, Header};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
@@ -28,13 +28,13 @@ pub struct HistoryRun {
     pub started_unix_ms: u64,
     /// `find`, `explain`, `run`, ...
     pub study: String,
-    /// What was loaded, without secrets: a URL, or an address and what was asked there; the value
-    /// of the tag `service`, where one is given.
+    /// The service under load, without secrets: a URL, or an address and its requests; the value of
+    /// the tag `service`, where there is one.
     pub service: String,
     /// The address of the target.
     pub origin: String,
-    /// A digest of what was asked, and how: requests, order, connections, protocol, arrivals. Not
-    /// of where.
+    /// A digest of the traffic: requests, order, connections, protocol, arrivals. It does not
+    /// contain the address.
     pub traffic: String,
     /// The SLO, of a study that searches a line.
     pub slo: Option<String>,
@@ -45,19 +45,19 @@ pub struct HistoryRun {
     pub revision: Option<SourceRevision>,
     /// Its tags.
     pub tags: Vec<(String, String)>,
-    /// Whether it is kept whatever is removed.
+    /// Whether the run is pinned: `clean` never removes it.
     #[serde(default)]
     pub is_pinned: bool,
     /// How far it came.
     pub state: RunState,
     /// How long it took, ns.
     pub elapsed_ns: Option<u64>,
-    /// What it found; `None` where its file holds no summary.
+    /// The finding in short; `None` where the file has no summary.
     pub summary: Option<StudySummary>,
 }
 
 impl HistoryRun {
-    /// What a list shows of the run in `file`. `end`: of a run that came to its end.
+    /// The list entry of the run in `file`. `end`: of a complete run.
     pub fn new(file: &str, head: &Header, end: Option<FileEnd>, state: RunState) -> HistoryRun {
         let plan = head.asked.base();
         let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
@@ -95,13 +95,13 @@ impl HistoryRun {
         self
     }
 
-    /// The load line, of a run that has one and says something about the server.
+    /// The load line of a valid run, where it has one.
     pub fn line(&self) -> Option<LineSummary> {
         let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
         summary.line.filter(|line| line.rps > 0.0)
     }
 
-    /// What the series of this run follows: the load line, or the successes a second of one load.
+    /// The value for a series: the load line, or the successes a second of one load.
     pub fn followed_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
@@ -110,7 +110,7 @@ impl HistoryRun {
         self.line().map(|line| line.rps).or_else(goodput)
     }
 
-    /// Why the run says nothing about the server, where it does not.
+    /// Why the run is void, where it is.
     pub fn void(&self) -> Option<&str> {
         match (self.state, &self.summary) {
             (RunState::UnderWay, _) => Some("the run is in progress"),
@@ -120,7 +120,7 @@ impl HistoryRun {
         }
     }
 
-    /// Whether it came to its end and its file says not what it found, as files of before.
+    /// Whether the run is complete but its file has no summary, as in older files.
     pub fn is_without_summary(&self) -> bool {
         self.state == RunState::Whole && self.summary.is_none()
     }
@@ -138,7 +138,7 @@ impl HistoryRun {
         self.void().unwrap_or(nothing)
     }
 
-    /// What a series follows, in words.
+    /// The measure of a series, in words.
     pub fn measure(&self) -> &'static str {
         match self.study.as_str() {
             "find" | "explain" => "load line",
@@ -149,7 +149,7 @@ impl HistoryRun {
     }
 }
 
-/// What makes figures of two machines different figures.
+/// The description of a machine that separates lanes.
 fn machine(head: &Header) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };

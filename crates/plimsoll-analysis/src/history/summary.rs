@@ -15,12 +15,12 @@ use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 /// Trials count as trials at the line from this share of it on.
 const AT_LINE: f64 = 0.98;
 
-/// What a finding comes to, for lists of runs.
+/// The summary of a finding, for lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.open();
     match finding {
         Finding::Run(found) => {
-            let used = found.server.used.as_ref().ok();
+            let used = found.server.usage.as_ref().ok();
             of_load(&found.summary, used.and_then(|used| used.cpu_us_per_request()), doubts)
         }
         Finding::Find(found) => {
@@ -32,7 +32,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
             let explanation = &found.explanation;
             let subject = explanation.causes.first().map(|first| first.subject.clone()).unwrap_or_default();
             let cause = if explanation.abstained { Cause::Unknown } else { explanation.cause };
-            let mut summary = with_cause(of_search(&found.searched), Some((cause, subject)));
+            let mut summary = with_cause(of_search(&found.search), Some((cause, subject)));
             if let Some(FunctionObservation::Costs(costs)) = &explanation.functions {
                 let total = costs.comparison.total.after;
                 let rows = costs.comparison.rows.iter().map(|row| (row.function.clone(), row.flat.after / total));

@@ -95,7 +95,7 @@ pub struct CostChange {
 }
 
 impl CostChange {
-    /// What it costs more than before.
+    /// The added cost.
     pub fn delta(&self) -> f64 {
         self.after - self.before
     }
@@ -124,12 +124,12 @@ impl CostChange {
 pub struct DiffRow {
     /// The function.
     pub function: String,
-    /// What it cost itself.
+    /// The cost of the function itself.
     pub flat: CostChange,
-    /// What it and its callees cost.
+    /// The cost of the function and its callees.
     pub cum: CostChange,
-    /// Of that, on the second side, what it costs where it has called that function of which it
-    /// costs the most: it has all where it only hands on.
+    /// The part of the second side's cost below the costliest callee: all of it for a function that
+    /// only calls on.
     pub handed_on: f64,
 }
 
@@ -152,9 +152,9 @@ impl DiffRow {
 /// Two profiles compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileDiff {
-    /// What is counted.
+    /// The kind of samples.
     pub sample_type: ValueType,
-    /// What costs are stated per.
+    /// The divisor of costs.
     pub basis: Basis,
     /// All samples.
     pub total: CostChange,
@@ -188,7 +188,7 @@ pub fn diff(
 pub struct Repetition<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// What of it is meant.
+    /// The view of the profile.
     pub view: &'a View,
     /// Requests completed while it was taken, above 0.
     pub requests: f64,

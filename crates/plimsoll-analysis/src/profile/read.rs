@@ -35,10 +35,10 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
     read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
 }
 
-/// The same of bytes that somebody else sent, who may mean ill: no more than `bytes_max` are
-/// unpacked.
+/// The same for bytes from an untrusted sender: at most `bytes_max` are unpacked.
 ///
 /// # Errors
+///
 /// [`ReadError`], whose text names the way out.
 pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
     read_within(bytes, bytes_max, MEMORY_BYTES_MAX)

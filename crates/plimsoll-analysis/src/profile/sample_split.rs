@@ -11,7 +11,7 @@ use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 /// The name of the group of samples that belong to no other.
 pub const OTHERS: &str = "(none)";
 
-/// By what samples are told apart.
+/// The way to split samples.
 pub enum SampleSplit<'a> {
     /// By the value of the label of this key.
     Label(&'a str),

@@ -41,7 +41,7 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    /// The stretches of a trial with a CPU profile of so many seconds.
+    /// The intervals of a trial with a CPU profile of so many seconds.
     pub fn new(cpu_seconds: u32) -> Stretches {
         let cpu_ns = u64::from(cpu_seconds) * SECOND;
         let tenths = |ns: u64| ns.div_ceil(SECOND / 10) * (SECOND / 10);
@@ -73,8 +73,8 @@ pub fn rates(level_rps: f64) -> [f64; 2] {
     [(low / unit).round() * unit, level_rps]
 }
 
-/// The rate at which a server under a load of a run can be profiled in a steady state, 1/s: the
-/// rate offered at the end if it was held, else well below the throughput reached.
+/// The rate at which a server can be profiled in a steady state, 1/s: the final offered rate if it
+/// was sustained, else well below the throughput.
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
@@ -86,9 +86,9 @@ pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
 /// What happened to requests in some stretches of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PeriodFigures {
-    /// Length of the stretches together, in s.
+    /// Length of the intervals together, in s.
     pub seconds: f64,
-    /// Answered or failed requests a second: what a server's costs are divided by.
+    /// Completed requests a second, the divisor of a server's costs.
     pub completed_rps: f64,
     /// Successes a second.
     pub goodput_rps: f64,
@@ -135,7 +135,7 @@ impl PeriodFigures {
 pub struct ProfiledTrial {
     /// The fixed rate, 1/s: of requests, or of sessions.
     pub offered_rps: f64,
-    /// Requests that a session asked on average; 1 where the load has none.
+    /// Requests of a session on average; 1 without sessions.
     pub requests_each: f64,
     /// Without profiling.
     pub without: PeriodFigures,
@@ -146,7 +146,7 @@ pub struct ProfiledTrial {
 }
 
 impl ProfiledTrial {
-    /// What happened in a trial that followed `stretches`.
+    /// The figures of a trial with these `stretches`.
     pub fn from_run(run: &Run, stretches: &Stretches) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
@@ -157,14 +157,14 @@ impl ProfiledTrial {
         }
     }
 
-    /// Whether the server held the rate, so that what a request cost does not depend on when the
-    /// profile was taken.
+    /// Whether the server sustained the rate, so that the cost of a request does not depend on the
+    /// time of the profile.
     pub fn is_steady(&self) -> bool {
         self.without.goodput_rps / self.requests_each >= self.offered_rps * HOLDS_SHARE
     }
 
-    /// Requests completed while a profile was taken for `duration_ns`, at the rate of its stretch:
-    /// profiles last a little longer than asked for.
+    /// Requests completed during a profile of `duration_ns`, at the rate of its interval: profiles
+    /// take a little longer than requested.
     pub fn requests(meanwhile: &PeriodFigures, duration_ns: i64) -> f64 {
         meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
     }

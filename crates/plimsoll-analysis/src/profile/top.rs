@@ -12,9 +12,9 @@ use plimsoll_model::profile::{FunctionId, Profile};
 pub struct Top {
     /// Denominator of percentages; see [`View::total`].
     pub total: i64,
-    /// What the samples of the view sum up to; differs from `total` with a focus, or with negative
+    /// The sum over the samples of the view; it differs from `total` with a focus, or with negative
     /// values.
-    pub kept: i64,
+    pub selected_total: i64,
     /// A row for each function with a sum other than 0, in order.
     pub rows: Vec<Row>,
 }
@@ -82,7 +82,7 @@ pub fn top(profile: &Profile, view: &View, sort: Sort) -> Top {
         };
         by_value.then_with(|| functions[a.function as usize].name.cmp(&functions[b.function as usize].name))
     });
-    Top { total: view.total(profile), kept, rows }
+    Top { total: view.total(profile), selected_total: kept, rows }
 }
 
 #[cfg(test)]

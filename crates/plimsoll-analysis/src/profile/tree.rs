@@ -42,7 +42,7 @@ pub struct Tree {
     pub functions: Vec<Function>,
     /// The frames.
     pub nodes: Vec<Node>,
-    /// Whether there were frames too narrow to be kept.
+    /// Whether frames were too narrow for the picture.
     pub left_out: bool,
     /// Whether frames have two sides.
     pub difference: bool,
@@ -276,7 +276,7 @@ fn in_order(
 }
 
 impl Tree {
-    /// The name under which frames too narrow to be kept stand together.
+    /// The name of all frames too narrow for the picture together.
     pub const SMALLER: &'static str = "(smaller frames)";
 
     /// The width of the whole picture.

@@ -22,27 +22,27 @@ impl View {
         View { sample_type, focus: None, ignore: None }
     }
 
-    /// Keeps samples with a frame for which `matches` says yes, of a function's name or file.
+    /// Keeps samples with a frame whose function or file name `matches`.
     pub fn focus(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
         self.focus = Some(matching(profile, matches));
         self
     }
 
-    /// Leaves out samples with a frame for which `matches` says yes, of a function's name or file.
+    /// Drops samples with a frame whose function or file name `matches`.
     pub fn ignore(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
         self.ignore = Some(matching(profile, matches));
         self
     }
 
-    /// Whether the sample is meant.
+    /// Whether the view contains the sample.
     pub fn keeps(&self, sample: &Sample) -> bool {
         let any = |wanted: &Vec<bool>| sample.root_first().any(|function| wanted[function as usize]);
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
     }
 
-    /// What all samples of the column sum up to, each by its absolute value; only those labelled
-    /// `pprof::base` if there are any, which are the base of a difference made by pprof. The
-    /// denominator of percentages.
+    /// The sum of the absolute values of the column. Where samples have the label `pprof::base`
+    /// (the base of pprof's own difference), only these count. It is the denominator of
+    /// percentages.
     pub fn total(&self, profile: &Profile) -> i64 {
         let (mut all, mut base) = (0_i64, 0_i64);
         for sample in profile.samples() {

@@ -15,7 +15,7 @@ use super::rules::{Quantity, Rules};
 use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
 
-/// What is compared of a route.
+/// The measures of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteMeasure {
     /// Share of its requests that succeeded.
@@ -30,7 +30,7 @@ impl RouteMeasure {
     /// All of them.
     pub const ALL: [RouteMeasure; 3] = [RouteMeasure::Success, RouteMeasure::P50, RouteMeasure::P99];
 
-    /// What its effect is taken of.
+    /// The quantity behind its effect.
     fn quantity(self, blocks: &[[RouteReading; 2]]) -> Quantity<'_> {
         let times =
             |q| Quantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
@@ -57,13 +57,13 @@ pub struct RouteComparison {
     pub requests: [u64; 2],
     /// Share of them that succeeded, by side, 0..=1.
     pub success_rate: [f64; 2],
-    /// Blocks in which both sides were asked it.
+    /// Blocks in which both sides got such requests.
     pub blocks: usize,
-    /// What could be compared of it: no ratio can be taken of what never succeeds.
+    /// The compared measures: a route without any success has no ratio.
     pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 
-/// One test of the family: of which route, what, its effect, and its p over all looks.
+/// One test of the family: its route, its measure, its effect, and its p over all looks.
 struct Test {
     route: usize,
     measure: RouteMeasure,
@@ -116,7 +116,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
     routes
 }
 
-/// The blocks in which both sides were asked a route, and what they said of it.
+/// The blocks in which both sides got requests of a route, with their readings of it.
 fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
     let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
     let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
@@ -124,7 +124,7 @@ fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
-/// How often a route was asked, and with what success.
+/// The number of requests of a route, and its success rate.
 fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
@@ -138,8 +138,7 @@ fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteCompa
     RouteComparison { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
 }
 
-/// The doubt where a route is answered with success on one side only: of what does not succeed no
-/// ratio can be taken.
+/// The doubt about a route that succeeds on one side only: without successes there is no ratio.
 pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
     let never = |route: &RouteComparison, side: usize| {
         route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0

@@ -1,8 +1,8 @@
-//! What one measure says of B against A ([`MeasureComparison`]): the ratio over all blocks, how
-//! sure it is, and whether it is better, worse or the same.
+//! One measure of B against A ([`MeasureComparison`]): the ratio over all blocks, its certainty,
+//! and whether B is better, worse or the same.
 //!
-//! Not here: what else may forbid a verdict (`verdict`); which measures there are, and how many
-//! share an error (`mod`, `by_route`); when to look (`looks`).
+//! Not here: rules that forbid a verdict (`verdict`); the measures, and how many share an error
+//! (`mod`, `by_route`); the times of the looks (`looks`).
 
 use super::looks::{Look, LookNumber, RANKS_ALARM_ERROR};
 use super::resample::ProvedEffect;
@@ -10,7 +10,7 @@ use super::stats::{self, ConfidenceInterval};
 use plimsoll_model::Criterion;
 use std::fmt;
 
-/// What a comparison says of B against A.
+/// The verdict of a comparison on B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProveVerdict {
     /// A real difference beyond the margin, for the better.
@@ -37,7 +37,7 @@ impl fmt::Display for ProveVerdict {
     }
 }
 
-/// What one measure says of B against A.
+/// One measure of B against A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureComparison<M = Criterion> {
     /// Which.
@@ -52,12 +52,12 @@ pub struct MeasureComparison<M = Criterion> {
     /// The interval of B/A by which it is the same, or not: two one-sided tests at 5 % over all
     /// looks are an interval at 90 %.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// p of no difference: of the primary measure over all looks (Bonferroni), of the others by
-    /// Holm within their family.
+    /// p of no difference: for the primary measure over all looks (Bonferroni), for other measures
+    /// by Holm within their family.
     pub p: f64,
     /// The margin, a share.
     pub margin: f64,
-    /// What it says.
+    /// The verdict.
     pub verdict: ProveVerdict,
     /// The level of each side in the measure's unit; infinite where too many requests failed for it
     /// to have a bound.
@@ -81,9 +81,9 @@ fn is_real(seen: &Look, by_block: &[f64]) -> bool {
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 
-/// What one look says, in logarithms. A difference that is real is beyond the margin at a planned
-/// look with the whole interval, at the last one with the best estimate; inside where the
-/// equivalence interval lies there as a whole.
+/// The verdict of one look, in logarithms. A real difference is beyond the margin at a planned look
+/// if the whole interval is, and at the last look if the best estimate is. It is inside the margin
+/// if the whole equivalence interval is.
 fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == LookNumber::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
@@ -100,7 +100,7 @@ fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVer
     }
 }
 
-/// How a measure is judged among others.
+/// The rules for judging a measure among others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JudgementTerms {
     /// The margin, a share.
@@ -115,8 +115,8 @@ pub(super) struct JudgementTerms {
     pub(super) more_is_better: bool,
 }
 
-/// One measure at one look, by its effect; its p is that of this look alone. `by_block`: of the
-/// measure that decides, ln(B/A) of each block.
+/// One measure at one look, by its effect; its p is that of this look alone. `by_block`: ln(B/A) of
+/// each block, for the measure that decides.
 pub(super) fn compare<M>(
     effect: &ProvedEffect,
     measure: M,
@@ -125,7 +125,7 @@ pub(super) fn compare<M>(
 ) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::from_effect(effect, look, family);
-    // Others decide nothing: what their interval shows is enough.
+    // Other measures decide nothing: their interval is enough.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
     let real = if primary { is_real(&seen, by_block) } else { shown() };
     MeasureComparison {

@@ -1,4 +1,4 @@
-//! What it would take: blocks, and a budget that holds them, for a comparison that could not tell.
+//! The blocks and the budget that a comparison without a verdict would need.
 
 use super::reading::Block;
 use super::rules::{NoEffect, Rules, counting, effect, requests_needed};
@@ -16,8 +16,8 @@ const ROOM_FOR_REQUESTS: f64 = 1.2;
 /// Fewer blocks give no verdict.
 const BLOCKS_LEAST: usize = 10;
 
-/// About how many more blocks would tell, four times in five: n = (3.35 s / margin)^2 in all, and
-/// at least half as many again as there are. Of a quantile, as many as hold the requests that it
+/// About how many more blocks would decide, four times in five: n = (3.35 s / margin)^2 in all, and
+/// at least half as many again as there are. For a quantile, as many as have the requests that it
 /// needs.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
@@ -55,7 +55,7 @@ pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) ->
     Some(round_up(began_ns as f64 + block_ns * (needed + 1.0)))
 }
 
-/// The next time that somebody would write on a command line.
+/// The next round time, as users write it on a command line.
 fn round_up(ns: f64) -> u64 {
     let s = (ns / SECOND as f64).ceil() as u64;
     let step = match s {

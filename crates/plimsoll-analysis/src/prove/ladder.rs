@@ -20,8 +20,8 @@ pub struct Rung {
     pub share: Option<f64>,
     /// Its interval; `None` for the first, or with too few blocks.
     pub share_interval: Option<ConfidenceInterval>,
-    /// What a request costs more than on the rung before, in us of the whole server: 1/goodput of
-    /// this one less 1/goodput of that one. `None` for the first.
+    /// The added cost of a request over the rung before, in us of the whole server: the difference
+    /// of 1/goodput. `None` for the first.
     pub cost_us: Option<f64>,
     /// Its interval.
     pub cost_us_interval: Option<ConfidenceInterval>,
@@ -36,13 +36,13 @@ pub struct Ladder {
     pub blocks: usize,
     /// Blocks that say nothing: the generator was the limit, or nothing was answered in the time.
     pub blocks_void: usize,
-    /// What speaks against these figures.
+    /// The evidence against these figures.
     pub doubts: Doubts,
 }
 
-/// What the blocks say of each rung. `broken`: why the measuring broke off, if it did.
+/// The ladder of these blocks. `broken`: why the measurement ended early, if it did.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // What was not answered at all has no cost.
+    // Without any response there is no cost.
     let known = |block: &&Block| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };

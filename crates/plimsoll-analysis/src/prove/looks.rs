@@ -20,7 +20,7 @@ pub const RANKS_ALARM_ERROR: f64 = 0.005;
 /// The chance of calling a fall in success real that is none, over all looks. All three make 2 %:
 /// that of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
-/// The part of the error kept for the last look.
+/// The part of the error reserved for the last look.
 const LAST_PART: f64 = 0.6;
 /// The same for the claim that any difference lies inside the margin: hardly ever certain before
 /// the last look.
@@ -38,7 +38,7 @@ pub enum LookNumber {
 }
 
 impl LookNumber {
-    /// Its part of the error: 1/2, 1/6, 1/12, ... of what the last one leaves, which sum up to 1.
+    /// Its part of the error: 1/2, 1/6, 1/12, ... of the rest, which add up to 1.
     pub fn part(self) -> f64 {
         match self {
             LookNumber::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
@@ -67,7 +67,7 @@ pub fn interim(blocks: usize) -> Option<LookNumber> {
     None
 }
 
-/// What the differences of one measure say at one look, in logarithms of B/A.
+/// The differences of one measure at one look, in logarithms of B/A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// Which look it is.

@@ -40,7 +40,7 @@ use looks::{Look, LookNumber};
 use rules::{NoEffect, counting};
 use verdict::{Decision, decide};
 
-/// So many void blocks, and twice as many as others, end a comparison.
+/// This number of void blocks, if it is twice that of valid ones, ends a comparison.
 const VOIDS_MAX: usize = 6;
 
 /// Why a comparison ended.
@@ -48,11 +48,11 @@ const VOIDS_MAX: usize = 6;
 pub enum ComparisonEnd {
     /// A planned look was certain.
     Verdict,
-    /// The number of blocks asked for.
+    /// The requested number of blocks was reached.
     Blocks,
     /// The time was used up.
     Budget,
-    /// Hardly a block counted: why, the last doubt says.
+    /// Hardly any block was valid; the last doubt gives the reason.
     Void,
     /// Something else, in words: ^C, a build that died.
     Broken(String),
@@ -72,9 +72,9 @@ pub struct InterimEstimate {
 /// The outcome of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
-    /// Of the primary measure and of success, unless something forbids it.
+    /// The verdict on the primary measure and on success, unless a rule forbids it.
     pub verdict: ProveVerdict,
-    /// What decided, where it was not the primary measure alone.
+    /// The reason, where it was not the primary measure alone.
     pub reason: Option<Reason>,
     /// All measures that were taken, the primary one first.
     pub measures: Vec<MeasureComparison>,
@@ -99,11 +99,11 @@ pub struct Proof {
     pub budget_enough_ns: Option<u64>,
     /// Why it ended.
     pub stopped_by: ComparisonEnd,
-    /// What speaks against these figures.
+    /// The evidence against these figures.
     pub doubts: Doubts,
 }
 
-/// The planned look at exactly these blocks, if it is certain, and what it says.
+/// The planned look at exactly these blocks, if its verdict is certain, with the verdict.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)> {
     let number = looks::interim(counted.len()).filter(|number| by_route::can_tell(counted, *number))?;
     // Most looks are not certain, which the declared measure and success tell by themselves.
@@ -152,7 +152,7 @@ pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     after.into_iter().filter_map(|n| standing_of(settings, &counted[..n])).collect()
 }
 
-/// What all blocks together say.
+/// The result of all blocks together.
 pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
     let counted = counting(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
@@ -165,14 +165,14 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A {a}"));
     }
-    // What fails is answered differently, too: once is enough.
+    // A build that fails more also has other responses: one warning is enough.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
         let text = format!("{}; they may not do the same work", differing.text);
         doubts.add(DoubtKind::Unlike, text);
     }
     doubts.extend(by_route::succeed_on_one_side(&routes));
-    let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.others);
+    let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.interference);
     if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::over(loads, "loads") {
         let text = format!("the machine was disturbed: {reason}; the intervals stay valid, and are wider");
         doubts.add(DoubtKind::Others, text);
@@ -190,7 +190,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         of_routes.for_each(|one| one.verdict = ProveVerdict::Inconclusive);
         measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
     }
-    // What speaks against a verdict does not go away with more blocks.
+    // More blocks do not remove the evidence against a verdict.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
         && matches!(reason, None | Some(Reason::NotTaken(NoEffect::TooFew { .. })));
     let blocks_more = only_blocks_are_missing.then(|| enough::blocks_more(settings, &counted));

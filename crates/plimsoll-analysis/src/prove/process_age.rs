@@ -1,9 +1,9 @@
-//! What the processes under two URLs did before they were compared: two URLs compare two
-//! *processes*, as they have become, and not only two builds.
+//! The past of the processes under two URLs: two URLs compare two *processes* with different pasts,
+//! and not only two builds.
 
 use crate::sentence::{Remedy, Sentence};
 
-/// What is known of a side's processes at the start of a comparison.
+/// The state of a side's processes at the start of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProcessAge {
     /// Since the first of them was started, s.
@@ -12,7 +12,7 @@ pub struct ProcessAge {
     pub cpu_s: f64,
 }
 
-/// Ages that differ by this factor, and by so many seconds, are told.
+/// Ages that differ by this factor, and by this number of seconds, get a warning.
 const AGE_TIMES: f64 = 4.0;
 const AGE_S: f64 = 60.0;
 /// The same of the CPU time used: that of some thousand requests.
@@ -33,7 +33,7 @@ fn time(s: f64) -> String {
     }
 }
 
-/// What to warn about where one side has done much more than the other.
+/// The warning where one side has done much more work than the other.
 pub fn pasts_differ(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = differ(a.age_s, b.age_s, AGE_TIMES, AGE_S);
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
@@ -66,10 +66,13 @@ mod tests {
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),
         ] {
             let past = |(age_s, cpu_s)| ProcessAge { age_s, cpu_s };
-            let told = pasts_differ(&past(a), &past(b));
+            let difference = pasts_differ(&past(a), &past(b));
             match expect {
-                None => assert_eq!(told, None, "{a:?} {b:?}"),
-                Some(part) => assert!(told.as_ref().is_some_and(|told| told.contains(part)), "{a:?} {b:?}: {told:?}"),
+                None => assert_eq!(difference, None, "{a:?} {b:?}"),
+                Some(part) => assert!(
+                    difference.as_ref().is_some_and(|difference| difference.contains(part)),
+                    "{a:?} {b:?}: {difference:?}"
+                ),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What one load says about the build under it ([`Reading`]), and loads taken together as blocks.
+//! The figures of one load for the build under test ([`Reading`]), and loads grouped into blocks.
 
 use super::resample::{BlockAmount, LedgerTimes};
 use super::stats;
@@ -14,7 +14,7 @@ use plimsoll_model::{
     ArmIndex, Criterion, Histogram, LoadEnd, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
 };
 
-/// What one load says about the build under it.
+/// The figures of one load for the build under test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Successes in the measured window, and its length, s.
@@ -28,19 +28,20 @@ pub struct Reading {
     pub answer_bytes: BlockAmount,
     /// Answers by status.
     pub statuses: Tally,
-    /// What each of several routes says, in the order of the plan; none where there is only one.
+    /// The figures of each of several routes, in the order of the plan; empty for a plan with one
+    /// route.
     pub routes: Vec<RouteReading>,
     /// How long an answer waited for plimsoll on average, as a share of the response time (closed
     /// loads).
     pub client_wait_share: f64,
-    /// What others used of the machine meanwhile.
-    pub others: Interference,
-    /// Why it says nothing about the build, if so: the generator was the limit, or the load ended
-    /// before the first answer.
+    /// The CPU used by other processes.
+    pub interference: Interference,
+    /// Why the load is void, if it is: the generator was the limit, or the load ended before the
+    /// first response.
     pub void: Option<Sentence>,
 }
 
-/// What one load says about one of several routes.
+/// The figures of one load for one of several routes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteReading {
     /// Its name.
@@ -82,7 +83,7 @@ impl Reading {
         Reading {
             goodput: BlockAmount { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
             ledger: ledger_times(&whole),
-            cpu_ns: used.map(|used| BlockAmount { of: used.cpu_ns, per: used.answered as f64 }),
+            cpu_ns: used.map(|used| BlockAmount { of: used.cpu_ns, per: used.responses as f64 }),
             answer_bytes: BlockAmount { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
             statuses: whole.statuses,
             routes: match several {
@@ -90,7 +91,7 @@ impl Reading {
                 false => Vec::new(),
             },
             client_wait_share,
-            others: summary.others,
+            interference: summary.interference,
             void: limit.or(waits),
         }
     }
@@ -118,7 +119,7 @@ impl Reading {
         }
     }
 
-    /// The same where it may be printed: of a quantile there are enough requests beyond it.
+    /// The same where it may be printed: a quantile needs enough requests beyond it.
     pub fn value_shown(&self, measure: Criterion) -> Option<f64> {
         let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= QUANTILE_BEYOND);
         self.value(measure).filter(|value| enough && value.is_finite())
@@ -158,14 +159,14 @@ pub struct Block {
 }
 
 impl Block {
-    /// Why the block says nothing about the builds, if so.
+    /// Why the block is void, if it is.
     pub fn void(&self) -> Option<&Sentence> {
         self.readings.iter().find_map(|reading| reading.void.as_ref())
     }
 
-    /// Whether others disturbed it on any side.
+    /// Whether other processes disturbed a load of the block.
     pub fn is_disturbed(&self) -> bool {
-        self.readings.iter().any(|reading| reading.others.disturbed)
+        self.readings.iter().any(|reading| reading.interference.disturbed)
     }
 }
 
@@ -194,7 +195,7 @@ pub struct Blocks {
     pub whole: Vec<Block>,
     /// Why the recording broke off: nothing after that counts.
     pub broken: Option<String>,
-    /// What there is of the next block, by arm.
+    /// The readings of the next block so far, by arm.
     next: Vec<Option<Reading>>,
     trials_read: usize,
 }
@@ -219,8 +220,8 @@ impl Blocks {
         self.judge_silence();
     }
 
-    /// A load without any answer says nothing where it was over before the first could come, and is
-    /// a server that stands still where answers come in a third of its length otherwise.
+    /// A load without any response is void if it was shorter than a response usually takes. It
+    /// shows a hanging server if responses usually come within a third of its length.
     fn judge_silence(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
@@ -258,7 +259,7 @@ pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// What to say of blocks that do not count: how many, and why.
+/// The doubt about void blocks: how many, and why.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!("{} of {} blocks do not count: ", void.len(), blocks.len()));

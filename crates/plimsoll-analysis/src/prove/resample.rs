@@ -17,7 +17,8 @@ use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
-/// Up to so many blocks every half is taken; of more, as many at random as 12 blocks have.
+/// Up to this number of blocks every half is taken; of more, as many random halves as 12 blocks
+/// have.
 const EXACT_BLOCKS_MAX: usize = 12;
 const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 /// Order statistics farther out than this are the luck of few draws: beyond, the tail is a normal
@@ -27,13 +28,13 @@ const ORDER_LEAST: usize = 16;
 /// quantile of any block.
 const CUTS_MAX: usize = 48;
 
-/// What a side has in a block: an amount, and what it is counted against (successes and seconds,
-/// CPU time and answers).
+/// The figure of a side in a block: an amount and its divisor (successes and seconds, CPU time and
+/// responses).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BlockAmount {
     /// The amount.
     pub of: f64,
-    /// What it is counted against.
+    /// The divisor.
     pub per: f64,
 }
 
@@ -49,8 +50,8 @@ pub struct LedgerTimes {
 }
 
 impl LedgerTimes {
-    /// Of the buckets of the times of successes, ascending; `succeeded`: how many of these
-    /// succeeded, the quickest.
+    /// The times of a ledger from its buckets, ascending; `succeeded`: the number of successes, the
+    /// quickest.
     pub fn new(scheduled: u64, succeeded: u64, buckets: impl Iterator<Item = (usize, u64)>) -> LedgerTimes {
         let mut sum = 0;
         let mut until = Vec::new();
@@ -104,7 +105,7 @@ pub struct ProvedEffect {
     pub estimate: f64,
     /// Blocks.
     pub blocks: usize,
-    /// What either side has over all blocks, in the unit of the figure.
+    /// The value of either side over all blocks, in the unit of the figure.
     pub levels: [f64; 2],
     /// The same estimate from halves of the blocks, ascending.
     halves: Vec<f64>,
@@ -148,8 +149,8 @@ fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [Blo
 }
 
 impl ProvedEffect {
-    /// By `levels` of both sides over any blocks, and how these are held against each other; `None`
-    /// without blocks, or where there is no comparing them.
+    /// The effect by resampling. `levels`: both sides over any blocks, and the way to compare them;
+    /// `None` without blocks, or without a comparison.
     fn resample(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
@@ -171,19 +172,20 @@ impl ProvedEffect {
         Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves })
     }
 
-    /// What B costs more than A, in us of each: of amounts by block and the seconds that they took.
+    /// The added cost of B over A, in us, from amounts by block and their seconds.
     pub fn of_costs(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
         ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)
     }
 
-    /// Of amounts by block, each block with its weight: the ratio of the sums.
+    /// The ratio of sums of amounts, each block with its weight.
     pub fn of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
         ProvedEffect::resample(amounts.len(), rates, log_ratio)
     }
 
-    /// Of the quantile `q` of all requests of either side together, each block with its weight.
+    /// The ratio of the quantile `q` of all requests of either side together, each block with its
+    /// weight.
     pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
         let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
@@ -245,7 +247,7 @@ struct Cuts {
     q: f64,
     /// Requests scheduled by block, weighted.
     scheduled: Vec<f64>,
-    /// Where the times of each cut begin and end, ns; those of the first are below all others.
+    /// The first and the last time of each cut, ns; those of the first cut are below all others.
     ends_ns: Vec<(f64, f64)>,
     /// Requests that succeeded up to each cut, by cut and block, weighted.
     until: Vec<Vec<f64>>,
@@ -296,8 +298,8 @@ impl Cuts {
         Some(Cuts { q, scheduled, ends_ns, until })
     }
 
-    /// Of these blocks together, ns; infinite where so many requests were not answered with
-    /// success.
+    /// The quantile over these blocks together, ns; infinite where so many requests did not
+    /// succeed.
     fn quantile_ns(&self, blocks: &[usize]) -> f64 {
         let sum = |of: &[f64]| blocks.iter().map(|block| of[*block]).sum::<f64>();
         let rank = self.q * sum(&self.scheduled) - 1e-6;

@@ -1,12 +1,12 @@
-//! What is compared and how ([`Rules`]), which blocks count, and what of them each measure is taken
-//! of.
+//! The rules of a comparison ([`Rules`]): its measures, the valid blocks, and the quantity behind
+//! each measure.
 
 use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 use super::stats;
 use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 
-/// What is compared, and how.
+/// The rules of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
     /// The measure that decides.
@@ -22,9 +22,9 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules of what was asked; `None` where it was no comparison.
-    pub fn from_spec(asked: &ExperimentSpec) -> Option<Rules> {
-        let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = asked else { return None };
+    /// The rules of a spec; `None` for a spec that is no comparison.
+    pub fn from_spec(spec: &ExperimentSpec) -> Option<Rules> {
+        let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = spec else { return None };
         Some(Rules {
             primary: *criterion,
             margin: *margin,
@@ -35,7 +35,7 @@ impl Rules {
     }
 }
 
-/// What an effect is taken of.
+/// The quantity behind an effect.
 pub(super) enum Quantity<'a> {
     /// Amounts of either side, by block.
     Amounts(Vec<[BlockAmount; 2]>),
@@ -71,7 +71,7 @@ pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> O
     blocks.iter().map(sides).collect()
 }
 
-/// What the effect of a measure is taken of, where every block has it.
+/// The quantity behind the effect of a measure, where every block has it.
 pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
         return Some(Quantity::Quantile(q, of_sides(blocks, |reading| Some(&reading.ledger))?));
@@ -82,13 +82,13 @@ pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<
     })?))
 }
 
-/// A block that others disturbed counts for no less than this share of one that nobody did.
+/// The least weight of a disturbed block, relative to an undisturbed one.
 const WEIGHT_LEAST: f64 = 0.1;
 /// Blocks of either kind that tell how much they scatter.
 const WEIGHED_FROM: usize = 5;
 
 impl Quantity<'_> {
-    /// ln(B/A) of each block by itself, where that can be told.
+    /// ln(B/A) of each block by itself, where it is known.
     fn by_block(&self) -> Vec<f64> {
         match self {
             Quantity::Amounts(blocks) => blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect(),

@@ -27,21 +27,21 @@ pub struct Success {
     pub has_fallen: bool,
 }
 
-/// What decided, where it was not the declared measure alone.
+/// The reason for the verdict, where it was not the declared measure alone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
     /// B fails more requests: worse, whatever else it is.
     Fails,
     /// The measure was not taken, or of too few requests.
     NotTaken(NoEffect),
-    /// What speaks against the verdict that the declared measure would have: that, and why not, in
+    /// The evidence against the verdict of the declared measure: that verdict, and the evidence in
     /// words.
     Against(ProveVerdict, String),
     /// In words: it broke off, or hardly a block counted.
     Ended(String),
 }
 
-/// What one look says.
+/// The result of one look.
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,
@@ -51,10 +51,10 @@ pub(super) struct Decision {
     pub(super) reason: Option<Reason>,
 }
 
-/// The chance that one of the signs that speak against "the same" is seen where there is none.
+/// The chance of a sign against "the same" where there is none.
 const SIGN_ERROR: f64 = 0.01;
-/// Blocks lie far out beyond so many standard deviations of the others (by the median absolute
-/// deviation).
+/// Blocks are outliers beyond this number of standard deviations of the other blocks (by the median
+/// absolute deviation).
 const FAR_OUT: f64 = 4.0;
 /// The standard deviation of a normal distribution is so many median absolute deviations.
 const DEVIATIONS: f64 = 1.4826;
@@ -63,7 +63,7 @@ const DEVIATIONS: f64 = 1.4826;
 const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
-/// What all blocks say at a look.
+/// The result of all blocks at a look.
 pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
@@ -90,7 +90,7 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
     primary.p = (primary.p / look.part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
-        // What lies far out against B takes back that it is better; against A it is a part of that.
+        // Outliers against B withhold "better"; outliers against A are a part of the effect.
         ProveVerdict::Better => against_better(settings, counted)
             .or_else(|| far_out(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
         ProveVerdict::Same | ProveVerdict::Small => against_better(settings, counted)
@@ -105,8 +105,8 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
         _ => (said, None),
     };
-    // What is withheld of the whole is withheld of the measure; that B fails more says nothing of
-    // it.
+    // A verdict that is withheld is also withheld for the measure. That B fails more is no evidence
+    // about the measure.
     if matches!(reason, Some(Reason::Against(..))) {
         primary.verdict = verdict;
     }
@@ -178,8 +178,8 @@ pub(super) struct AnswerMismatch {
     pub(super) much: bool,
 }
 
-/// Whether an effect is no chance; of so few blocks that this cannot be told, whether all halves of
-/// them say the same.
+/// Whether an effect is more than chance. With too few blocks for a test, whether all halves of the
+/// blocks agree.
 fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }

@@ -1,5 +1,5 @@
 //! A comparison, or a ladder, as a study: first the load of each arm, then block after block until
-//! what was measured, or the time, says stop.
+//! the result, or the time, ends it.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -8,13 +8,13 @@ use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
-/// Before so many blocks nobody can say how many it takes.
+/// Before this number of blocks it is not known how many are needed.
 const ENOUGH_FROM: usize = 14;
 
 /// A comparison under way.
 #[derive(Debug)]
 pub struct Comparison {
-    asked: BlocksSpec,
+    spec: BlocksSpec,
     /// Profiles to be taken afterwards.
     profiles: Option<ProfilesSpec>,
     /// By what it is decided; `None`: a ladder.
@@ -28,23 +28,23 @@ pub struct Comparison {
 /// Where a comparison stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
-    /// Of a comparison; with the budget that would probably tell, where the one there is will not
-    /// do.
+    /// The state of a comparison, with the budget that would probably decide, where the present one
+    /// is too small.
     Proof(InterimEstimate, Option<u64>),
-    /// Of a ladder.
+    /// The state of a ladder.
     Ladder(Ladder),
 }
 
 impl Comparison {
     /// Nothing is measured yet; `None` of another study.
-    pub fn new(asked: &ExperimentSpec) -> Option<Comparison> {
-        let blocks = asked.blocks()?;
-        let rules = Rules::from_spec(asked);
+    pub fn new(spec: &ExperimentSpec) -> Option<Comparison> {
+        let blocks = spec.blocks()?;
+        let rules = Rules::from_spec(spec);
         let criterion = rules.as_ref().map(|rules| rules.primary);
         let wanted = LoadRules { fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate), apart: rules.is_none() };
         let blocks_so_far = Blocks::new(blocks.arms.len());
-        let profiles = asked.profiles().cloned();
-        Some(Comparison { asked: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
+        let profiles = spec.profiles().cloned();
+        Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
     /// By what it is decided; `None`: a ladder.
@@ -65,7 +65,7 @@ impl Comparison {
 
     /// Blocks are begun as long as they end within this time, ns.
     pub fn budget_ns(&self) -> u64 {
-        self.asked.budget_ns
+        self.spec.budget_ns
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {
@@ -82,19 +82,19 @@ impl Comparison {
         if begun == 0 && self.is_over(number, climbed_ns, history.elapsed_ns) || self.blocks.broken.is_some() {
             return Step::Stop;
         }
-        let order = prove::order(self.asked.seed(), number, self.asked.arms.len());
+        let order = prove::order(self.spec.seed(), number, self.spec.arms.len());
         let Some(arm) = order.get(begun).copied() else { return Step::Stop };
         // The same arrivals on every arm.
-        let seed = mix(self.asked.seed().wrapping_add(number as u64));
-        let plan = loads[usize::from(arm)].plan(&self.asked, usize::from(arm), seed);
+        let seed = mix(self.spec.seed().wrapping_add(number as u64));
+        let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
         Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
-    /// What to do next of the profiles that were asked for: nothing where the blocks broke off.
+    /// The next profile, where profiles were requested; none after blocks that ended early.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
-                profiling::sides(profiles, &self.asked, &self.blocks.whole, history)
+                profiling::sides(profiles, &self.spec, &self.blocks.whole, history)
             }
             _ => Step::Stop,
         }
@@ -107,14 +107,14 @@ impl Comparison {
         }
         let mut peaks = Vec::new();
         let mut climbed_ns = 0;
-        for arm in 0..self.asked.arms.len() as u8 {
+        for arm in 0..self.spec.arms.len() as u8 {
             let tag = self.tag(Purpose::Peak, arm, 0);
             let of_arm: Vec<&Trial> = trials.iter().filter(|trial| trial.tag == tag).collect();
-            peaks.push(climb::climb(&self.asked, tag, &of_arm)?);
+            peaks.push(climb::climb(&self.spec, tag, &of_arm)?);
             climbed_ns = of_arm.last().map_or(climbed_ns, |last| end_ns(last));
         }
-        let left_ns = self.asked.budget_ns.saturating_sub(climbed_ns);
-        let known = (climb::loads(&self.asked, self.wanted, &peaks, left_ns), climbed_ns);
+        let left_ns = self.spec.budget_ns.saturating_sub(climbed_ns);
+        let known = (climb::loads(&self.spec, self.wanted, &peaks, left_ns), climbed_ns);
         self.loads = Some(known.clone());
         Ok(known)
     }
@@ -129,23 +129,22 @@ impl Comparison {
             Some(rules) => prove::stop(rules, whole).is_some(),
             None => {
                 let counted = whole.iter().filter(|block| block.void().is_none()).count();
-                self.asked.blocks_max.is_some_and(|most| counted as u64 >= most)
+                self.spec.blocks_max.is_some_and(|most| counted as u64 >= most)
             }
         };
         let block_ns = elapsed_ns.saturating_sub(climbed_ns) / number as u64;
-        enough || elapsed_ns + block_ns * 21 / 20 > self.asked.budget_ns
+        enough || elapsed_ns + block_ns * 21 / 20 > self.spec.budget_ns
     }
 
-    /// Where it stands after `trials`, to be shown while more are measured; `None` before the first
-    /// block.
+    /// The state after `trials`, shown during the measurement; `None` before the first block.
     pub fn stand(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {
-            let ladder = prove::ladder(whole, self.asked.arms.len(), None);
+            let ladder = prove::ladder(whole, self.spec.arms.len(), None);
             return (!whole.is_empty()).then_some(BlocksStatus::Ladder(ladder));
         };
         let enough_ns = prove::budget_enough_ns(rules, whole, trials)
-            .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.asked.budget_ns);
+            .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.spec.budget_ns);
         prove::standing(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
     }
 }

@@ -1,6 +1,6 @@
-//! The load of a comparison's blocks: with how many users, or at what rate, each arm is loaded, and
-//! for how long; found by a short climb on each arm where it was not asked for. Not here: the
-//! blocks themselves.
+//! The load of a comparison's blocks: the number of users or the rate of each arm, and the length.
+//! Where no flag gives the load, a short climb on each arm finds it. Not here: the blocks
+//! themselves.
 
 use super::step::{Step, StopRule, StudyFailure, closed, end_ns};
 use crate::format;
@@ -25,16 +25,16 @@ const GROWN: f64 = 1.08;
 const ENOUGH: f64 = 0.93;
 /// So many times the users that fill a server are more than enough;
 const FILLING_TIMES: f64 = 8.0;
-/// of a server whose peak is known from few answers, so many times: there, some answers more or
-/// less are no growth, and each user too many waits for long.
+/// for a server whose peak rests on few responses, so many times: there, a few responses more or
+/// less are no growth, and each superfluous user waits for long.
 const FILLING_TIMES_SLOW: f64 = 2.0;
 const SLOW_ANSWERS: f64 = 200.0;
 /// There, so many times the users that fill it are enough: more would only wait, and for longest on
 /// the slower side.
 const ENOUGH_TIMES_SLOW: f64 = 1.5;
-/// Load that is not measured before each load: of a fresh start, and of a target that runs already
-/// (at least). On either so many answers after one another, so that what was begun with is
-/// forgotten, but no more than this part of the load.
+/// The warm-up before each load: after a fresh start, and on a running target (at least). On either
+/// it has a number of consecutive responses, so that the start is forgotten, but no more than this
+/// part of the load.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 const WARMUP_NS: u64 = 30 * MS;
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
@@ -49,14 +49,14 @@ const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
 /// many blocks.
 const LOAD_ANSWERS: f64 = 100.0;
 const BLOCKS_MIN: u64 = 16;
-/// Where answers take so long that this cannot be had: so many in turn, and so many blocks. A load
-/// that is over before the slowest has answered says nothing: rather fewer blocks.
+/// For slow responses, where this is impossible: this number of consecutive responses, and of
+/// blocks. A load shorter than its slowest response has no information: rather fewer blocks.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
 const BLOCKS_FEW: u64 = 11;
 /// Connections made ready for a fixed rate, at most.
 const READY_MAX: f64 = 2048.0;
 
-/// What a comparison asks of its loads beyond [`BlocksSpec`].
+/// The loads that a comparison wants beyond [`BlocksSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
     /// They are at a fixed rate, not at the peak.
@@ -65,7 +65,7 @@ pub struct LoadRules {
     pub apart: bool,
 }
 
-/// What an arm can do.
+/// The capacity of an arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmPeak {
     /// With so many users.
@@ -91,13 +91,13 @@ pub struct ArmLoad {
 
 impl ArmLoad {
     /// The plan of this load on arm number `arm`.
-    pub fn plan(&self, asked: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
-        let base = &asked.arms[arm].plan;
+    pub fn plan(&self, spec: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
+        let base = &spec.arms[arm].plan;
         let mut plan = match self.rate {
             None => closed(base, self.users),
             Some(rate) => {
                 let mut plan = base.clone();
-                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: asked.arrivals };
+                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: spec.arrivals };
                 plan
             }
         };
@@ -112,14 +112,15 @@ impl ArmLoad {
     }
 }
 
-/// What an arm can do and with how many users, of the loads of its climb so far; or what to do to
-/// know it. Of a number of users that was given only that is tried. `tag`: that of its loads.
-pub(super) fn climb(asked: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
+/// The capacity of an arm and its number of users, by the loads of its climb so far; or the next
+/// load of the climb. A number of users from a flag is the only one tried. `tag`: that of its
+/// loads.
+pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // At a rate that was given, how long one answer takes is all there is to know.
-    let given = asked.users.or(asked.rate.map(|_| 1));
+    let given = spec.users.or(spec.rate.map(|_| 1));
     let levels = given.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
-    let part_ns = asked.budget_ns / (CLIMB_PART * asked.arms.len() as u64);
+    let part_ns = spec.budget_ns / (CLIMB_PART * spec.arms.len() as u64);
     let over_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
     let mut trials = trials.iter();
     let mut tried: Vec<ArmPeak> = Vec::new();
@@ -128,16 +129,16 @@ pub(super) fn climb(asked: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<A
     for users in levels {
         let (summary, ended_ns) = loop {
             let Some(trial) = trials.next() else {
-                let mut plan = closed(&asked.arms[arm.index()].plan, users);
+                let mut plan = closed(&spec.arms[arm.index()].plan, users);
                 plan.load.duration_ns = Some(length_ns);
-                plan.load.warmup_ns = if tried.is_empty() { warmup_ns(asked, 0.0, 0) } else { 0 };
+                plan.load.warmup_ns = if tried.is_empty() { warmup_ns(spec, 0.0, 0) } else { 0 };
                 return Err(Step::measure(tag, plan, StopRule::End));
             };
             if let Some(LoadEnd::Stopped(stop)) = &trial.run.ending {
                 return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
             }
             let summary = Summary::from_run(&trial.run);
-            // A load that was over before the first answer says nothing; one that was refused does.
+            // A load shorter than its first response has no information; a refused one has.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
             if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -178,7 +179,7 @@ fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
-/// What an arm can do with as few users as fill it.
+/// The capacity of an arm with the fewest users that saturate it.
 fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
@@ -192,48 +193,48 @@ fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// The load of each arm, given what it can do and the time left for all blocks. Sides that are
 /// compared have the same.
-pub fn loads(asked: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
-        return loads_of(asked, wanted, peaks, left_ns);
+        return loads_of(spec, wanted, peaks, left_ns);
     }
-    let users = asked.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
+    let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
     let rps = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
     // With as many users as fill the quicker side, answers of the slower one take by Little's law:
     let waiting_ns = if wanted.fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
     let hardest = ArmPeak { users, rps, mean_ns: mean_ns.max(waiting_ns), answers: 0.0 };
-    loads_of(asked, wanted, &vec![hardest; peaks.len()], left_ns)
+    loads_of(spec, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
-fn loads_of(asked: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
-    let rate = wanted.fixed_rate.then(|| asked.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
+    let rate = wanted.fixed_rate.then(|| spec.rate.unwrap_or_else(|| rounded(slowest * RATE_SHARE)));
     let lengths = peaks.iter().map(|peak| {
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
     // Beside what is measured, a load takes its warm-up, which is a part of it, and the last
     // answers.
-    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(asked, 0.0, 0) + peak.mean_ns as u64).sum();
+    let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
     let few_ns = measured(BLOCKS_FEW) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
-        let length_ns = asked.load_ns.unwrap_or(found_ns);
+        let length_ns = spec.load_ns.unwrap_or(found_ns);
         let users = match rate {
             // Little's law, and as much again.
             Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
-            None => asked.users.unwrap_or(peak.users),
+            None => spec.users.unwrap_or(peak.users),
         };
-        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(asked, peak.mean_ns, length_ns) }
+        ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(spec, peak.mean_ns, length_ns) }
     };
     peaks.iter().zip(lengths).map(load).collect()
 }
 
-/// The most that any may have so that all of `wanted` together have `sum`: who wants less leaves it
-/// to the others.
+/// The largest part for each such that all of `wanted` together have `sum`: a smaller wish leaves
+/// the rest to the others.
 fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);
@@ -249,10 +250,10 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
 
 /// How long to load before what is measured, where an answer takes `mean_ns` and a load
 /// `length_ns`.
-fn warmup_ns(asked: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
-    let fresh = asked.arms.iter().any(|arm| arm.started);
+fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
+    let fresh = spec.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
-    asked.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))
+    spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))
 }
 
 /// A rate with two significant digits.

@@ -26,7 +26,7 @@ use plimsoll_model::{
 /// The steady loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldLevel {
-    /// 15 % of the line: nobody waits.
+    /// 15 % of the line: no request queues.
     Low,
     /// Half of it.
     Half,
@@ -37,7 +37,7 @@ pub enum HoldLevel {
 }
 
 impl HoldLevel {
-    /// In the order in which they are made: what goes too far comes last.
+    /// In the order of the loads: the load past the line comes last.
     pub const ALL: [HoldLevel; 4] = [HoldLevel::Low, HoldLevel::Half, HoldLevel::Line, HoldLevel::Past];
 
     /// Its tag.
@@ -50,7 +50,7 @@ impl HoldLevel {
         HoldLevel::ALL.into_iter().find(|level| level.tag() == *tag)
     }
 
-    /// What it is called.
+    /// The name of the level.
     pub fn text(self) -> &'static str {
         match self {
             HoldLevel::Low => "a low load",
@@ -68,13 +68,14 @@ impl HoldLevel {
             HoldLevel::Half => 0.5,
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
-                // Where nothing failed there is no past, and ours says nothing of the server.
+                // Without a failed load there is nothing past the line, and a limit of plimsoll is
+                // none of the server.
                 if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
-                // Of a wide bracket no more than the server has shown.
+                // For a wide bracket, at most the rate that the server has reached.
                 let rate = upper.unwrap_or(level).min(most).max(level) * PAST;
                 return rate_max.is_none_or(|most| rate <= most).then_some(rate);
             }
@@ -96,20 +97,20 @@ const FURTHER_TIMES: f64 = 3.0;
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
 /// Load before it that is not measured; a queue of the load before is gone after that.
 const WARMUP_NS: u64 = 500 * MS;
-/// What it takes beside its schedule, at the least: connecting, and handing over the result.
+/// The least time beside the schedule: connecting, and the handover of the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// A load that others disturbed, or a change in which plimsoll was late, is made so often.
+/// A disturbed load, or an experiment in which plimsoll was late, is made this often.
 const TRIES_MAX: usize = 2;
 /// Connections made ready, at most.
 const READY_MAX: f64 = 2048.0;
 /// How long a load with a change is.
 const CHANGED_NS: u64 = 2 * SECOND;
-/// This part of the budget is kept for them, and no more than this.
+/// This part of the budget is reserved for experiments, and no more than this.
 const CHANGED_PART: u64 = 4;
 const CHANGED_NS_MAX: u64 = 30 * SECOND;
 /// A load with a change lies between two without one.
 const CHANGED_LEAST: u64 = 3;
-/// Where they are kept time for, steady loads are not made shorter than this.
+/// With time reserved, steady loads are not shorter than this.
 const KEPT_FROM_NS: u64 = 1200 * MS;
 /// Users of a load with a change: this times those who reach the peak, within these bounds. They
 /// fill the server for certain.
@@ -127,11 +128,11 @@ const BURST_TIMES: u64 = 4;
 /// other, and a bucket is full again.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
-/// Of fewer at once more are needed for an average: that load is so many times as long.
+/// With fewer requests at once, a mean needs more of them: that load is so many times as long.
 const ABREAST_TIMES: u64 = 2;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
-/// So many times as long as the others is the load with this tag.
+/// The length of the load with this tag, as a multiple of the others.
 fn times_as_long(tag: Tag) -> u64 {
     if tag == Intervention::Abreast.tag() { ABREAST_TIMES } else { 1 }
 }
@@ -143,7 +144,7 @@ pub struct Explain {
     pub search: Search,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
-    /// What may be changed afterwards.
+    /// The possible experiments.
     pub interventions: Vec<Intervention>,
     /// Those of them that a flag asks for.
     pub flagged: Vec<Intervention>,
@@ -153,13 +154,13 @@ pub struct Explain {
 
 impl Explain {
     /// Nothing is measured yet.
-    pub fn new(asked: &ExplainSpec, slo: Slo) -> Explain {
+    pub fn new(spec: &ExplainSpec, slo: Slo) -> Explain {
         Explain {
-            search: Search::new(&asked.search, slo),
-            budget_ns: asked.budget_ns,
-            interventions: asked.interventions.clone(),
-            flagged: asked.flagged.clone(),
-            varied: asked.varied.clone(),
+            search: Search::new(&spec.search, slo),
+            budget_ns: spec.budget_ns,
+            interventions: spec.interventions.clone(),
+            flagged: spec.flagged.clone(),
+            varied: spec.varied.clone(),
         }
     }
 
@@ -183,7 +184,7 @@ impl Explain {
         let mut missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
         if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
-            // What goes too far comes last.
+            // The load past the line comes last.
             missing.clear();
         }
         let is_wide = is_wide(&findings);
@@ -204,7 +205,7 @@ impl Explain {
         if let Some(step) = self.further(history, &findings, left_ns) {
             return step;
         }
-        // What others disturbed is made again, if there is time left.
+        // A disturbed load is made again, if there is time left.
         let again = wanted.clone().find(|(level, _)| {
             let tries: Vec<&Trial> = trials_at_level(history.trials, *level).collect();
             tries.len() < TRIES_MAX && tries.iter().all(|trial| Interference::from_run(&trial.run).disturbed)
@@ -221,25 +222,25 @@ impl Explain {
         }
     }
 
-    /// Of a wide bracket, and where there is no line, it is not known beforehand how far past the
-    /// line is past it: a load there that was answered whole is followed by a higher one. Without
-    /// one that is too much all loads look alike.
+    /// For a wide bracket, and without a line, the rate past the line is not known beforehand. A
+    /// load that was sustained is followed by a higher one: without a load above capacity all loads
+    /// look alike.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
-        let (asked, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // Where the first one was too low, one that others disturbed leaves none that tells.
+        let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
+        // Where the first one was too low and the second was disturbed, another one follows.
         let again = past.len() > 1 && sight.disturbed.is_some();
-        let answered = got >= ANSWERED * asked && sight.limited.is_none();
+        let answered = got >= ANSWERED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_MAX || !(answered || again) {
             return None;
         }
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
-        // Where what did not hold before is answered now, that says nothing any more.
+        // Where the rate that failed before is sustained now, the old bound no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
@@ -249,18 +250,19 @@ impl Explain {
         let short_ns = self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= KEPT_FROM_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
-        // What somebody gave a flag for is made in any case.
+        // An experiment requested by a flag is always made.
         let kept_ns = if !self.flagged.is_empty() { self.kept_ns() } else { self.varied_ns() };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 
-    /// The next load with another value of the setting. What could not be made is not tried again.
+    /// The next load with another value of the setting. A value that could not be set is not tried
+    /// again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
-            // Twice the users of the other changes: what holds no longer must not be they.
+            // Twice the users of the other experiments: the users must not be the limit.
             Some(tag) if left_ns >= self.changed_ns() => {
                 self.loaded(tag, self.filling(Intervention::MoreUsers, findings))
             }
@@ -268,7 +270,7 @@ impl Explain {
         }
     }
 
-    /// What a load with a change takes with everything, ns.
+    /// The whole time of an experiment's load, ns.
     fn changed_ns(&self) -> u64 {
         WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns()
     }
@@ -292,8 +294,7 @@ impl Explain {
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
         let any = chosen.iter().any(|intervention| times(*intervention) > 0);
-        // A change without what it is held against says nothing, so that time for the last load is
-        // kept.
+        // An experiment needs its control, so the time for the last load is reserved.
         let next = match (controls, wanted) {
             (_, None) if !any => return Step::Stop,
             (0, Some(_)) if left_ns >= CHANGED_LEAST * needs_ns => Intervention::Control,
@@ -316,7 +317,8 @@ impl Explain {
         interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
     }
 
-    /// What the causes that stand predict of a change, in words; written down before it is made.
+    /// The effects that the remaining causes predict for an experiment, in words; written down
+    /// before it is made.
     pub fn predicted(&self, trials: &[Trial], intervention: Intervention) -> Vec<(crate::explain::Cause, String)> {
         let searched_ns = trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold).map_or(0, |it| it.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
@@ -377,7 +379,7 @@ impl Explain {
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
         let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
-        // What is not measured before it goes on as it begins: with nothing.
+        // Nothing first: the time before the window goes on as it begins.
         let cycle = [level(0.0, apart_ns), level(rate, TOGETHER_NS)];
         let cycles = (WARMUP_NS + ABREAST_TIMES * CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -392,7 +394,7 @@ impl Explain {
             let level = rate * times as f64;
             Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
-        // Nothing first: what is not measured before it goes on as it begins.
+        // Nothing first: the time before the window goes on as it begins.
         let cycle = [level(0, BURST_TIMES - 1), level(BURST_TIMES, 1)];
         let cycles = CHANGED_NS / (BURST_NS * BURST_TIMES);
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -403,10 +405,9 @@ impl Explain {
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
-    /// What is kept of the budget for loads with a change, ns.
+    /// The part of the budget reserved for experiments, ns.
     fn kept_ns(&self) -> u64 {
-        // One change and what it is held against is the least that says anything: less would be
-        // kept for nothing.
+        // An experiment and its control are the least: a smaller reserve would be of no use.
         let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
         changed_ns + self.varied_ns()
@@ -417,10 +418,10 @@ impl Explain {
         (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// How long each of so many steady loads can be. Changes get time as far as these do not become
-    /// too short for it; a setting that somebody wants to know of always does. Of a wide bracket a
-    /// higher load may have to follow the one past the line: there is time for that, or it takes
-    /// that of the changes.
+    /// The length of each of so many steady loads. Experiments get time as long as steady loads do
+    /// not become too short; a setting of `--vary` always does. For a wide bracket a higher load
+    /// may follow the one past the line. There is time for that, or it uses that of the
+    /// experiments.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept =
@@ -438,7 +439,7 @@ impl Explain {
         HOLD_NS.contains(&length_ns).then_some(length_ns)
     }
 
-    /// Whoever waits longer than the longest bound is bad already.
+    /// A request that waits longer than the longest bound is bad already.
     fn grace_ns(&self) -> u64 {
         let grace_ns = self.search.settings.base.load.grace_ns;
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
@@ -465,8 +466,7 @@ impl Explain {
     }
 }
 
-/// What a load takes beside its schedule, by what the last one took: before it began, and after its
-/// end.
+/// The time of a load beside its schedule, by the last load: before its start, and after its end.
 fn overhead_ns(history: &History) -> u64 {
     let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
     let (before, last) = match history.trials {
@@ -531,13 +531,13 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
 
 /// The steady loads of a record.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first that nobody disturbed; where somebody did all the time, the first of all: another
-    // one comes after what went too far, and may meet its backlog.
+    // The first undisturbed load. Where all were disturbed, the first of all: a later one may meet
+    // the backlog of the load past the line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
-    // Of several past the line each is higher than the one before: the last one that counts.
+    // Loads past the line have rising rates: the last valid one counts.
     let calm =
         trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
     let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);

@@ -32,12 +32,12 @@ use crate::slo::Slo;
 use crate::summary::Summary;
 use plimsoll_model::{ExperimentSpec, Purpose, RunSpec, SweepSpec, Tag, Trial};
 
-/// Why what was asked cannot be understood: a promise or condition that does not read.
+/// Why a spec cannot be read: an SLO or condition that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(String);
 
-/// What was asked, and what the loads so far said.
+/// The spec, and the results of the loads so far.
 #[derive(Debug)]
 pub enum Study {
     /// One load.
@@ -56,8 +56,8 @@ pub enum Study {
 
 impl Study {
     /// Nothing is measured yet.
-    pub fn new(asked: &ExperimentSpec) -> Result<Study, SpecError> {
-        Ok(match asked {
+    pub fn new(spec: &ExperimentSpec) -> Result<Study, SpecError> {
+        Ok(match spec {
             ExperimentSpec::Run(run) => {
                 let stop_if = run.stop_if.as_deref().map(Conditions::parse).transpose();
                 Study::Run(run.clone(), stop_if.map_err(|error| SpecError(error.to_string()))?)
@@ -75,7 +75,7 @@ impl Study {
                 let slo = Slo::parse(&overload.search.slo).map_err(|error| SpecError(error.to_string()))?;
                 Study::Overload(Box::new(Overload::new(overload, slo)))
             }
-            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match Comparison::new(asked) {
+            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => match Comparison::new(spec) {
                 Some(comparison) => Study::Blocks(Box::new(comparison)),
                 None => return Err(SpecError("there are no blocks".to_owned())),
             },
@@ -93,10 +93,10 @@ impl Study {
         }
     }
 
-    /// What to do after what was measured so far: the history given before, and what came since.
+    /// The next step after these measurements: the history of the last call, and new trials.
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
-        // What was measured is not measured again once profiles are being taken.
+        // Nothing is measured again once profiles are being taken.
         if profiling::began_ns(history).is_none() {
             match self.next_measured(history) {
                 Step::Stop => {}
@@ -106,7 +106,7 @@ impl Study {
         self.next_profiled(history)
     }
 
-    /// What to do next of what the study measures.
+    /// The next step of the measurement itself.
     fn next_measured(&mut self, history: &History) -> Step {
         match self {
             Study::Run(run, stop_if) => match history.trials {
@@ -121,7 +121,7 @@ impl Study {
                 }
                 _ => Step::Stop,
             },
-            Study::Sweep(asked) => sweep::next(asked, history),
+            Study::Sweep(spec) => sweep::next(spec, history),
             Study::Find(search) => search.next(history),
             Study::Explain(explain) => explain.next(history),
             Study::Overload(overload) => overload.next(history),
@@ -129,7 +129,7 @@ impl Study {
         }
     }
 
-    /// What to do next of the profiles that were asked for.
+    /// The next step of the requested profiles.
     fn next_profiled(&self, history: &History) -> Step {
         match self {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
@@ -153,12 +153,12 @@ impl Study {
 
     /// The profile of one target that was to be taken next, where the user ends a study before.
     pub fn left_unprofiled(&self, history: &History) -> Option<Tag> {
-        let asked = match self {
+        let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),
             Study::Find(search) => search.profiles.is_some(),
             Study::Explain(explain) => explain.search.profiles.is_some(),
             Study::Sweep(_) | Study::Overload(_) | Study::Blocks(_) => false,
         };
-        profiling::level_left(history).filter(|_| asked)
+        profiling::level_left(history).filter(|_| takes_profiles)
     }
 }

@@ -34,7 +34,7 @@ pub struct Overload {
     pub line_rps: Option<f64>,
     /// All of it ends within this time, ns.
     pub budget_ns: u64,
-    /// Who meets the same load afterwards.
+    /// Another target for the same load.
     pub against: Option<PlanRecord>,
 }
 
@@ -45,9 +45,9 @@ pub fn overload_tag(against: bool) -> Tag {
 
 impl Overload {
     /// Nothing is measured yet.
-    pub fn new(asked: &OverloadSpec, slo: Slo) -> Overload {
-        let (line_rps, budget_ns, against) = (asked.line_rps, asked.budget_ns, asked.against.clone());
-        Overload { search: Search::new(&asked.search, slo), line_rps, budget_ns, against }
+    pub fn new(spec: &OverloadSpec, slo: Slo) -> Overload {
+        let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.against.clone());
+        Overload { search: Search::new(&spec.search, slo), line_rps, budget_ns, against }
     }
 
     pub(super) fn next(&self, history: &History) -> Step {

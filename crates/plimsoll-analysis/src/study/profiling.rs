@@ -63,9 +63,9 @@ pub(super) fn level_left(history: &History) -> Option<Tag> {
     [0, 1].map(level_tag).into_iter().find(|tag| !is_done(history, *tag))
 }
 
-/// What is next of one target whose loads are like `base`: a low rate, then `level_rps`.
+/// The next load of one target with loads like `base`: a low rate, then `level_rps`.
 pub(super) fn levels(
-    asked: &ProfilesSpec,
+    spec: &ProfilesSpec,
     base: &PlanRecord,
     arrivals: Arrivals,
     level_rps: f64,
@@ -77,7 +77,7 @@ pub(super) fn levels(
     }
     let Some(tag) = level_left(history) else { return Step::Stop };
     let rate = rates(level_rps)[tag.turn as usize];
-    let stretches = Stretches::new(asked.seconds);
+    let stretches = Stretches::new(spec.seconds);
     let length_ns = stretches.end_ns - stretches.warmup_ns;
     let load = Load {
         seed: mix(base.load.seed ^ rate.to_bits()),
@@ -94,8 +94,8 @@ pub(super) fn levels(
     Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
 
-/// What is next of two sides, whose blocks said this.
-pub(super) fn sides(asked: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
+/// The next load of two sides, after these blocks.
+pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
         // The first turn of each side.
         let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_done(history, *tag));
@@ -105,7 +105,7 @@ pub(super) fn sides(asked: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], 
     let Some(arm) = blocks.arms.get(usize::from(TURNS[turn])) else { return Step::Stop };
     let fresh = blocks.arms.iter().any(|arm| arm.started);
     let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
-    let profiled_ns = u64::from(asked.seconds) * SECOND + GAP_NS;
+    let profiled_ns = u64::from(spec.seconds) * SECOND + GAP_NS;
     let load = Load {
         seed: mix(arm.plan.load.seed ^ rate.to_bits()),
         shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: blocks.arrivals },
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn levels_follow_each_other_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
-        let asked = ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
+        let spec = ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
         let step = |trials: &[Trial], remarks: &[Remark], level_rps: f64| {
             let history = History { trials, remarks, elapsed_ns: SECOND };
-            levels(&asked, &base, Arrivals::Constant, level_rps, &history)
+            levels(&spec, &base, Arrivals::Constant, level_rps, &history)
         };
         let Step::Measure(low) = step(&[], &[], 1000.0) else { panic!("a load at the low level") };
         assert_eq!((low.tag, low.plan.load.shape.curve().max()), (level_tag(0), rates(1000.0)[0]));

@@ -1,5 +1,4 @@
-//! The search for the load line as a study: every load is judged once, by the promise, when it
-//! comes.
+//! The search for the load line as a study: every load is judged once, by the SLO, when it arrives.
 
 use super::profiling;
 use super::step::{History, Step, StopRule};
@@ -15,17 +14,17 @@ use plimsoll_model::{
 /// A search under way.
 #[derive(Debug)]
 pub struct Search {
-    /// What is searched for.
+    /// The settings of the search.
     pub settings: Settings,
-    /// What the loads so far showed.
+    /// The outcomes of the loads so far.
     pub outcomes: Vec<TrialOutcome>,
     /// Profiles to be taken afterwards.
     pub profiles: Option<ProfilesSpec>,
-    /// What is to be planned with the line.
+    /// The figures to plan with the line.
     planning: Planning,
     planned_ns: u64,
     /// The pieces of the soak so far.
-    soaked: Vec<TrialOutcome>,
+    soak_trials: Vec<TrialOutcome>,
     read: usize,
 }
 
@@ -46,13 +45,13 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
     (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
 }
 
-/// How long the load below the line is; 0 where none is asked for.
-fn planned_ns(asked: &FindSpec) -> u64 {
-    let whole_ns = (asked.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
-    if asked.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
+/// The length of the load below the line; 0 without `--headroom`.
+fn planned_ns(spec: &FindSpec) -> u64 {
+    let whole_ns = (spec.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
+    if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
-/// What a load of that length below the line takes with everything, ns.
+/// The whole time of a load of that length below the line, ns.
 fn takes_ns(length_ns: u64) -> u64 {
     if length_ns == 0 { 0 } else { length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS }
 }
@@ -62,13 +61,13 @@ pub fn planned_tag() -> Tag {
     Tag::for_purpose(Purpose::Hold)
 }
 
-/// What a piece of the soak showed; `None` of any other load, and of one that the user cut short.
+/// The outcome of a piece of the soak; `None` for other loads, and for one that the user ended.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }
 
-/// What a load says to a search; `None` of one that the user cut short, which says nothing about
-/// the server, and of those that are not the search's.
+/// The outcome of a load for the search; `None` for a load that the user ended, and for loads that
+/// are not the search's.
 pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| !is_after_search(purpose))
 }
@@ -89,20 +88,20 @@ pub(crate) fn is_after_search(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload | Purpose::Soak)
 }
 
-/// What was asked of a search under this promise.
-pub fn settings(asked: &FindSpec, slo: Slo) -> Settings {
-    let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = asked.clone();
+/// The settings of a search under this SLO.
+pub fn settings(spec: &FindSpec, slo: Slo) -> Settings {
+    let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
     // The load below the line is part of the budget.
-    let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(asked))).max(budget_ns / 2);
+    let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(spec))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
 
 impl Search {
     /// Nothing is measured yet.
-    pub fn new(asked: &FindSpec, slo: Slo) -> Search {
-        let (settings, planned_ns, profiles) = (settings(asked, slo), planned_ns(asked), asked.profiles.clone());
-        let planning = asked.planning;
-        Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soaked: Vec::new(), read: 0 }
+    pub fn new(spec: &FindSpec, slo: Slo) -> Search {
+        let (settings, planned_ns, profiles) = (settings(spec, slo), planned_ns(spec), spec.profiles.clone());
+        let planning = spec.planning;
+        Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soak_trials: Vec::new(), read: 0 }
     }
 
     /// Time for all of it, with the load below the line and the soak, ns.
@@ -113,7 +112,7 @@ impl Search {
     pub(super) fn read(&mut self, trials: &[Trial]) {
         let new = trials.get(self.read..).unwrap_or_default();
         self.outcomes.extend(new.iter().filter_map(|trial| outcome(trial, &self.settings.slo)));
-        self.soaked.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
+        self.soak_trials.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
         self.read = trials.len();
     }
 
@@ -138,12 +137,12 @@ impl Search {
         if line.lower <= 0.0 || line.rps <= 0.0 {
             return Step::Stop;
         }
-        if Soak::new(&self.settings, &self.outcomes, &self.soaked, soak_ns).is_some_and(|soak| soak.is_over) {
+        if Soak::new(&self.settings, &self.outcomes, &self.soak_trials, soak_ns).is_some_and(|soak| soak.is_over) {
             return Step::Stop;
         }
         let piece_ns = soak_pieces(soak_ns).0;
-        let number = self.soaked.len() as u64;
-        // Nothing waits before the first piece; the others go on where the last one ended.
+        let number = self.soak_trials.len() as u64;
+        // The first piece has no queue before it; the others go on where the last one ended.
         let warmup_ns = if number == 0 { PLANNED_WARMUP_NS } else { 0 };
         let plan = self.steady(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
@@ -169,7 +168,7 @@ impl Search {
         PlanRecord { load, ..base.clone() }
     }
 
-    /// The load that leaves the headroom asked for, once.
+    /// The load with the requested headroom, once.
     fn planned(&self, history: &History) -> Step {
         let line_rps = self.so_far(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
@@ -178,7 +177,7 @@ impl Search {
         Step::measure(planned_tag(), plan, StopRule::End)
     }
 
-    /// What to do next of the profiles that were asked for, at the line that was found.
+    /// The next step of the requested profiles, at the line.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         let Some(profiles) = &self.profiles else { return Step::Stop };
         let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);
@@ -186,7 +185,7 @@ impl Search {
         profiling::levels(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
     }
 
-    /// The line as it would be told after `elapsed_ns`.
+    /// The line as it would be stated after `elapsed_ns`.
     pub fn so_far(&self, elapsed_ns: u64) -> LoadLine {
         self.findings(elapsed_ns).load_line_rps
     }

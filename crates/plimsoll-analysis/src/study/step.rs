@@ -1,16 +1,16 @@
-//! What a study is told ([`History`]) and what it says ([`Step`]).
+//! The input of a study ([`History`]) and its output ([`Step`]).
 
 use crate::condition_watch::ConditionWatch;
 use crate::watch::Watch;
 use plimsoll_model::{Curve, Interval, LoadShape, PlanRecord, Remark, Run, Stop, Tag, Trial};
 use std::ops::ControlFlow;
 
-/// What was measured so far.
+/// The measurements so far.
 #[derive(Debug, Clone, Copy)]
 pub struct History<'a> {
     /// The loads, in order.
     pub trials: &'a [Trial],
-    /// What they do not tell.
+    /// The remarks beside them.
     pub remarks: &'a [Remark],
     /// Time since the experiment began, ns.
     pub elapsed_ns: u64,
@@ -19,15 +19,15 @@ pub struct History<'a> {
 /// A load to be carried out.
 #[derive(Debug, Clone)]
 pub struct TrialPlan {
-    /// What it is for.
+    /// The purpose of the load.
     pub tag: Tag,
-    /// What to do.
+    /// The plan of the load.
     pub plan: PlanRecord,
     /// When to end it early.
     pub until: StopRule,
 }
 
-/// When a load ends before its schedule does; it is told every tick.
+/// The rule that ends a load before its schedule does; it reads every tick.
 #[derive(Debug, Clone)]
 pub enum StopRule {
     /// Never.
@@ -52,7 +52,7 @@ impl StopRule {
     }
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Carry this out, and ask again.

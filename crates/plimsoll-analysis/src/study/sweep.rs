@@ -14,9 +14,9 @@ use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial
 
 /// Answers under way at the end of a visit are waited for at least so long, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
-/// What is left of a budget for what comes between visits and after the last, ns.
+/// The part of a budget for the time between visits and after the last, ns.
 const END_NS: u64 = 200 * MS;
-/// What it takes to go from one load to the next, ns.
+/// The time from one load to the next, ns.
 const BETWEEN_NS: u64 = 50 * MS;
 /// A visit measures for at least so long, if there is time.
 const VISIT_NS_MIN: u64 = 600 * MS;
@@ -30,13 +30,13 @@ const VISITS_MAX: u64 = 8;
 const VISITS_FIXED: u64 = 4;
 /// ... if each is at least so long.
 const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
-/// Whole intervals: what lies in a part of one says nothing about how much it varies.
+/// Whole intervals: a part of one shows nothing of its variation.
 const STEP_NS: u64 = 100 * MS;
 
 /// The next load of a sweep.
-pub(super) fn next(asked: &SweepSpec, history: &History) -> Step {
+pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
     let levels: Vec<VisitedLevel> =
-        (0..asked.levels.len()).map(|turn| VisitedLevel::from_history(asked, history, turn)).collect();
+        (0..spec.levels.len()).map(|turn| VisitedLevel::from_history(spec, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
     // Each round begins further on, so that what drifts falls on all levels alike, and a level
@@ -45,9 +45,9 @@ pub(super) fn next(asked: &SweepSpec, history: &History) -> Step {
     let first = round as usize * count / rounds as usize;
     let due = open().filter(|level| level.done == round);
     let Some(level) = due.min_by_key(|level| (level.turn + count - first) % count) else { return Step::Stop };
-    match asked.lengths {
+    match spec.lengths {
         Lengths::Fixed(length_ns) => {
-            let mut plan = level.plan(asked);
+            let mut plan = level.plan(spec);
             plan.load.duration_ns = Some(match level.visits {
                 1 => length_ns,
                 visits => length_ns / visits / STEP_NS * STEP_NS,
@@ -58,7 +58,7 @@ pub(super) fn next(asked: &SweepSpec, history: &History) -> Step {
             let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
             let left_ns = budget_ns.saturating_sub(history.elapsed_ns + END_NS);
             let share_ns = (left_ns as f64 * level.need_ns() as f64 / weight_ns.max(1) as f64) as u64;
-            within(asked, level, share_ns, (history.elapsed_ns, budget_ns))
+            within(spec, level, share_ns, (history.elapsed_ns, budget_ns))
         }
     }
 }
@@ -67,7 +67,7 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
     Tag { turn: turn as u32, ..Tag::for_purpose(purpose) }
 }
 
-/// What is known of a level so far.
+/// The state of a level.
 struct VisitedLevel {
     turn: usize,
     /// How often it is to be visited, and was.
@@ -75,17 +75,17 @@ struct VisitedLevel {
     done: u64,
     /// How long its answers take on average and at most, ns; `None` before its first trial.
     answers_ns: Option<(u64, u64)>,
-    /// What comes before the measurement of a visit, and how long that measures at least, ns.
+    /// The warm-up of a visit, and its shortest measured time, ns.
     warmup_ns: u64,
     length_ns_min: u64,
 }
 
 impl VisitedLevel {
-    fn from_history(asked: &SweepSpec, history: &History, turn: usize) -> VisitedLevel {
+    fn from_history(spec: &SweepSpec, history: &History, turn: usize) -> VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
-        // A trial that measured nothing says that the next is to be longer.
+        // A trial without a measurement means that the next is to be longer.
         let answers = |trial: &Trial| {
             let response = Summary::from_run(&trial.run).whole.response;
             let known = || (response.mean_ns as u64, response.max_ns);
@@ -94,17 +94,16 @@ impl VisitedLevel {
         let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
         let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
         let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
-        // Users that begin together are told apart by then. Where no warm-up is wanted, there is
-        // none.
-        let warmup_ns = match asked.warmup_ns {
+        // Users that start together have spread out by then. Without a warm-up there is none.
+        let warmup_ns = match spec.warmup_ns {
             0 => 0,
             asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),
         };
-        let visits = match asked.lengths {
+        let visits = match spec.lengths {
             Lengths::Fixed(length_ns) if length_ns / VISITS_FIXED >= VISIT_FIXED_NS_MIN => VISITS_FIXED,
             Lengths::Fixed(_) => 1,
             Lengths::Budget(budget_ns) => {
-                let level_ns = budget_ns / asked.levels.len().max(1) as u64;
+                let level_ns = budget_ns / spec.levels.len().max(1) as u64;
                 match level_ns.saturating_sub(pilot_ns(level_ns)) / (warmup_ns + length_ns_min) {
                     few if few < VISITS_MIN => 1,
                     many => many.min(VISITS_MAX),
@@ -129,16 +128,16 @@ impl VisitedLevel {
     }
 
     /// A visit, but for its length.
-    fn plan(&self, asked: &SweepSpec) -> PlanRecord {
-        let mut plan = closed(&asked.base, asked.levels[self.turn]);
+    fn plan(&self, spec: &SweepSpec) -> PlanRecord {
+        let mut plan = closed(&spec.base, spec.levels[self.turn]);
         plan.load.warmup_ns = self.warmup_ns;
         plan
     }
 }
 
 /// A visit that takes `share_ns` in all, or the trial before the first.
-fn within(asked: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
-    let mut plan = level.plan(asked);
+fn within(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
+    let mut plan = level.plan(spec);
     if share_ns < SHARE_MIN_NS / 2 {
         return match level.done {
             0 => Step::Skip(tag(Purpose::Level, level.turn)),
@@ -146,7 +145,7 @@ fn within(asked: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budge
         };
     }
     let Some((_, slowest_ns)) = level.answers_ns else {
-        let level_ns = budget_ns / asked.levels.len().max(1) as u64;
+        let level_ns = budget_ns / spec.levels.len().max(1) as u64;
         plan.load.duration_ns = Some(pilot_ns(level_ns));
         plan.load.warmup_ns = 0;
         plan.load.grace_ns = plan.load.grace_ns.min(level_ns / 4);

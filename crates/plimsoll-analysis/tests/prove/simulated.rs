@@ -179,7 +179,7 @@ fn blocks_that_others_disturbed_count() {
     for block in blocks.iter_mut().step_by(3) {
         let reading = &mut block.readings[rng.below(2) as usize];
         reading.goodput.of *= 0.5;
-        reading.others = loud.clone();
+        reading.interference = loud.clone();
     }
     let [quiet, disturbed] = [&quiet, &blocks].map(|blocks| conclude(&settings, blocks, ComparisonEnd::Budget));
     assert_eq!((disturbed.blocks, disturbed.blocks_void), (BLOCKS, 0));

@@ -745,7 +745,7 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
         if line.confirmed { "confirmed" } else { "not confirmed" },
         findings.stopped_by,
         findings.elapsed_s,
-        findings.seen_s,
+        findings.met_slo_s,
         findings.doubts.beside().collect::<Vec<_>>(),
         findings.doubts.above().collect::<Vec<_>>()
     );

@@ -1,6 +1,6 @@
-//! The picture of what speaks for a cause: for each signal a bar at a low load, at the line and
-//! past it, against the longest of the three. What changes between them is what counts, so each
-//! signal has a scale of its own, from nothing.
+//! The picture of the evidence for a cause: for each signal a bar at a low load, at the line and
+//! past it, relative to the longest of the three. Changes count, so each signal has a scale of its
+//! own that begins at 0.
 
 use super::plot::{EDGE, Heading, SMALL, TEXT, empty};
 use super::svg::{Anchor, Canvas, Font, fitted, text_width};
@@ -16,7 +16,7 @@ pub struct EvidenceBars {
     pub values: [Option<(f64, String)>; 3],
 }
 
-/// What the loads are called, and their colours.
+/// The names of the loads, and their colours.
 const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
 /// Height of a bar with its gap, and of the name above.
 const BAR: f64 = 16.0;
@@ -51,7 +51,7 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
                 Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
                 None => (0.0, "not seen"),
             };
-            // What is nothing has a foot, so that it is seen to be there.
+            // A value of 0 gets a short bar, so that the reader sees that it was measured.
             canvas.rect(from_x, base + 1.0, (share * length).max(1.5), BAR - 5.0, *paint, 1.0);
             let end = from_x + share * length + 7.0;
             let font = Font::new(SMALL, if value.is_some() { Paint::Ink } else { Paint::Muted });

@@ -1,5 +1,5 @@
-//! The picture of the product: what a server does as more is asked of it, where its load line lies,
-//! and how busy the client was meanwhile. One search, or two beside each other.
+//! The main picture: the response time of a server over the offered rate, its load line, and how
+//! busy the generator was. It shows one search, or two searches for comparison.
 
 use super::place::{OccupiedArea, TextLabel};
 use super::plot::{
@@ -20,7 +20,7 @@ use plimsoll_model::Purpose;
 pub struct NamedSearch<'a> {
     /// Name of the server or build; drawn only where there are two.
     pub name: &'a str,
-    /// What was found.
+    /// The result of the search.
     pub findings: &'a Findings,
 }
 
@@ -102,11 +102,11 @@ fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
 
 /// One search's colours.
 struct SearchPaints {
-    /// Of the curve, and of points that held.
+    /// The colour of the curve, and of trials that met the SLO.
     held: Paint,
-    /// Of points that did not.
+    /// The colour of trials that broke the SLO.
     not_held: Paint,
-    /// Of the waterline.
+    /// The colour of the waterline.
     water: Paint,
 }
 
@@ -121,16 +121,16 @@ impl SearchPaints {
     }
 }
 
-/// How far beyond the line the axis goes: what failed at several times of it would leave no room
-/// for what held.
+/// The end of the axis as a multiple of the line. Failed trials at several times the line would
+/// leave no room for the others.
 const BEYOND_LINE: f64 = 1.3;
 /// A peak is shown that is at most so many times the line.
 const PEAK_FAR: f64 = 2.0;
-/// Times above what was promised, and what held, are told apart no further than by this factor.
+/// The largest ratio on the axis between a response time and the bound of the SLO.
 const BEYOND_BOUND: f64 = 20.0;
 
-/// The offered rates to be shown: to a little beyond the line and all that held. The rest is told
-/// at the edge.
+/// The offered rates on the axis: up to a little beyond the line and all trials that met the SLO.
+/// Higher rates are named at the edge.
 fn rates(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
@@ -150,7 +150,7 @@ fn rates(searched: &[NamedSearch]) -> Scale {
     Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_FAR { peak * 1.18 } else { 0.0 }))
 }
 
-/// The times to be shown: of the trials on the axis, and the bounds.
+/// The times on the axis: those of the trials, and the bounds.
 fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
@@ -234,7 +234,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
 /// The name of trials that did not hold the SLO, where some were cut short.
 const CUT: &str = "broke the SLO (arrow: p99 is higher)";
 
-/// What words must keep away from.
+/// The places that labels must not cover.
 fn drawn(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
     let Plot { area, x, y } = *plot;
     let mut taken = OccupiedArea::default();
@@ -270,7 +270,7 @@ fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
 }
 
-/// What lies beyond the axis: an arrow at the edge for each such trial, and their rates.
+/// Trials beyond the axis: an arrow at the edge for each, with its rate.
 fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], taken: &mut OccupiedArea) {
     let (area, end) = (plot.area, plot.x.range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
@@ -326,8 +326,7 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     .collect()
 }
 
-/// The shade over the bracket: what is between the highest load that held and the lowest that did
-/// not.
+/// The shade over the bracket, from the highest load that met the SLO to the lowest that broke it.
 fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
@@ -338,7 +337,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
     }
 }
 
-/// The latency bounds of the promise as lines across.
+/// The latency bounds of the SLO as horizontal lines.
 fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], taken: &mut OccupiedArea) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {

@@ -1,7 +1,8 @@
-//! What stands above charts: the finding in one sentence, and under it what was measured.
+//! The text above a chart: the finding in one sentence, and below it the conditions of the
+//! measurement.
 
 use super::Heading;
-use crate::format::{self, count, duration, rate, share};
+use crate::format::{self, count, duration, rate, rough_share, share};
 use plimsoll_analysis::levels::{Level, LoadUnit, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
@@ -31,7 +32,7 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
         _ => String::new(),
     };
     let held = match line.rps > 0.0 {
-        true if line.confirmed => format!("; seen for {}", duration(findings.seen_s * 1e9)),
+        true if line.confirmed => format!("; seen for {}", duration(findings.met_slo_s * 1e9)),
         true => "; not confirmed".to_owned(),
         false => String::new(),
     };
@@ -39,12 +40,12 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
     Heading { title, subtitle }
 }
 
-/// What a search found, for somebody who never saw one.
+/// The result of a search, for a reader who sees such a chart for the first time.
 pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
     let promise = promise(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
-    // What stands beside the line in text is heard here, too.
+    // Words that stand beside the line in text also stand here.
     let carries = match (line.confirmed, findings.doubts.beside().next()) {
         (true, None) => "sustains",
         (true, Some(_)) => "probably sustains",
@@ -69,17 +70,17 @@ pub fn line_title(findings: &Findings) -> String {
     }
 }
 
-/// Three significant digits, never rounded up: nobody is promised more than was seen.
+/// Three significant digits, rounded down: the text never says more than was measured.
 fn about(value: f64) -> String {
     if !(1e-6..1e15).contains(&value) {
         return rate(value);
     }
     let unit = 10f64.powf(value.log10().floor() - 2.0);
-    // A product of decimals may lie a hair below the number meant.
+    // A product of decimals may be slightly below the exact number.
     rate((value / unit + 1e-9).floor() * unit)
 }
 
-/// The promise in words: `99 % of answers come within 500 ms and 99.9 % succeed`.
+/// The SLO in words: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
 fn promise(findings: &Findings) -> String {
     let bound = |of: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
@@ -96,11 +97,11 @@ fn promise(findings: &Findings) -> String {
     for promise in &findings.slo.by_route {
         let name = &promise.route;
         parts.extend(promise.latency.iter().map(|it| bound(&format!(" to {name}"), it)));
-        parts.extend(promise.success_min.map(|least| format!("{} of {name} are successful", share(least))));
+        parts.extend(promise.success_min.map(|least| format!("{} of {name} are successful", rough_share(least))));
     }
     match findings.slo.success_min {
         least if least >= 1.0 => parts.push("all succeed".into()),
-        least if least > 0.0 => parts.push(format!("{} succeed", share(least))),
+        least if least > 0.0 => parts.push(format!("{} succeed", rough_share(least))),
         _ => {}
     }
     match parts.split_last() {
@@ -152,8 +153,8 @@ fn range(values: impl Iterator<Item = f64>) -> Option<String> {
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
-/// The spread inside one recording over its levels, in words; what is missing where a file does not
-/// tell.
+/// The variation between the levels of one recording, in words; for a file without it, that it is
+/// missing.
 pub fn spread(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
@@ -171,7 +172,7 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
     }
 }
 
-/// What two separate recordings can tell, in one sentence.
+/// The limits of a comparison of two separate recordings, in one sentence.
 pub fn caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
         return "Two separate recordings prove no difference smaller than their own variation, and neither file \
@@ -214,10 +215,10 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     Heading { title, subtitle: caveat(a, b) }
 }
 
-/// What was measured in one load, as the subtitle of its charts.
+/// The load of a run, as the subtitle of its charts.
 fn load(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
-    // Of a log it is said with its requests.
+    // The number of requests is named for the load of a log.
     let of_log = match &plan.load.shape {
         LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
         LoadShape::Closed { .. } | LoadShape::Open { .. } => None,
@@ -263,7 +264,7 @@ pub fn heat(plan: &PlanRecord, summary: &Summary) -> Heading {
     Heading { title: "Response times over time".into(), subtitle: load(plan, summary) }
 }
 
-/// Above the picture of a ladder: what is left at its end.
+/// The text above the picture of a ladder: the throughput of the last step as a share of the first.
 pub fn ladder(ladder: &Ladder, load: &str) -> Heading {
     Heading {
         title: crate::prove::ladder_answer(ladder),

@@ -1,6 +1,5 @@
-//! The picture of runs over time: for each point a bar from end to end of its interval with its
-//! estimate, the level between changes, each change with its size, and below it a strip that says
-//! what limited the line.
+//! The picture of runs over time. Each point has its interval and its estimate; levels and changes
+//! are drawn with their sizes. A strip below shows the bottleneck of each run.
 //!
 //! Not here: where a series changed.
 
@@ -99,7 +98,7 @@ fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, ste
     }
 }
 
-/// What limited the line at each point, in the colours of the key below.
+/// The bottleneck at each point, in the colours of the key below.
 fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, step: f64) {
     let cause = |at: usize| lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref());
     let mut causes: Vec<&str> = Vec::new();

@@ -12,7 +12,7 @@ use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
 /// One ladder to be drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct LadderBlocks<'a> {
-    /// What it says.
+    /// The result that it shows.
     pub ladder: &'a Ladder,
     /// All its blocks, in time.
     pub blocks: &'a [Block],
@@ -47,7 +47,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let x = Axis::new(scale, AxisUnit::Count, 8);
     let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
     let widest = labels.iter().map(|label| text_width(label, TEXT, true)).fold(0.0, f64::max);
-    // On a narrow screen what is said of a rung takes two lines.
+    // On a narrow screen the text of a rung takes two lines.
     let row_height = ROW_HEIGHT + if theme.is_narrow() { LINE_HEIGHT } else { 0.0 };
     let area = Area {
         x: EDGE + 8.0,

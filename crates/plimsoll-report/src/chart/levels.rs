@@ -86,7 +86,7 @@ fn level_text(level: &Level) -> String {
     )
 }
 
-/// What a page reads out at each load.
+/// The read-out of a page at each load.
 fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
         canvas.read_out((area.at_x(x, level.load), area.y), || {
@@ -228,11 +228,11 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
 pub struct NamedLevels<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What was measured.
+    /// The measured levels.
     pub levels: &'a [Level],
 }
 
-/// What is drawn of each level in one panel.
+/// The values of one panel for each level.
 struct LevelPanel {
     title: &'static str,
     unit: AxisUnit,

@@ -1,8 +1,8 @@
-//! Charts, drawn once: each is one SVG document, inline in a page or rasterised to a PNG.
+//! Charts: each is one SVG document, inline in a page or rasterised to a PNG.
 //!
-//! [`scale`] says where values stand, `plot` draws what charts share, `svg` writes; the other files
-//! hold a kind of chart each. A chart is a plain function of figures and a [`Theme`], and total:
-//! for no figures at all it says why it is empty. Not here: computing figures, files, pages.
+//! [`scale`] maps values to places, `plot` draws the parts that charts share, and `svg` writes.
+//! Each other file contains one kind of chart. A chart is a pure function of figures and a
+//! [`Theme`]. Without figures it says why it is empty. Not here: computing figures, files, pages.
 
 mod curve;
 mod evidence;

@@ -4,7 +4,7 @@
 use super::plot::Area;
 use super::svg::{Anchor, text_width};
 
-/// What is drawn already, as far as words must keep away from it.
+/// The places that are drawn already, which labels must not cover.
 #[derive(Debug, Default)]
 pub struct OccupiedArea {
     /// Left, top, right, bottom.

@@ -1,5 +1,5 @@
-//! What charts share: a place to plot in, axes with units, lines, labels that keep out of each
-//! other's way, the title.
+//! The parts that charts share: the plot area, axes with units, lines, labels that do not overlap,
+//! and the title.
 
 use super::scale::Scale;
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width, wrapped};
@@ -14,7 +14,7 @@ pub const TITLE: f64 = 17.0;
 pub const TEXT: f64 = 13.0;
 pub const SMALL: f64 = 12.0;
 
-/// What the values of an axis are.
+/// The unit of the values of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisUnit {
     /// A plain number, or a number a second.
@@ -178,8 +178,8 @@ pub enum AxisSide {
     Right,
 }
 
-/// What is drawn until `close` stands on an axis of height: `z` along both axes, `h` on this one
-/// alone.
+/// Shapes drawn until `close` move with an axis of height when a page zooms: `z` along both axes,
+/// `h` on this one alone.
 pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
@@ -316,7 +316,7 @@ pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     out
 }
 
-/// Draws labels of lines at `x`, each at its height or moved apart from the others.
+/// Draws labels of lines at `x`, each at its own height or moved so that labels do not overlap.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
     let heights = spread_out(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
@@ -410,7 +410,7 @@ pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 pub struct Heading {
     /// The finding in one sentence.
     pub title: String,
-    /// What was measured, how; empty for none.
+    /// The conditions of the measurement; empty for none.
     pub subtitle: String,
 }
 
@@ -456,14 +456,14 @@ impl Heading {
         y + 4.0
     }
 
-    /// What a screen reader says.
+    /// The text for a screen reader.
     pub fn label(&self) -> String {
         let said = [&self.title, &self.subtitle].into_iter().filter(|text| !text.is_empty());
         said.map(String::as_str).collect::<Vec<_>>().join(". ")
     }
 }
 
-/// A chart that says why it shows nothing.
+/// A chart without figures, which says why it has none.
 pub fn empty(heading: &Heading, reason: &str, theme: Theme) -> String {
     let height = heading.height_in(theme.width()) + 120.0;
     let mut canvas = Canvas::new(theme, theme.width(), height);

@@ -28,7 +28,8 @@ fn fonts() -> Arc<usvg::fontdb::Database> {
 /// The bytes of a picture file of `svg`, a chart of this crate: PNG, in the colours of its theme.
 ///
 /// # Errors
-/// The library that draws fails on it: a chart holds names that others chose.
+///
+/// The drawing library fails on it: a chart contains names from outside.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     foreign::call("charts", || drawn(svg))
 }

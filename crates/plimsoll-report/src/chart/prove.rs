@@ -1,9 +1,9 @@
-//! The picture of a comparison: what both sides did in each block and where their levels lie, with
-//! the estimated change and the verdict between them; below it, how the interval of that change
-//! narrowed against the margin.
+//! The picture of a comparison: both sides in each block with their levels, and between them the
+//! estimated change and the verdict. Below stands the interval of the change over the blocks,
+//! compared with the margin.
 //!
-//! It says what the sentence above it says: the levels lie apart as the estimate has it, an arrow
-//! is drawn only where a difference was found, and its colour is that of the verdict.
+//! The picture agrees with the sentence above it: the levels differ by the estimate, an arrow
+//! stands only where a difference was found, and the colour is that of the verdict.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
@@ -21,7 +21,7 @@ use plimsoll_analysis::prove::{
 /// One comparison to be drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparedBlocks<'a> {
-    /// What it says.
+    /// The result that it shows.
     pub proof: &'a Proof,
     /// All its blocks, in time.
     pub blocks: &'a [Block],
@@ -67,8 +67,8 @@ fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> 
     blocks.iter().map(of).collect()
 }
 
-/// A range around the middle of the values that a few outliers do not stretch beyond use: what lies
-/// outside stands at its edge.
+/// A range around the middle of the values, which a few outliers do not widen. Outliers stand at
+/// the edge.
 fn range_of(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -79,7 +79,7 @@ fn range_of(values: &[f64]) -> (f64, f64) {
     ((low - room).max(least - room * 0.4), (high + room).min(most + room * 0.4))
 }
 
-/// What stands between the two levels: which way the change goes, in words and as an arrow.
+/// The text and the arrow between the two levels: the direction of the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pointer {
     text: String,
@@ -137,8 +137,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
         labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
     let (width, top) = (theme.width(), heading.height_in(theme.width()) + 52.0);
-    // What stands beside the levels has no room there on a narrow screen, and stands above the
-    // plot.
+    // On a narrow screen the text beside the levels moves above the plot.
     let area = match theme.is_narrow() {
         true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE - 4.0 - left, height: BLOCKS_HEIGHT },
         false => Area { x: left, y: top, width: width - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT },
@@ -169,7 +168,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     waterlines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
     canvas.close();
 
-    // What was known after so many blocks that count stands at the last of them.
+    // The estimate after some number of valid blocks stands at the last of these blocks.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<InterimEstimate> =
@@ -238,7 +237,7 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
     }
 }
 
-/// One side's curve with its points; what lies beyond the axis stands at its edge, hollow.
+/// The curve and the points of one side. Points beyond the axis stand hollow at its edge.
 fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side(arm);
     let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point(number as f64 + 1.0, value));

@@ -10,7 +10,7 @@ use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
 use super::theme::{Paint, SERIES, Theme};
 use plimsoll_analysis::series::{Heat, IntervalFigures};
 
-/// A named line: (x, y) in order; what is not finite is a gap.
+/// A named line: (x, y) in order; a value that is not finite is a gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Its name, written beside it.
@@ -82,7 +82,7 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
     let mut x = Axis::new(x, AxisUnit::Share, 20);
-    // Below 90 % the axis is crowded; 75 % says little.
+    // Below 90 % the axis is crowded, and 75 % adds little.
     x.ticks.retain(|t| *t != 0.75);
     let y = Axis::new(Scale::log_around(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE + margin(&[&y]);
@@ -103,7 +103,8 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     canvas.finish(&heading.label())
 }
 
-/// What a page reads out: the latencies of all lines at quantiles that lie evenly on the axis.
+/// The read-out of a page: the latencies of all lines at quantiles that are evenly spaced on the
+/// axis.
 fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], deepest: f64) {
     for step in 0..=120 {
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
@@ -117,7 +118,7 @@ fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], d
     }
 }
 
-/// What a page reads out at each time: every line of every panel.
+/// The read-out of a page at each time: every line of every panel.
 fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     let all = panels.iter().flat_map(|p| &p.lines);
     let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
@@ -141,11 +142,11 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
 /// One of the charts that stand below each other over the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
-    /// What it shows.
+    /// The title of the panel.
     pub title: String,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: AxisUnit,
-    /// On a log axis; what is not above 0 is a gap there.
+    /// Whether the axis is a log axis; a value of 0 or less is a gap there.
     pub log: bool,
     /// Lines over seconds.
     pub lines: Vec<Line>,
@@ -198,7 +199,7 @@ pub fn moments_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
         false,
         vec![of("busy", &|m| during(m, m.work_share))],
     ));
-    // Where nothing succeeded there is no response time: an empty frame says nothing.
+    // Without a success there is no response time, and an empty frame is of no use.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }
@@ -318,7 +319,7 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     canvas.finish(&heading.label())
 }
 
-/// What a page reads out of each column: how many answers came, and the lines over it.
+/// The read-out of a page for each column: the number of responses, and the lines over it.
 fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[Line]) {
     let mut counts = vec![0u64; heat.columns];
     for &(column, _, count) in &heat.cells {

@@ -1,8 +1,8 @@
-//! Scales: from values to places between 0 and 1, and the ticks that stand on them.
+//! Scales: from values to places between 0 and 1, and their ticks.
 //!
-//! Every function is total: whatever it is given (nothing, one value, infinities), the place is
-//! finite and the ticks are ascending, inside the range and no more than asked for. Not here:
-//! pixels, colours, text.
+//! Every function is total. For any input (no value, one value, infinities) the place is finite,
+//! and the ticks are ascending, inside the range and within the limit. Not here: pixels, colours,
+//! text.
 
 /// How values are spread over an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl Scale {
         Scale::linear(0.0, (hi / step - 1e-9).ceil() * step)
     }
 
-    /// A log scale over exactly this range. A range without width is widened; what is not above 0
-    /// is cut off.
+    /// A log scale over exactly this range. A range without width is widened; values of 0 or less
+    /// are cut off.
     pub fn log(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = ordered(lo, hi, 1.0, 10.0);
         let hi = hi.max(LOG_FLOOR * 10.0);

@@ -49,8 +49,8 @@ pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
     cut.trim_end().to_owned() + "\u{2026}"
 }
 
-/// `text` in lines of at most `width`, broken between words; what does not fit `lines_max` is cut
-/// with an ellipsis.
+/// `text` in lines of at most `width`, broken between words; text beyond `lines_max` ends with an
+/// ellipsis.
 pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in atoms(text) {
@@ -155,7 +155,7 @@ pub struct Canvas {
     width: f64,
     body: String,
     height: f64,
-    /// What a page's script needs for the read-out and for zooming; empty in files that stand
+    /// The data of a page's script for the read-out and for zooming; empty in files that stand
     /// alone.
     places: Vec<(f64, f64, String)>,
     nearest: PointerMode,
@@ -201,7 +201,7 @@ impl Canvas {
         self.width
     }
 
-    /// Where it is looked at.
+    /// The theme: the place where the chart is viewed.
     pub fn theme(&self) -> Theme {
         self.theme
     }
@@ -211,7 +211,7 @@ impl Canvas {
         self.theme.in_page()
     }
 
-    /// What the read-out says at a place. Only pages keep it.
+    /// Adds the read-out at a place. Only pages keep it.
     pub fn read_out(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
         if self.in_page() && finite(&[at.0, at.1]) {
             self.places.push((at.0, at.1, text()));
@@ -232,7 +232,7 @@ impl Canvas {
         }
     }
 
-    /// What is drawn until [`Canvas::close`] moves when a page zooms; `class` `z` is stretched, `t`
+    /// Shapes drawn until [`Canvas::close`] move when a page zooms; `class` `z` is stretched, `t`
     /// are ticks between the heights `y`, with labels at `label`.
     pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
@@ -242,9 +242,9 @@ impl Canvas {
         }
     }
 
-    /// What is drawn until [`Canvas::close`] follows an axis of height between the heights `y`,
-    /// which a page fits to what is shown when it zooms: `class` `z` as in [`Canvas::open`], `h`
-    /// moves in height only, `v` are the axis's own ticks. `scale` tells the axis.
+    /// Shapes drawn until [`Canvas::close`] follow an axis between the heights `y`, which a page
+    /// fits to the visible part when it zooms. `class`: `z` as in [`Canvas::open`], `h` moves in
+    /// height only, `v` are the axis's own ticks. `scale` describes the axis.
     pub fn open_high(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
@@ -351,7 +351,7 @@ impl Canvas {
         }
     }
 
-    /// What lies inside of the points, without an edge.
+    /// The area inside of the points, without an edge.
     pub fn shade(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
         if points.len() > 2 && points.iter().all(|(x, y)| finite(&[*x, *y])) {
             let corners: Vec<String> = points.iter().map(|(x, y)| format!("{} {}", number(*x), number(*y))).collect();
@@ -420,8 +420,8 @@ impl Canvas {
                 )
             }
         };
-        // A page's script moves marks, but does not stretch them; it also reads them out, so that
-        // hints would be twice.
+        // A page's script moves marks but does not stretch them. It also reads them out, so a hint
+        // would repeat the text.
         let class = if self.in_page() { r#"class="m" "# } else { "" };
         let _ = match hint.is_empty() || self.in_page() {
             true => writeln!(self.body, "<{shape} {class}{rest}/>"),

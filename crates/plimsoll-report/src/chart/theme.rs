@@ -1,6 +1,5 @@
-//! Colours by what they mean. The palette is that of Okabe and Ito, told apart with every kind of
-//! colour blindness; its lightness differs enough for grey print, and no chart tells things apart
-//! by colour alone.
+//! Colours by meaning. The palette is that of Okabe and Ito, which works with every kind of colour
+//! blindness. Its lightness differs enough for grey print, and no chart relies on colour alone.
 
 /// Where a chart is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +32,7 @@ impl Theme {
     }
 }
 
-/// What a colour stands for.
+/// The meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// The page.
@@ -46,9 +45,9 @@ pub enum Paint {
     Axis,
     /// Lines of the grid.
     Grid,
-    /// First series; what held.
+    /// First series; trials that met the SLO.
     Blue,
-    /// Second series; what did not hold.
+    /// Second series; trials that broke the SLO.
     Vermilion,
     /// Third series.
     Green,

@@ -1,9 +1,9 @@
-//! A report as one HTML page that holds all it needs: nothing is loaded from anywhere, and it opens
-//! from a disk.
+//! A report as one HTML page that is complete in itself: it loads nothing, and it opens from a
+//! disk.
 //!
-//! Everything can be read without the script, which only adds the read-out under the pointer and
-//! zooming. Colours are variables, so that charts follow the reader's light or dark. Not here: what
-//! a report says, how charts are drawn.
+//! Everything can be read without the script. The script adds the read-out under the pointer and
+//! zooming. Colours are variables, so that charts follow the reader's light or dark theme. Not
+//! here: the content of a report, and the drawing of charts.
 
 use crate::block::{ChartBlock, Report, ReportBlock, Tone};
 use crate::chart::{css_variables, escaped};
@@ -66,14 +66,13 @@ pub fn render(report: &Report, title: &str) -> String {
     )
 }
 
-/// What the page of a report shows, without what stands around it: elements of a page that has
-/// [`style`] and [`script`].
+/// The body of the page of a report: elements for a page that has [`style`] and [`script`].
 pub fn render_body(report: &Report) -> String {
     let mut body = String::new();
     let mut answered = false;
     let is_answer = |block: &ReportBlock| matches!(block, ReportBlock::Text(Tone::Answer, _));
     let first_answer = report.blocks.iter().position(is_answer).unwrap_or(0);
-    // What speaks against the answer stands in one box below it: the answer comes first.
+    // The warnings stand in one box below the answer: the answer comes first.
     let (before, _) = report.blocks.split_at(first_answer);
     let warnings: Vec<&str> = before
         .iter()
@@ -160,8 +159,8 @@ fn figure(out: &mut String, chart: &ChartBlock) {
     out.push_str("</figure>\n");
 }
 
-/// Columns with a cell of more bytes than this are wrapped; of those that have none each cell is
-/// one line.
+/// Columns with a longer cell than this many bytes are wrapped; in other columns each cell is one
+/// line.
 const WRAPPED_FROM: usize = 34;
 
 fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {

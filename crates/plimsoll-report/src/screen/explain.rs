@@ -5,8 +5,10 @@
 
 use super::Screen;
 use super::find::{line_sentence, target_words};
-use crate::explain::{PLACES, evidence_row, explain_answer, percent, place_rows};
-use crate::format::rate;
+use crate::explain::{
+    evidence_row, explain_answer, level_headings, moves_text, place_headings, place_rows, unobserved_note,
+};
+use crate::format::{rate, whole_percent};
 use crate::profile::{amount, name_text};
 use crate::remedy::spelled;
 use crate::run::RunContext;
@@ -21,7 +23,7 @@ const SHOWN: usize = 3;
 /// Places of requests that a screen names.
 const PLACES_SHOWN: usize = 3;
 
-/// How sure the cause is: what else has evidence, and what an experiment showed.
+/// How sure the cause is: the next cause, and the results of experiments.
 fn how_sure(explanation: &Explanation) -> Option<String> {
     let [first, rest @ ..] = explanation.causes.as_slice() else { return None };
     if explanation.abstained {
@@ -30,7 +32,7 @@ fn how_sure(explanation: &Explanation) -> Option<String> {
     let mut text = match rest.first() {
         None => "no other cause has 1 % or more".to_owned(),
         Some(next) => {
-            format!("the next cause is {} with {} ({})", next.cause, percent(next.probability), next.subject)
+            format!("the next cause is {} with {} ({})", next.cause, whole_percent(next.probability), next.subject)
         }
     };
     for made in &explanation.interventions {
@@ -56,26 +58,11 @@ fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     rows.filter(changed).take(SHOWN).collect()
 }
 
-/// What would move the line, and to where.
-fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
-    let predicted = explanation.predicted?;
-    let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
-    let doubled =
-        doubled.map_or_else(String::new, |rps| format!("with twice as much: about {} {counted}/s; ", rate(rps)));
-    let (next, text) = (predicted.next_cause, predicted.next_cause.text());
-    Some(format!(
-        "{doubled}without this limit: about {} {counted}/s ({} to {}), then limited by {next} ({text})",
-        rate(predicted.line_rps),
-        rate(predicted.range_rps.0),
-        rate(predicted.range_rps.1)
-    ))
-}
-
-/// What could not be observed, and how to make it observable.
+/// The unobserved parts, and how to observe them.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
-    let server = &found.searched.server;
+    let server = &found.search.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
-    let unseen = match &server.used {
+    let unseen = match &server.usage {
         Err(reason) => vec![format!("the server: {reason}")],
         Ok(_) => server.around().unseen,
     };
@@ -98,8 +85,8 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
-/// What profiles show that were taken beside loads: the costliest functions, or those that differ
-/// most between two sides.
+/// The functions of the profiles taken with the loads: those with the highest cost, or those that
+/// differ most between two sides.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::OfLoads(profiles) => {
@@ -122,7 +109,7 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     }
 }
 
-/// What a setting of the server's does to the line.
+/// Whether a setting of the server limits the line, with the throughput at each value.
 fn varied_text(varied: &VariedSetting) -> String {
     let steps: Vec<String> = varied
         .steps
@@ -130,6 +117,9 @@ fn varied_text(varied: &VariedSetting) -> String {
         .filter(|step| !step.is_void)
         .map(|step| format!("{}: {}/s", step.value, rate(step.goodput_rps)))
         .collect();
+    if steps.is_empty() {
+        return "not known: every load with a value of the setting is void; --verbose says why".to_owned();
+    }
     let limits = match varied.holds() {
         Some(true) => "it limits the line",
         Some(false) => "it does not limit the line",
@@ -145,19 +135,19 @@ pub(crate) fn explain_screen(
     doubts: &Doubts,
     profiles: Option<&ProfileFindings>,
 ) -> Screen<'static> {
-    let ExplainFinding { searched, explanation } = found;
-    let findings = &searched.findings;
+    let ExplainFinding { search, explanation } = found;
+    let findings = &search.findings;
     let mut screen = Screen::new(explain_answer(explanation));
     if let Some(text) = how_sure(explanation) {
         screen.fact(2, "how sure", text);
     }
     if explanation.abstained {
         for named in explanation.causes.iter().take(2) {
-            let sure = percent(named.probability);
+            let sure = whole_percent(named.probability);
             screen.fact(0, "possible", format!("{}, {sure}: {}", named.cause, named.subject));
         }
-        for text in explanation.to_tell.iter().take(2) {
-            screen.fact(1, "would tell", spelled(text));
+        for text in explanation.missing_evidence.iter().take(2) {
+            screen.fact(1, "to decide", spelled(text));
         }
     }
     let line = line_sentence(findings);
@@ -194,16 +184,20 @@ pub(crate) fn explain_screen(
     let mut places = place_rows(explanation);
     places.truncate(PLACES_SHOWN);
     if !places.is_empty() {
-        screen.table(0, &PLACES, places, PLACES_SHOWN);
+        screen.table(0, &place_headings(findings), places, PLACES_SHOWN);
+        if let Some(note) = unobserved_note(found) {
+            screen.note(1, note);
+        }
     }
     let rows = strongest(explanation);
     if !rows.is_empty() {
         let name = if explanation.abstained { "signal" } else { "evidence" };
-        screen.table(1, &[name, "low load", "at the line", "past it"], rows, SHOWN);
+        let [low, line, past] = level_headings(findings);
+        screen.table(1, &[name, low, line, past], rows, SHOWN);
     }
     let target = target_words(context, &findings.slo);
     screen.next(match explanation.abstained {
-        true => format!("plimsoll explain {target}, with the changes under 'would tell'; --verbose has all signals"),
+        true => format!("plimsoll explain {target}, with the changes under 'to decide'; --verbose has all signals"),
         false => format!("change the server, then compare: plimsoll prove {target} OTHER_URL"),
     });
     screen

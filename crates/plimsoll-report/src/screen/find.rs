@@ -31,10 +31,10 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
         let bound = stalls.forbids.as_ref().map_or_else(|| slo.to_string(), ToString::to_string);
         return format!("no load line: {}: no rate was shown to meet {bound}", stalls.text());
     }
-    if let Some(gone) = findings.gone.filter(|_| rps <= 0.0) {
+    if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
         return format!("no load line: {}", gone.text());
     }
-    if let Some(failing) = findings.failing {
+    if let Some(failing) = findings.constant_failure {
         return format!("no load line: {}: no rate meets {slo}", failing.text());
     }
     let times = |rps: f64| log_times(findings, rps);
@@ -63,11 +63,11 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     }
     let mut parts: Vec<String> = doubts.beside().map(spelled).collect();
     if line.confirmed {
-        parts.insert(0, format!("confirmed: the server met the SLO for {}", duration(findings.seen_s * 1e9)));
+        parts.insert(0, format!("confirmed: the server met the SLO for {}", duration(findings.met_slo_s * 1e9)));
     } else if parts.is_empty() {
         parts.push("not confirmed by a separate trial".to_owned());
     }
-    if findings.others.disturbed {
+    if findings.interference.disturbed {
         parts.push("the machine was disturbed".to_owned());
     }
     if line.upper.is_none() {
@@ -116,7 +116,7 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
     if !server.watched() {
         return None;
     }
-    Some(match &server.used {
+    Some(match &server.usage {
         Ok(used) => used_text(used),
         Err(reason) => format!("not observed: {reason}"),
     })
@@ -163,10 +163,10 @@ pub(crate) fn find_screen(
         screen.fact(2, "server", text);
     }
     let counted = findings.counted;
-    if let Some(planned) = found.planned {
+    if let Some(planned) = found.planned_load {
         screen.fact(1, "plan with", planned_text(&planned, counted));
     }
-    if let Some(needed) = found.needed {
+    if let Some(needed) = found.instance_estimate {
         screen.fact(1, "needs", needed_text(&needed, counted));
     }
     if let Some(soak) = &found.soak {
@@ -175,7 +175,7 @@ pub(crate) fn find_screen(
     if let Some(log) = &findings.log {
         screen.fact(2, "log", log_text(log, findings.load_line_rps.rps));
     }
-    screen.failed_answer(4, &FailedKind::of_trials(experiment.trials.iter()));
+    screen.failed_response(4, &FailedKind::of_trials(experiment.trials.iter()));
     let trials = || findings.trials.iter().filter(|trial| trial.purpose != Purpose::Settle);
     let voids = trials().filter(|trial| trial.verdict == Verdict::Void).count();
     let trials = match trials().count() {
@@ -193,7 +193,7 @@ pub(crate) fn find_screen(
     screen
 }
 
-/// What to do after a search.
+/// The next command after a search.
 fn next_text(context: &RunContext, findings: &Findings) -> String {
     let target = target_words(context, &findings.slo);
     match findings.stopped_by {

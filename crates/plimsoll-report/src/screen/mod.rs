@@ -10,6 +10,7 @@ mod explain;
 mod find;
 mod overload;
 mod prove;
+mod report;
 mod run;
 mod sweep;
 
@@ -18,6 +19,7 @@ pub(crate) use explain::{explain_screen, profiled_text};
 pub(crate) use find::find_screen;
 pub(crate) use overload::overload_screen;
 pub(crate) use prove::{ladder_screen, prove_screen};
+pub use report::render_short;
 pub(crate) use run::run_screen;
 pub(crate) use sweep::sweep_screen;
 
@@ -38,7 +40,7 @@ const WARNINGS_MAX: usize = 3;
 const WARNING_LINES_MAX: usize = 5;
 /// Lines of the answer.
 const ANSWER_LINES_MAX: usize = 3;
-/// What stands in place of the rest of a text.
+/// The words that replace the rest of a text.
 const CLIPPED: &str = "(more: --verbose)";
 
 /// One part of a screen. Parts of a higher rank are left out first; those of rank 0 stay.
@@ -60,7 +62,7 @@ enum ScreenContent<'a> {
     Bars(Box<Bars>),
 }
 
-/// What one finding shows first.
+/// The first screen of one finding.
 pub(crate) struct Screen<'a> {
     answer: String,
     parts: Vec<ScreenPart<'a>>,
@@ -83,8 +85,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds what the first failed answer said, where one failed.
-    pub(crate) fn failed_answer(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
+    /// Adds what the first failed response said, where one failed.
+    pub(crate) fn failed_response(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
         if let Some((label, text)) = failed::facts(kinds).into_iter().next() {
             self.fact(rank, label, text);
         }
@@ -112,6 +114,12 @@ impl<'a> Screen<'a> {
         self
     }
 
+    /// Adds a line below a table: one sentence that fits.
+    pub(crate) fn note(&mut self, rank: u8, text: impl Into<String>) -> &mut Screen<'a> {
+        self.parts.push(ScreenPart { rank, content: ScreenContent::Note(text.into()) });
+        self
+    }
+
     /// Adds lines: those for a terminal of so many columns.
     pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Lines(Box::new(lines)) });
@@ -124,8 +132,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds what speaks against the figures: warnings that change their meaning, the weightiest
-    /// first; others are counted.
+    /// Adds the warnings that change the meaning of the figures, the most serious first. The others
+    /// are counted.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
@@ -144,7 +152,7 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Says what to do next: a command, with what it does.
+    /// Adds the next step: a command, and its purpose.
     pub(crate) fn next(&mut self, next: impl Into<String>) -> &mut Screen<'a> {
         self.next = Some(visible(&next.into()).into_owned());
         self
@@ -217,7 +225,7 @@ impl<'a> Screen<'a> {
 }
 
 /// Columns before the value of a fact, at most.
-const FACT_INDENT: usize = 17;
+const FACT_INDENT: usize = 19;
 
 /// How much a warning changes the meaning of the figures: 0 most; `None`: it is only counted.
 fn weight(kind: DoubtKind) -> Option<u8> {

@@ -15,13 +15,13 @@ const STEPS_MAX: usize = 8;
 
 /// The screen of an overload.
 pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
-    let mut screen = Screen::new(overload_answer(&found.overloaded));
+    let mut screen = Screen::new(overload_answer(&found.overload));
     screen.fact(1, "target", target_text(context.plan));
-    screen.fact(1, "line", format!("{} under {}", line_text(context, &found.overloaded), found.slo));
+    screen.fact(1, "line", format!("{} under {}", line_text(context, &found.overload), found.slo));
     if let Some((plan, other)) = &found.against {
         screen.fact(0, "against", format!("{}: {}", target_text(plan), overload_answer(other)));
     }
-    if let Some(says) = found.overloaded.retry_after {
+    if let Some(says) = found.overload.retry_after {
         let text = if says { "the server sends it when it sheds" } else { "the server does not send it when it sheds" };
         screen.fact(2, "Retry-After", text);
     }
@@ -32,6 +32,6 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
         let is_grpc = plan.traffic.origin.is_grpc();
         found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
     };
-    screen.table(1, &STEP_HEADINGS, rows(found.plan, &found.overloaded), STEPS_MAX);
+    screen.table(1, &STEP_HEADINGS, rows(found.plan, &found.overload), STEPS_MAX);
     screen
 }

@@ -33,7 +33,8 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
-/// What the CPU time of a request means in servers, where its whole interval says so.
+/// The CPU time of a request as a number of servers, where the whole interval gives the same
+/// number.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (more, less, ratio) = match cpu.verdict {
@@ -45,7 +46,7 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
 }
 
-/// What the comparison means in plain words: only what follows from its figures.
+/// The meaning of the comparison in plain words. It contains only what follows from the figures.
 fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
@@ -114,7 +115,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
     screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; {stopped}"));
     screen.fact(3, "load", compared_load(context));
-    screen.failed_answer(2, &FailedKind::of_trials(context.experiment.trials.iter()));
+    screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     if !proof.routes.is_empty() {
         screen.fact(1, "by request", routes_text(&proof.routes));
     }
@@ -139,7 +140,7 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
     screen.fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
     screen.fact(3, "load", compared_load(context));
-    screen.failed_answer(2, &FailedKind::of_trials(context.experiment.trials.iter()));
+    screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
     let steps = (1u8..).zip(ladder.rungs.iter().skip(1));
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {

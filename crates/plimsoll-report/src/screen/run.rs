@@ -1,5 +1,5 @@
-//! The first screen of a load: what succeeded, the response times with their histogram, what
-//! failed, and the server's CPU.
+//! The first screen of a load: its successes, the response times with their histogram, the
+//! failures, and the server's CPU.
 //!
 //! Not here: the ledger, other clocks and connections (`run`).
 
@@ -20,7 +20,7 @@ const ROUTES_MAX: usize = 4;
 /// Agents that it lists.
 const AGENTS_MAX: usize = 5;
 /// Facts that a load has on its screen where requests failed.
-const FAILED: [&str; 4] = ["statuses", "failed answer", "not connected", "TLS failed"];
+const FAILED: [&str; 4] = ["statuses", "failed response", "not connected", "TLS failed"];
 
 /// The screen of a load.
 pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
@@ -35,10 +35,10 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     if ledger.succeeded < ledger.scheduled {
         let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
         let parts = parts.into_iter().filter(|(_, requests)| *requests > 0);
-        let failed = format!("{} failed{}", count(ledger.failed_total()), failed_kinds(ledger));
+        let (failed, scheduled) = (count(ledger.failed_total()), count(ledger.scheduled));
+        let failed = format!("{failed} of {scheduled} requests{}", failed_kinds(ledger));
         let parts = std::iter::once(failed).chain(parts.map(|(what, many)| format!("{} {what}", count(many))));
-        let of = count(ledger.scheduled);
-        screen.fact(0, "failed", format!("of {of} requests {}", parts.collect::<Vec<_>>().join(", ")));
+        screen.fact(0, "failed", parts.collect::<Vec<_>>().join(", "));
         let mut shown: Vec<&str> = Vec::new();
         for (label, text) in ledger_facts(context, summary) {
             if let Some(&label) = FAILED.iter().find(|known| **known == label)

@@ -9,7 +9,7 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
-/// Levels that a screen lists: others lie evenly between these.
+/// Levels that a screen lists; they are evenly spaced among all levels.
 const LEVELS_MAX: usize = 10;
 /// Columns before the reason why a level was not measured.
 const REASON_INDENT: usize = 10;
@@ -33,7 +33,7 @@ fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
 /// So much of the remark tells that it begins, however narrow the terminal is.
 const REMARK_BEGINNING: usize = 15;
 
-/// A row without what disturbed its level: a warning says that.
+/// A row without the remark about interference: a warning contains it.
 fn without_remark(row: &str) -> String {
     // It is the end of the row, in several lines on a narrow terminal.
     let beginning: String = REMARK.chars().take(REMARK_BEGINNING).collect();
@@ -58,6 +58,6 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     if let Some(text) = error_text(&found.levels) {
         screen.fact(2, "+/-", text);
     }
-    screen.failed_answer(3, &FailedKind::of_trials(experiment.trials.iter()));
+    screen.failed_response(3, &FailedKind::of_trials(experiment.trials.iter()));
     screen
 }

@@ -286,7 +286,7 @@ impl Runner for ThisMachine {
         let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
         let mut stripe = Stripe::ALL;
         if let Some(Ok(others)) = &mut self.others {
-            stripe = Stripe { index: 0, of: others.count() as u64 + 1 };
+            stripe = Stripe::new(0, others.count() as u64 + 1);
             others.assign(&self.plan, &self.injector);
         }
         self.ready = Some(prepare_aided(&self.plan, &self.injector, stripe, aids, &mut |tick| {

@@ -108,7 +108,7 @@ impl PartProcesses {
         let of = self.count() as u64 + 1;
         for (at, part) in self.parts.iter_mut().enumerate() {
             let number = OWN + 1 + at;
-            let stripe = Stripe { index: number as u64, of };
+            let stripe = Stripe::new(number as u64, of);
             let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
             let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
             // Where it does not read, nobody must wait.

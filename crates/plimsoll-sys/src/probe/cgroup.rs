@@ -145,6 +145,17 @@ pub fn own_limits() -> (Option<f64>, Option<f64>) {
     (cpu.as_deref().and_then(cores_of), memory.as_deref().and_then(memory_of))
 }
 
+/// Cores that threads of this process can keep busy: those that it may run on, within the quota of
+/// its control group. The kernel would stop further busy threads in turn.
+pub fn usable_cores() -> u32 {
+    within_quota(crate::process::cores(), own_limits().0)
+}
+
+/// Whole cores only: a part of a core is no core for a thread that is always busy.
+fn within_quota(cores: u32, quota: Option<f64>) -> u32 {
+    quota.map_or(cores, |quota| cores.min(quota as u32)).max(1)
+}
+
 /// Bytes of memory that a group may use, where it has a limit.
 fn memory_of(group: &Path) -> Option<f64> {
     let limit = ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| std::fs::read(group.join(name)).ok())?;
@@ -190,6 +201,16 @@ mod tests {
         for (text, expect) in [("4096\n", Some(4096)), ("max\n", None), ("9223372036854771712\n", None)] {
             assert_eq!(parse_bytes(text.as_bytes()), expect, "{text}");
         }
+    }
+
+    #[test]
+    fn a_quota_leaves_whole_cores() {
+        for (cores, quota, expect) in
+            [(16, None, 16), (16, Some(2.0), 2), (16, Some(2.9), 2), (2, Some(8.0), 2), (4, Some(0.2), 1)]
+        {
+            assert_eq!(within_quota(cores, quota), expect, "{cores} {quota:?}");
+        }
+        assert!((1..=crate::process::cores()).contains(&usable_cores()));
     }
 
     #[test]

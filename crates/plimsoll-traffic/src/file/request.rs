@@ -72,7 +72,8 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = method_and_path(table)?;
     let (target, target_filled) = target(path, &method, known, raw)?;
-    let name = table.get("name").map(name).transpose()?;
+    // A name is recorded, and importers make names of paths.
+    let name = table.get("name").map(name).transpose()?.map(|name| redact::name(&name));
     let (mut headers, headers_filled) =
         table.get("headers").map_or(Ok(Default::default()), |it| headers(it, known, raw))?;
     let (body, body_filled, content_type) = body(table, known, raw)?;

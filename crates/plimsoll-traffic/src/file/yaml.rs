@@ -1,6 +1,6 @@
 //! YAML as a tree. The parser is a library's; here its events become values, by the core schema of
 //! YAML 1.2 (so that `no` is a word), with anchors and aliases as far as their whole size stays
-//! sane.
+//! sane, and with merges (`<<: *base`) of YAML 1.1, which most readers know.
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
@@ -16,9 +16,12 @@ struct Open {
 
 enum Container {
     List(Vec<TreeNode>),
-    /// With the key whose value comes next.
-    Table(TableEntries, Option<TreeKey>),
+    /// With the key whose value comes next, and what is merged into it.
+    Table(TableEntries, Option<TreeKey>, Vec<TreeNode>),
 }
+
+/// The key that merges other tables into its own.
+const MERGE: &str = "<<";
 
 /// The tree of a text, of one document.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
@@ -63,16 +66,19 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
                 None
             }
             Event::MappingStart(_, anchor, _) => {
-                open.push(Open { at, anchor, what: Container::Table(TableEntries::default(), None) });
+                open.push(Open { at, anchor, what: Container::Table(TableEntries::default(), None, Vec::new()) });
                 None
             }
-            Event::SequenceEnd | Event::MappingEnd => open.pop().map(|Open { at, anchor, what }| {
-                let value = match what {
-                    Container::List(items) => TreeValue::List(items),
-                    Container::Table(entries, _) => entries.value(),
-                };
-                (TreeNode { at, value }, anchor)
-            }),
+            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                None => None,
+                Some(Open { at, anchor, what }) => {
+                    let value = match what {
+                        Container::List(items) => TreeValue::List(items),
+                        Container::Table(entries, _, merged) => merge(entries, merged)?.value(),
+                    };
+                    Some((TreeNode { at, value }, anchor))
+                }
+            },
             _ => None,
         };
         if open.len() > DEPTH_MAX {
@@ -91,13 +97,33 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
         match open.last_mut().map(|open| &mut open.what) {
             None => root = Some(node),
             Some(Container::List(items)) => items.push(node),
-            Some(Container::Table(entries, key)) => match key.take() {
+            Some(Container::Table(entries, key, merged)) => match key.take() {
+                Some(key) if key.name == MERGE => merged.push(node),
                 Some(key) => entries.insert(key, node)?,
                 None => *key = Some(TreeKey { at, name: node.text("a key")?.to_owned() }),
             },
         }
     }
     root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the file is empty"))
+}
+
+/// A table with what is merged into it: its own keys count, and of several tables the first.
+fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntries, TrafficFileError> {
+    for node in merged {
+        let tables = match node.value {
+            TreeValue::List(tables) => tables,
+            _ => vec![node],
+        };
+        for table in tables {
+            let TreeValue::Table(others) = table.value else { return table.error("'<<' merges tables: name one") };
+            for (key, value) in others.into_entries() {
+                if entries.get(&key.name).is_none() {
+                    entries.insert(key, value)?;
+                }
+            }
+        }
+    }
+    Ok(entries)
 }
 
 fn place(span: Span) -> TextPlace {
@@ -148,13 +174,20 @@ mod tests {
             ("a: &x {b: [1, {c: 2}]}\nd: *x\n", r#"{"a":{"b":[1,{"c":2}]},"d":{"b":[1,{"c":2}]}}"#),
             ("a: |\n  x\n  y\nb: >-\n  x\n  y\n", r#"{"a":"x\ny\n","b":"x y"}"#),
             ("{a: {}, b: []}", r#"{"a":{},"b":[]}"#),
+            ("x: &x {b: 1, c: 2}\ny:\n  <<: *x\n  c: 3\n", r#"{"x":{"b":1,"c":2},"y":{"c":3,"b":1}}"#),
+            (
+                "x: &x {b: 1}\ny: &y {b: 2, c: 3}\nz: {<<: [*x, *y]}\n",
+                r#"{"x":{"b":1},"y":{"b":2,"c":3},"z":{"b":1,"c":3}}"#,
+            ),
             ("a:\n- b\n- - c\n  - d\n", r#"{"a":["b",["c","d"]]}"#),
         ] {
             let mut written = String::new();
             json::write(&tree(text).unwrap_or_else(|error| panic!("{text}: {error}")), &mut written);
             assert_eq!(written, expect, "{text}");
         }
-        for text in ["a: {", "a: [1, 2", "a: *x", "\"a", "a:\n\t- b", "{", "- {a: b}\n-c: d"] {
+        for text in
+            ["a: {", "a: [1, 2", "a: *x", "\"a", "a:\n\t- b", "{", "- {a: b}\n-c: d", "{<<: 1}", "{<<: [{a: 1}, b]}"]
+        {
             assert!(tree(text).is_err(), "{text}");
         }
     }

@@ -543,14 +543,14 @@ fn url_encoded(value: &str) -> CurlData {
         Some(at) if value[at..].starts_with('@') => {
             CurlData::EncodedFile { name: value[..at].to_owned(), path: value[at + 1..].to_owned() }
         }
-        Some(0) => CurlData::Text(percent_encoded(&value.as_bytes()[1..])),
-        Some(at) => CurlData::Text(format!("{}={}", &value[..at], percent_encoded(&value.as_bytes()[at + 1..]))),
-        None => CurlData::Text(percent_encoded(value.as_bytes())),
+        Some(0) => CurlData::Text(form_encoded(&value.as_bytes()[1..])),
+        Some(at) => CurlData::Text(format!("{}={}", &value[..at], form_encoded(&value.as_bytes()[at + 1..]))),
+        None => CurlData::Text(form_encoded(value.as_bytes())),
     }
 }
 
 /// Everything but letters, digits and `-._~` percent-encoded.
-pub fn percent_encoded(bytes: &[u8]) -> String {
+fn percent_encoded(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
@@ -560,6 +560,11 @@ pub fn percent_encoded(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// The same as in a form, where a blank is `+`.
+pub fn form_encoded(bytes: &[u8]) -> String {
+    percent_encoded(bytes).replace("%20", "+")
 }
 
 /// `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`: a word in quotation marks is what
@@ -716,8 +721,8 @@ mod tests {
             ("curl --data-binary @f h", "POST", vec![file("f", false)]),
             ("curl --data-raw @f h", "POST", vec![text("@f")]),
             ("curl --json '{}' h", "POST", vec![text("{}")]),
-            ("curl --data-urlencode 'q=a b&c' h", "POST", vec![text("q=a%20b%26c")]),
-            ("curl --data-urlencode '=a b' h", "POST", vec![text("a%20b")]),
+            ("curl --data-urlencode 'q=a b&c' h", "POST", vec![text("q=a+b%26c")]),
+            ("curl --data-urlencode '=a b' h", "POST", vec![text("a+b")]),
             (
                 "curl --data-urlencode n@f h",
                 "POST",
@@ -824,7 +829,7 @@ mod tests {
             ("curl http://h/../..//a/..", "http://h//", ""),
             ("curl --path-as-is http://h/a/../b", "http://h/a/../b", ""),
             ("curl http://h?x=/../", "http://h?x=/../", ""),
-            ("curl --url-query 'q=x y' --url-query +r=%41 http://h/", "http://h/", "q=x%20y&r=%41"),
+            ("curl --url-query 'q=x y' --url-query +r=%41 http://h/", "http://h/", "q=x+y&r=%41"),
         ] {
             let request = read(line).expect("understood");
             assert_eq!((request.url.as_str(), request.query.join("&").as_str()), (url, query), "{line}");

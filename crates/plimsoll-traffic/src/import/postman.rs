@@ -626,7 +626,12 @@ fn has_content(body: &TreeNode) -> bool {
 /// A URL of its parts.
 fn joined(url: &TreeNode) -> String {
     if let Some(raw) = text(url, "raw").filter(|raw| !raw.is_empty()) {
-        return raw.to_owned();
+        if items(url, "query").is_empty() {
+            return raw.to_owned();
+        }
+        // The tool sends the list: `raw` may still have what was switched off.
+        let before = raw.split(['?', '#']).next().unwrap_or_default();
+        return format!("{before}{}", query_text(url));
     }
     let part = |key: &str, between: &str| match field(url, key).map(|node| &node.value) {
         Some(TreeValue::List(parts)) => {
@@ -643,16 +648,23 @@ fn joined(url: &TreeNode) -> String {
     }
     whole.push('/');
     whole.push_str(part("path", "/").trim_start_matches('/'));
+    whole.push_str(&query_text(url));
+    whole
+}
+
+/// The query of a URL that lists it; empty without one.
+fn query_text(url: &TreeNode) -> String {
+    let mut query = String::new();
     for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
-        whole.push_str(if number == 0 { "?" } else { "&" });
-        whole.push_str(text(pair, "key").unwrap_or_default());
+        query.push_str(if number == 0 { "?" } else { "&" });
+        query.push_str(text(pair, "key").unwrap_or_default());
         // Without a value there is no sign for one.
         if let Some(value) = text(pair, "value") {
-            whole.push('=');
-            whole.push_str(value);
+            query.push('=');
+            query.push_str(value);
         }
     }
-    whole
+    query
 }
 
 /// What an authorization says takes the place of a header that is written out, as in the tool.

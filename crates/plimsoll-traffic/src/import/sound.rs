@@ -191,7 +191,12 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
         target.append(&request.target);
         request.target = target;
     }
+    let mut has_host = false;
     request.headers.retain(|(name, value)| {
+        if name.eq_ignore_ascii_case("host") && std::mem::replace(&mut has_host, true) {
+            say("a second header Host: one can be sent".to_owned());
+            return false;
+        }
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
             say(format!("the header {}: plimsoll sets it from the body", plain(name)));
             return false;

@@ -62,8 +62,12 @@ pub(super) enum LinePlace {
     End(StampFormat),
     /// `GET`.
     Method,
+    /// The same where nothing else tells the format: capitals alone.
+    Verb,
     /// Path and query, or a URL.
     Target,
+    /// The same where nothing else tells the format: it begins with a slash or a scheme.
+    Path,
     /// `GET /path HTTP/1.1`.
     Request,
     /// The answer's status.
@@ -95,6 +99,13 @@ pub(super) enum LinePlace {
     Other,
 }
 
+impl LinePlace {
+    /// Whether it tells when a request was.
+    pub fn is_moment(&self) -> bool {
+        matches!(self, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))
+    }
+}
+
 /// The texts of a line by what they are.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Raw<'a> {
@@ -117,6 +128,12 @@ impl<'a> Raw<'a> {
     /// not there.
     #[inline]
     pub fn put(&mut self, place: &LinePlace, text: &'a [u8]) -> Option<()> {
+        // Columns are filled up with blanks.
+        let text = match place {
+            LinePlace::Other | LinePlace::List | LinePlace::Word => text,
+            LinePlace::Request | LinePlace::UserAgent | LinePlace::Session => text,
+            _ => text.trim_ascii(),
+        };
         let missing = text.is_empty() || text == b"-";
         match place {
             LinePlace::Other | LinePlace::List => {}
@@ -127,6 +144,8 @@ impl<'a> Raw<'a> {
             LinePlace::Start(writing) if !missing => self.start = Some(writing.read(text)?),
             LinePlace::End(writing) if !missing => self.end = Some(writing.read(text)?),
             LinePlace::Request => self.request = Some(text),
+            LinePlace::Verb => self.method = Some(text).filter(|text| is_verb(text))?,
+            LinePlace::Path => self.target = Some(text).filter(|text| is_path(text))?,
             // Nobody is written as a dash.
             LinePlace::Address | LinePlace::AddressPort if text.is_empty() => return None,
             _ if missing => {}
@@ -139,7 +158,11 @@ impl<'a> Raw<'a> {
                 }
             }
             // Proxies add themselves to a list; the first is who asked.
-            LinePlace::Address => self.client = Some(text).filter(|text| is_address(text))?,
+            LinePlace::Address => {
+                // A port would make each connection a client of its own.
+                let bare = Some(without_port(text)).filter(|bare| is_ip(bare));
+                self.client = bare.or(Some(text).filter(|text| is_address(text)))?;
+            }
             LinePlace::AddressPort => self.client = Some(without_port(text)).filter(|text| is_address(text))?,
             LinePlace::ProxyTimes => {
                 let whole = text.rsplit(|b| *b == b'/').next().unwrap_or(text);
@@ -195,6 +218,16 @@ impl<'a> Raw<'a> {
     }
 }
 
+/// Whether a word is a method as programs write it.
+fn is_verb(word: &[u8]) -> bool {
+    (3..=20).contains(&word.len()) && word.iter().all(u8::is_ascii_uppercase)
+}
+
+/// Whether a word is a path or a URL.
+fn is_path(word: &[u8]) -> bool {
+    word.starts_with(b"/") || word.starts_with(b"http://") || word.starts_with(b"https://") || word == b"*"
+}
+
 /// Method and target of a request line. What is not HTTP (a TLS handshake on a plain port) has
 /// none.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -202,9 +235,11 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (method, rest) = (&line[..space], &line[space + 1..]);
     let is_method =
         (1..=32).contains(&method.len()) && method.iter().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(b));
-    // HTTP/0.9 has no version; targets with blanks in them were sent by broken clients.
+    // HTTP/0.9 has no version; targets with blanks in them were sent by broken clients. Some write
+    // the version as a number.
+    let is_version = |word: &[u8]| word.starts_with(b"HTTP/") || [&b"1.0"[..], b"1.1", b"2", b"3"].contains(&word);
     let target = match memchr::memrchr(b' ', rest) {
-        Some(at) if rest[at + 1..].starts_with(b"HTTP/") => &rest[..at],
+        Some(at) if is_version(&rest[at + 1..]) => &rest[..at],
         _ => rest,
     };
     (is_method && !target.is_empty()).then_some((method, target))
@@ -384,6 +419,8 @@ mod tests {
             ("GET /a?b=c HTTP/1.1", Some(("GET", "/a?b=c"))),
             ("GET /a b HTTP/2.0", Some(("GET", "/a b"))),
             ("GET /old", Some(("GET", "/old"))),
+            ("GET /a 1.1", Some(("GET", "/a"))),
+            ("GET /a 1.5", Some(("GET", "/a 1.5"))),
             ("\\x16\\x03\\x01", None),
             ("-", None),
             ("", None),

@@ -2,25 +2,29 @@
 //! the first lines of a file.
 
 use super::directives;
-use super::entry::{Entry, LinePlace, Stamp};
+use super::entry::{Entry, LinePlace, Raw, Stamp};
 use super::json::{self, FieldsError, PathNode, PathPlace};
-use super::known::{ENDS_IN_SECONDS, JSONS, KnownJson, NAMES, TEXTS};
+use super::known::{ENDS_IN_SECONDS, JSONS, KnownPairs, LOGFMTS, NAMES, RAILS, RAILS_BEGIN, SHORT_NAMES, TEXTS};
+use super::logfmt;
 use super::pattern::{FormatPiece, Pattern};
-use super::prefix::{LogPrefix, PREFIXES_MAX};
+use super::prefix::{LogPrefix, PREFIXES_MAX, without_colours};
 use super::stamp::StampFormat;
 use super::w3c::{self, W3cFields};
 use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
 /// The formats that are known, for people.
-pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, IIS, W3C, AWS, Google \
-     Cloud, JSON lines; with syslog, Kubernetes or Docker prefixes";
+pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, W3C. \
+     Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, Rails, \
+     Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
 
 /// Room for what of a line is put in order before it is read, used again for each.
 #[derive(Debug, Clone, Default)]
 pub struct LineRoom {
     /// A line that stood in another.
     line: Vec<u8>,
+    /// A line that had colours.
+    plain: Vec<u8>,
     /// Texts with escapes.
     texts: Vec<u8>,
 }
@@ -35,13 +39,46 @@ pub struct Format {
     by_client: bool,
     /// What stands before each line, from the outside in.
     prefixes: Vec<LogPrefix>,
+    /// Lines tell when they were; else what stands before them does.
+    has_time: bool,
 }
 
 #[derive(Debug, Clone)]
 enum LogLines {
     Text(Pattern),
-    Json(PathNode),
+    Pairs(PairNotation, PathNode),
     W3c(W3cFields),
+}
+
+/// How names and values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PairNotation {
+    Json,
+    Logfmt,
+}
+
+impl PairNotation {
+    fn read<'a>(self, root: &PathNode, line: &'a [u8], texts: &'a mut Vec<u8>) -> Option<Raw<'a>> {
+        match self {
+            PairNotation::Json => json::read(root, line, texts),
+            PairNotation::Logfmt => logfmt::read(root, line),
+        }
+    }
+
+    /// Whether a line may be written so: what is read is costly.
+    fn fits(self, line: &[u8]) -> bool {
+        match self {
+            PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
+            PairNotation::Logfmt => memchr::memchr(b'=', line).is_some(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            PairNotation::Json => "JSON lines",
+            PairNotation::Logfmt => "logfmt lines",
+        }
+    }
 }
 
 /// Why there is no format to read a log by.
@@ -71,6 +108,15 @@ pub enum FormatError {
 const UNDERSTOOD_ONE_IN: usize = 5;
 
 impl Format {
+    fn new(name: String, stamp: Stamp, lines: LogLines) -> Format {
+        let has_time = match &lines {
+            LogLines::Text(pattern) => pattern.has_time(),
+            LogLines::Pairs(_, root) => root.has_time(),
+            LogLines::W3c(_) => true,
+        };
+        Format { name, stamp, lines, by_client: false, prefixes: Vec::new(), has_time }
+    }
+
     /// As a `log_format` or `LogFormat` string says, or by one of the names that stand for one;
     /// `session` is the directive of it that tells sessions apart.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
@@ -83,15 +129,15 @@ impl Format {
         let pattern = Pattern::new(said.pieces, false)
             .ok_or_else(|| FormatError::Said("has two fields without a separator between them".into()))?;
         let name = format!("{}'s, as given", said.language);
-        Ok(Format { name, stamp: said.stamp, lines: LogLines::Text(pattern), by_client, prefixes: Vec::new() })
+        Ok(Format { by_client, ..Format::new(name, said.stamp, LogLines::Text(pattern)) })
     }
 
     /// Lines of JSON with fields as mapped: `path=.url,time=.ts`.
     pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
         let (session, by_client) = by_client(session);
         let (wanted, stamp) = json::mapping(mapping, session)?;
-        let lines = LogLines::Json(PathNode::new(&wanted));
-        Ok(Format { name: "JSON, fields as given".into(), stamp, lines, by_client, prefixes: Vec::new() })
+        let lines = LogLines::Pairs(PairNotation::Json, PathNode::new(&wanted));
+        Ok(Format { by_client, ..Format::new("JSON, fields as given".into(), stamp, lines) })
     }
 
     /// What it is called, for people.
@@ -108,19 +154,37 @@ impl Format {
     /// is put in order first.
     #[inline]
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineRoom) -> Option<Entry<'a>> {
-        let LineRoom { line: inner, texts } = room;
+        let LineRoom { line: inner, plain, texts } = room;
         let (mut line, mut prefixes) = (line, self.prefixes.as_slice());
+        let mut moment_ns = None;
         if let [first @ LogPrefix::DockerJson, rest @ ..] = prefixes {
+            if !self.has_time {
+                moment_ns = first.moment_ns(line);
+            }
             (line, prefixes) = (first.strip(line, inner)?, rest);
         }
+        line = without_colours(line, plain);
         for prefix in prefixes {
+            if !self.has_time {
+                moment_ns = prefix.moment_ns(line).or(moment_ns);
+            }
             line = prefix.plain(line)?;
         }
-        let raw = match &self.lines {
-            LogLines::Text(pattern) => pattern.read(line)?,
-            LogLines::Json(root) => json::read(root, line, texts)?,
+        self.entry(line, texts, moment_ns)
+    }
+
+    /// The entry of a line with nothing before it; `moment_ns` is that of a line that has none.
+    #[inline]
+    fn entry<'a>(&self, line: &'a [u8], texts: &'a mut Vec<u8>, moment_ns: Option<u64>) -> Option<Entry<'a>> {
+        let mut raw = match &self.lines {
+            LogLines::Text(pattern) if self.has_time => pattern.read(line)?,
+            LogLines::Text(pattern) => pattern.read(line.trim_ascii_start())?,
+            LogLines::Pairs(notation, root) => notation.read(root, line, texts)?,
             LogLines::W3c(fields) => fields.parse(line, texts)?,
         };
+        if !self.has_time {
+            raw.stamp = moment_ns;
+        }
         let mut entry = raw.entry(self.stamp)?;
         if self.by_client {
             entry.session = entry.client;
@@ -128,8 +192,12 @@ impl Format {
         Some(entry)
     }
 
-    /// Whether a line is none of a request's: a head of W3C's, whose fields hold from here on.
+    /// Whether a line is none of a request's: a head of W3C's, whose fields hold from here on, or
+    /// what Rails adds.
     pub fn takes_directive(&mut self, line: &[u8]) -> bool {
+        if self.is_rails() {
+            return memchr::memmem::find(line, RAILS_BEGIN).is_none();
+        }
         let LogLines::W3c(fields) = &mut self.lines else { return false };
         if w3c::is_directive(line)
             && let Some(others) = W3cFields::read(line)
@@ -162,14 +230,17 @@ impl Format {
         lines.iter().filter(|line| self.parse(line, &mut room).is_some()).count()
     }
 
-    fn of_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
-        let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
-        Format { name: name.to_owned(), stamp, lines: LogLines::Text(pattern), by_client: false, prefixes: Vec::new() }
+    fn is_rails(&self) -> bool {
+        self.name.starts_with(RAILS) && matches!(self.lines, LogLines::Text(_))
     }
 
-    fn of_json(name: &str, stamp: Stamp, wanted: &[PathPlace]) -> Format {
-        let lines = LogLines::Json(PathNode::new(wanted));
-        Format { name: name.to_owned(), stamp, lines, by_client: false, prefixes: Vec::new() }
+    fn of_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
+        let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
+        Format::new(name.to_owned(), stamp, LogLines::Text(pattern))
+    }
+
+    fn of_pairs(notation: PairNotation, name: &str, stamp: Stamp, wanted: &[PathPlace]) -> Format {
+        Format::new(name.to_owned(), stamp, LogLines::Pairs(notation, PathNode::new(wanted)))
     }
 
     /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which
@@ -179,7 +250,7 @@ impl Format {
         self.by_client = by_client;
         let Some(field) = field else { return Ok(()) };
         match (&mut self.lines, json::keys(field)) {
-            (LogLines::Json(root), Some(keys)) => {
+            (LogLines::Pairs(_, root), Some(keys)) => {
                 root.also(&keys, LinePlace::Session);
                 Ok(())
             }
@@ -211,6 +282,8 @@ fn pieces(written: &str) -> Vec<FormatPiece> {
             "proxy" => LinePlace::ProxyTimes,
             "method" => LinePlace::Method,
             "target" => LinePlace::Target,
+            "verb" => LinePlace::Verb,
+            "path" => LinePlace::Path,
             "time" => LinePlace::Time(StampFormat::Auto),
             "start" => LinePlace::Start(StampFormat::Auto),
             "end" => LinePlace::End(StampFormat::Auto),
@@ -235,38 +308,23 @@ fn wanted(paths: &[(&str, LinePlace)]) -> Vec<PathPlace> {
 
 /// The formats that have names of their own on the command line.
 fn named(name: &str) -> Option<Format> {
-    let text = |at: usize| Some(Format::of_text(TEXTS[at]));
-    let json = |at: usize| {
-        let KnownJson { name, stamp, paths, .. } = JSONS[at];
-        Some(Format::of_json(name, stamp, &wanted(paths)))
-    };
-    match name.to_ascii_lowercase().as_str() {
-        "combined" | "nginx" | "apache" => text(8),
-        "common" => text(9),
-        "ingress-nginx" => text(7),
-        "vhost_combined" => text(5),
-        "traefik-common" => text(0),
-        "alb" => text(1),
-        "elb" => text(2),
-        "envoy" => text(3),
-        "istio" => text(4),
-        "haproxy" => text(13),
-        "s3" => text(14),
-        "nginx-proxy-manager" => text(15),
-        "caddy" => json(0),
-        "traefik" => json(1),
-        "envoy-json" => json(2),
-        _ => None,
-    }
+    let name = name.to_ascii_lowercase();
+    let (_, long) = SHORT_NAMES.into_iter().find(|(short, _)| *short == name)?;
+    let text = TEXTS.into_iter().find(|(name, ..)| *name == long).map(Format::of_text);
+    text.or_else(|| {
+        let known = JSONS.into_iter().find(|known| known.name == long)?;
+        Some(Format::of_pairs(PairNotation::Json, known.name, known.stamp, &wanted(known.paths)))
+    })
 }
 
 /// The format in which most of the first lines of a log are written.
 pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, FormatError> {
     let mut prefixes = Vec::new();
-    let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| Cow::Borrowed(*line)).collect();
+    let mut has_moment = false;
+    let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| colourless(line)).collect();
     loop {
         let bare: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
-        if let Some(mut format) = find_bare(&bare) {
+        if let Some(mut format) = find_bare(&bare, has_moment) {
             format.name.push_str(&behind(&prefixes));
             format.prefixes = prefixes;
             format.telling_sessions(session)?;
@@ -274,22 +332,35 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
         }
         match LogPrefix::of_lines(&texts).filter(|_| prefixes.len() < PREFIXES_MAX) {
             Some(prefix) => {
+                has_moment |= texts.iter().any(|line| prefix.moment_ns(line).is_some());
                 texts = stripped(prefix, &texts);
                 prefixes.push(prefix);
             }
             None => {
                 let timeless = bare.iter().filter(|line| is_request_without_time(line)).count();
-                let is_timeless = timeless * 2 > bare.len();
+                let is_timeless = timeless * 2 > bare.len() || find_bare(&bare, true).is_some();
                 return Err(if is_timeless { FormatError::NoTimes } else { FormatError::Unknown });
             }
         }
     }
 }
 
+/// A line without colours.
+fn colourless(line: &[u8]) -> Cow<'_, [u8]> {
+    let mut room = Vec::new();
+    match without_colours(line, &mut room).len() == line.len() {
+        true => Cow::Borrowed(line),
+        false => Cow::Owned(room),
+    }
+}
+
 /// Lines without what stands before them.
 fn stripped(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
     let mut room = Vec::new();
-    let strip = |line: &Cow<[u8]>| Some(Cow::Owned(prefix.strip(line, &mut room)?.to_vec()));
+    let strip = |line: &Cow<[u8]>| {
+        let bare = prefix.strip(line, &mut room)?;
+        Some(Cow::Owned(colourless(bare).into_owned()))
+    };
     lines.iter().filter_map(strip).collect()
 }
 
@@ -305,61 +376,71 @@ fn is_request_without_time(line: &[u8]) -> bool {
     memchr::memmem::find(line, b" HTTP/").is_some() && !(0..line.len().saturating_sub(7)).any(is_time)
 }
 
-/// The format in which most of these lines are written, with nothing before them.
-fn find_bare(lines: &[&[u8]]) -> Option<Format> {
+/// The format in which most of these lines are written, with nothing before them. `has_moment`:
+/// what stood before them says when they were.
+fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
-    if !lines.iter().all(|line| ends_in_seconds(line)) {
-        candidates.retain(|format| format.name != ENDS_IN_SECONDS);
+    for (name, digits) in ENDS_IN_SECONDS {
+        if !lines.iter().all(|line| ends_in_seconds(line, digits)) {
+            candidates.retain(|format| format.name != name);
+        }
     }
     let named = lines.iter().find_map(|line| W3cFields::read(line));
     if let Some(fields) = &named {
         let name = if fields.is_cloudfront { "AWS CloudFront" } else { "W3C, as its #Fields say" };
-        let lines = LogLines::W3c(fields.clone());
-        candidates.push(Format {
-            name: name.to_owned(),
-            stamp: Stamp::End,
-            lines,
-            by_client: false,
-            prefixes: Vec::new(),
-        });
+        candidates.push(Format::new(name.to_owned(), Stamp::End, LogLines::W3c(fields.clone())));
     }
-    for KnownJson { name, stamp, telling, paths } in JSONS {
+    let known = JSONS.into_iter().map(|known| (PairNotation::Json, known));
+    for (notation, known) in known.chain(LOGFMTS.into_iter().map(|known| (PairNotation::Logfmt, known))) {
+        let KnownPairs { name, stamp, telling, paths } = known;
         let keys: Vec<PathPlace> = wanted(paths);
         let tells = |line: &&[u8]| {
-            telling.iter().all(|path| json::keys(path).is_some_and(|keys| has(&keys, &LinePlace::Other, line)))
+            telling
+                .iter()
+                .all(|path| json::keys(path).is_some_and(|keys| has(notation, &keys, &LinePlace::Other, line)))
         };
         if lines.iter().any(tells) {
-            candidates.push(Format::of_json(name, stamp, &keys));
+            candidates.push(Format::of_pairs(notation, name, stamp, &keys));
+            // Where times are left out there may be some before the lines.
+            let timeless: Vec<PathPlace> = keys.into_iter().filter(|(_, place)| !place.is_moment()).collect();
+            candidates.push(Format::of_pairs(notation, name, stamp, &timeless));
         }
     }
-    candidates.extend(json_of_nobody(lines));
+    candidates.extend(pairs_of_nobody(PairNotation::Json, lines));
+    candidates.extend(pairs_of_nobody(PairNotation::Logfmt, lines));
+    let moment_ns = has_moment.then_some(SECOND);
+    let mut texts = Vec::new();
     let mut best: Option<(usize, Format)> = None;
     for format in candidates {
-        let count = format.understands(lines);
+        let count = lines.iter().filter(|line| format.entry(line, &mut texts, moment_ns).is_some()).count();
         if count > best.as_ref().map_or(0, |(count, _)| *count) {
             best = Some((count, format));
         }
     }
     // Lines of its own head are none.
     let lines = lines.iter().filter(|line| named.is_none() || !w3c::is_directive(line)).count();
-    best.filter(|(count, _)| count * UNDERSTOOD_ONE_IN >= lines).map(|(_, format)| format)
+    best.filter(|(count, format)| format.is_rails() || count * UNDERSTOOD_ONE_IN >= lines).map(|(_, format)| format)
 }
 
-/// Whether a line ends in seconds with three digits after the point.
-fn ends_in_seconds(line: &[u8]) -> bool {
+/// Whether a line ends in seconds with so many digits after the point.
+fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     let word = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
-    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    word.len() > 4 && word[word.len() - 4] == b'.' && digits(&word[..word.len() - 4]) && digits(&word[word.len() - 3..])
+    let are_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let Some(point) = word.len().checked_sub(fraction + 1) else { return false };
+    word[point] == b'.' && are_digits(&word[..point]) && are_digits(&word[point + 1..])
 }
 
-/// JSON whose names say what they hold.
-fn json_of_nobody(lines: &[&[u8]]) -> Option<Format> {
+/// Pairs whose names say what they hold.
+fn pairs_of_nobody(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
+    if !lines.iter().any(|line| notation.fits(line)) {
+        return None;
+    }
     let mut found: Vec<PathPlace> = Vec::new();
     let mut said = Vec::new();
     for (place, names) in NAMES {
         let Some(name) = names.iter().find(|name| {
             json::keys(name).is_some_and(|keys| {
-                let holds = lines.iter().filter(|line| has(&keys, &place, line)).count();
+                let holds = lines.iter().filter(|line| has(notation, &keys, &place, line)).count();
                 holds * UNDERSTOOD_ONE_IN >= lines.len().max(1)
             })
         }) else {
@@ -376,29 +457,29 @@ fn json_of_nobody(lines: &[&[u8]]) -> Option<Format> {
             found.push((json::keys(name)?, place));
         }
     }
-    let name = format!("JSON lines ({})", said.join(", "));
-    (!found.is_empty()).then(|| Format::of_json(&name, Stamp::End, &found))
+    let name = format!("{} ({})", notation.name(), said.join(", "));
+    (!found.is_empty()).then(|| Format::of_pairs(notation, &name, Stamp::End, &found))
 }
 
-/// Whether a line of JSON has a value at this path that fits the place.
-fn has(keys: &[String], place: &LinePlace, line: &[u8]) -> bool {
-    if line.trim_ascii_start().first() != Some(&b'{') {
+/// Whether a line has a value at this path that fits the place.
+fn has(notation: PairNotation, keys: &[String], place: &LinePlace, line: &[u8]) -> bool {
+    if !notation.fits(line) {
         return false;
     }
     // Any value will do where nothing is asked of it.
     let any = *place == LinePlace::Other;
     let node = PathNode::new(&[(keys.to_vec(), if any { LinePlace::Session } else { place.clone() })]);
     let mut buffer = Vec::new();
-    json::read(&node, line, &mut buffer).is_some_and(|raw| match place {
+    notation.read(&node, line, &mut buffer).is_some_and(|raw| match place {
         LinePlace::Other => !raw.session.is_empty(),
         LinePlace::Time(_) => raw.stamp.is_some(),
         LinePlace::Start(_) => raw.start.is_some(),
         LinePlace::End(_) => raw.end.is_some(),
-        LinePlace::Target => raw.target.first().is_some_and(|b| matches!(b, b'/' | b'h' | b'*')),
+        LinePlace::Target | LinePlace::Path => raw.target.first().is_some_and(|b| matches!(b, b'/' | b'h' | b'*')),
         LinePlace::Request => raw.request.is_some_and(|request| request.contains(&b' ')),
         LinePlace::Duration(0) => raw.duration_ns.is_some_and(|ns| ns > 0),
         LinePlace::Duration(_) => raw.duration_ns.is_some(),
-        LinePlace::Method => raw.method.iter().all(u8::is_ascii_alphabetic) && !raw.method.is_empty(),
+        LinePlace::Method | LinePlace::Verb => raw.method.iter().all(u8::is_ascii_alphabetic) && !raw.method.is_empty(),
         LinePlace::Status => raw.status.is_some(),
         LinePlace::Bytes => raw.bytes.is_some(),
         LinePlace::Client | LinePlace::ClientPort | LinePlace::Address | LinePlace::AddressPort => {

@@ -48,6 +48,16 @@ impl PathNode {
         }
     }
 
+    /// Whether a moment is among what is wanted.
+    pub fn has_time(&self) -> bool {
+        self.place.as_ref().is_some_and(LinePlace::is_moment) || self.under.iter().any(PathNode::has_time)
+    }
+
+    /// What a name that stands alone means.
+    pub fn place(&self, name: &[u8]) -> Option<&LinePlace> {
+        self.under.iter().find(|node| node.name == name)?.place.as_ref()
+    }
+
     fn child(&mut self, name: &str) -> &mut PathNode {
         let at = self.under.iter().position(|node| node.name == name.as_bytes()).unwrap_or_else(|| {
             self.under.push(PathNode { name: name.as_bytes().to_vec(), ..PathNode::default() });

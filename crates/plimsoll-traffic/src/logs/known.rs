@@ -5,13 +5,49 @@ use super::entry::{LinePlace, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// The format whose lines end in seconds and thousandths, which only nginx writes so: others end in
-/// whole numbers of another unit.
-pub(super) const ENDS_IN_SECONDS: &str = "combined log format and $request_time";
+/// Formats whose lines end in seconds with so many digits after the point, which only one program
+/// writes so: others end in whole numbers of another unit.
+pub(super) const ENDS_IN_SECONDS: [(&str, usize); 2] =
+    [("combined log format and $request_time", 3), ("common log format and seconds, as Puma and Rack set it", 4)];
+
+/// Rails writes several lines about a request: the first tells method, path, client and time.
+pub(super) const RAILS: &str = "Rails";
+/// What that line begins with.
+pub(super) const RAILS_BEGIN: &[u8] = b"Started ";
+
+/// Names on the command line, and the formats that they stand for.
+pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
+    ("combined", "combined log format"),
+    ("nginx", "combined log format"),
+    ("apache", "combined log format"),
+    ("gunicorn", "combined log format"),
+    ("common", "common log format"),
+    ("ingress-nginx", "nginx, as Kubernetes' ingress sets it"),
+    ("vhost_combined", "combined log format with the virtual host"),
+    ("traefik-common", "Traefik's common log format"),
+    ("alb", "AWS application load balancer"),
+    ("elb", "AWS classic load balancer"),
+    ("envoy", "Envoy"),
+    ("istio", "Envoy, as Istio sets it"),
+    ("haproxy", "HAProxy"),
+    ("s3", "AWS S3"),
+    ("nginx-proxy-manager", "Nginx Proxy Manager"),
+    ("gin", "Gin"),
+    ("chi", "chi"),
+    ("uwsgi", "uWSGI"),
+    ("django", "Django's own server"),
+    ("aiohttp", "aiohttp"),
+    ("squid", "Squid"),
+    ("rails", RAILS),
+    ("caddy", "Caddy"),
+    ("traefik", "Traefik"),
+    ("envoy-json", "Envoy, JSON"),
+];
 
 /// Formats of text, the more particular first: name, meaning of the stamp, places (`<...>`),
-/// whether more may follow.
-pub(super) const TEXTS: [(&str, Stamp, &str, bool); 17] = [
+/// whether more may follow. Those without a time are read where something that stands before the
+/// lines has one.
+pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
     (
         "Traefik's common log format",
         Stamp::Start,
@@ -50,7 +86,7 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 17] = [
         true,
     ),
     (
-        ENDS_IN_SECONDS,
+        "combined log format and $request_time",
         Stamp::End,
         "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>",
         false,
@@ -66,6 +102,12 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 17] = [
         Stamp::End,
         "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
         true,
+    ),
+    (
+        "common log format and seconds, as Puma and Rack set it",
+        Stamp::End,
+        "<client> <word> <> [<time>] \"<request>\" <status> <bytes> <s>",
+        false,
     ),
     ("common log format", Stamp::End, "<client> <word> <> [<time>] \"<request>\" <status> <bytes>", false),
     ("common log format and more", Stamp::End, "<client> <word> <> [<time>] \"<request>\" <status> <bytes> ", true),
@@ -106,10 +148,35 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 17] = [
         "[<time>] <status> - <method> <> <> \"<target>\" [Client <client>] [Length <bytes>] [Gzip <>] \"<agent>\" \"<>\"",
         true,
     ),
+    ("Gin", Stamp::End, "[GIN] <time> |<status>|<s>|<client>|<verb>\"<path>\"", true),
+    ("chi", Stamp::End, "<time> \"<request>\" from <client:port> - <status> <>B in <s>", false),
+    ("chi", Stamp::End, "<time> [<>] \"<request>\" from <client:port> - <status> <>B in <s>", false),
+    (
+        "uWSGI",
+        Stamp::Start,
+        "[pid: <>] <client> (<>) {<>} [<time>] <verb> <path> => generated <bytes> bytes in <ms> msecs (<> <status>)",
+        true,
+    ),
+    ("Django's own server", Stamp::End, "[<time>] \"<request>\" <status> <bytes>", false),
+    ("aiohttp", Stamp::Start, "<client> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"", true),
+    ("PHP-FPM", Stamp::End, "<client> - <> <time> \"<request>\" <status>", true),
+    ("PHP's own server", Stamp::End, "[<time>] <client:port> [<status>]: <verb> <path>", false),
+    ("Squid", Stamp::End, "<time> <ms> <client> <>/<status> <bytes> <verb> <target> <> <> <>", false),
+    ("Sanic", Stamp::End, "<time> - (sanic.access)[<>][<client:port>]: <verb> <path> <> <status> <bytes>", true),
+    (RAILS, Stamp::Start, "Started <verb> \"<path>\" for <client> at <time>", false),
+    ("Actix", Stamp::End, "<client> \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>", false),
+    ("Granian", Stamp::End, "<client> - \"<request>\" <status> <ms>", false),
+    ("uvicorn", Stamp::End, "<client:port> - \"<request>\" <status> <>", false),
+    ("uvicorn", Stamp::End, "<client:port> - \"<request>\" <status>", false),
+    ("morgan, dev", Stamp::End, "<verb> <path> <status> <ms> ms - <bytes>", false),
+    ("morgan, tiny", Stamp::End, "<verb> <path> <status> <bytes> - <ms> ms", false),
+    ("morgan, short", Stamp::End, "<client> <> <verb> <path> HTTP/<> <status> <bytes> - <ms> ms", false),
+    ("Fiber", Stamp::End, "<> |<status>|<s>|<client>|<verb>|<path>|<>", false),
+    ("Next.js", Stamp::End, "<verb> <path> <status> in <s>", false),
 ];
 
-/// A format of JSON.
-pub(super) struct KnownJson {
+/// A format of pairs: JSON or logfmt.
+pub(super) struct KnownPairs {
     pub name: &'static str,
     /// What its stamps mean.
     pub stamp: Stamp,
@@ -120,11 +187,11 @@ pub(super) struct KnownJson {
 }
 
 /// Formats of JSON whose names are fixed.
-pub(super) const JSONS: [KnownJson; 4] = [
-    KnownJson {
+pub(super) const JSONS: [KnownPairs; 4] = [
+    KnownPairs {
         name: "Caddy",
         stamp: Stamp::End,
-        telling: &["request.uri", "ts"],
+        telling: &["request.uri", "request.proto"],
         paths: &[
             ("ts", LinePlace::Time(StampFormat::Auto)),
             ("request.method", LinePlace::Method),
@@ -138,7 +205,7 @@ pub(super) const JSONS: [KnownJson; 4] = [
             ("status", LinePlace::Status),
         ],
     },
-    KnownJson {
+    KnownPairs {
         name: "Traefik",
         stamp: Stamp::End,
         telling: &["RequestPath", "DownstreamStatus"],
@@ -154,7 +221,7 @@ pub(super) const JSONS: [KnownJson; 4] = [
             ("DownstreamStatus", LinePlace::Status),
         ],
     },
-    KnownJson {
+    KnownPairs {
         name: "Envoy, JSON",
         stamp: Stamp::Start,
         telling: &["start_time", "response_code"],
@@ -172,7 +239,7 @@ pub(super) const JSONS: [KnownJson; 4] = [
             ("response_code", LinePlace::Status),
         ],
     },
-    KnownJson {
+    KnownPairs {
         name: "Google Cloud load balancer",
         stamp: Stamp::Start,
         telling: &["httpRequest.requestUrl"],
@@ -185,6 +252,39 @@ pub(super) const JSONS: [KnownJson; 4] = [
             ("httpRequest.latency", LinePlace::Duration(SECOND)),
             ("httpRequest.responseSize", LinePlace::Bytes),
             ("httpRequest.status", LinePlace::Status),
+        ],
+    },
+];
+
+/// Formats of logfmt whose names are fixed.
+pub(super) const LOGFMTS: [KnownPairs; 2] = [
+    KnownPairs {
+        name: "Heroku's router",
+        stamp: Stamp::End,
+        telling: &["dyno", "service"],
+        paths: &[
+            ("method", LinePlace::Verb),
+            ("path", LinePlace::Path),
+            ("fwd", LinePlace::Client),
+            ("service", LinePlace::Duration(MS)),
+            ("bytes", LinePlace::Bytes),
+            ("status", LinePlace::Status),
+        ],
+    },
+    KnownPairs {
+        name: "Rails (lograge)",
+        stamp: Stamp::End,
+        telling: &["controller", "action"],
+        paths: &[
+            ("time", LinePlace::Time(StampFormat::Auto)),
+            ("timestamp", LinePlace::Time(StampFormat::Auto)),
+            ("@timestamp", LinePlace::Time(StampFormat::Auto)),
+            ("method", LinePlace::Verb),
+            ("path", LinePlace::Path),
+            ("remote_ip", LinePlace::Client),
+            ("ip", LinePlace::Client),
+            ("duration", LinePlace::Duration(MS)),
+            ("status", LinePlace::Status),
         ],
     },
 ];

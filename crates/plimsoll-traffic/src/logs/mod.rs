@@ -11,6 +11,7 @@ mod entry;
 mod format;
 mod json;
 mod known;
+mod logfmt;
 mod pattern;
 mod prefix;
 mod stamp;

@@ -18,6 +18,8 @@ struct LineStep {
 enum PlaceEnd {
     /// At this byte, which is all there is between it and the next place.
     Byte(u8),
+    /// At this byte, after blanks that fill a column.
+    Padded(u8),
     /// At the second of these bytes, since the first is part of what stands there.
     Second(u8),
     /// At this text.
@@ -77,6 +79,11 @@ impl Pattern {
         Some(Pattern { begin, steps, open_end })
     }
 
+    /// Whether a line tells when it was.
+    pub fn has_time(&self) -> bool {
+        self.steps.iter().any(|step| step.place.is_moment())
+    }
+
     /// The texts of a line by what they are; `None` if it is written otherwise.
     #[inline]
     pub fn read<'a>(&self, line: &'a [u8]) -> Option<Raw<'a>> {
@@ -87,6 +94,11 @@ impl Pattern {
                 PlaceEnd::Byte(byte) => {
                     let at = memchr::memchr(*byte, rest)?;
                     (&rest[..at], &rest[at + 1..])
+                }
+                PlaceEnd::Padded(byte) => {
+                    let padded = rest.trim_ascii_start();
+                    let at = memchr::memchr(*byte, padded)?;
+                    (&padded[..at], &padded[at + 1..])
                 }
                 PlaceEnd::Second(byte) => {
                     let at = memchr::memchr_iter(*byte, rest).nth(1)?;
@@ -128,6 +140,7 @@ fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
         [b' ', ..] if matches!(place, LinePlace::List | LinePlace::Client) => {
             PlaceEnd::List(Box::new(Finder::new(after).into_owned()))
         }
+        [b' '] if matches!(place, LinePlace::Duration(_)) => PlaceEnd::Padded(b' '),
         [only] => PlaceEnd::Byte(*only),
         _ => PlaceEnd::Text(Box::new(Finder::new(after).into_owned())),
     }

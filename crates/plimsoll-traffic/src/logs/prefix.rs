@@ -1,12 +1,13 @@
-//! What stands before the lines of a log that somebody else has carried: syslog, Kubernetes,
-//! Docker, compose. Not here: what the lines themselves say.
+//! What stands before the lines of a log that somebody else has carried or written: syslog,
+//! Kubernetes, Docker, compose, a program's own logger. Not here: what the lines themselves say.
 
 use super::json::unescaped;
 use super::stamp;
 use std::borrow::Cow;
 
-/// How many may stand before each other: `docker compose logs -t` has two.
-pub(super) const PREFIXES_MAX: usize = 3;
+/// How many may stand before each other: `docker compose logs -t` has two, and a program's logger
+/// two more.
+pub(super) const PREFIXES_MAX: usize = 4;
 /// Of so many lines one may be without it.
 const WITHOUT_ONE_IN: usize = 5;
 
@@ -23,12 +24,25 @@ pub(super) enum LogPrefix {
     Compose,
     /// `[pod/web-5d/nginx] `.
     Pod,
-    /// `2025-10-10T13:55:30.1Z `.
+    /// `2025-10-10T13:55:30.1Z `, `[2025-10-10 13:55:30 +0000] `, and as the loggers of languages
+    /// write it.
     Time,
+    /// `INFO:     `, `[8] [INFO] `, `- uvicorn.access - INFO - `.
+    Level,
+    /// `[6ba7b810-9dad-11d1-80b4-00c04fd430c8] `, as Rails marks the lines of a request.
+    Tags,
 }
 
-const ALL: [LogPrefix; 6] =
-    [LogPrefix::DockerJson, LogPrefix::Cri, LogPrefix::Syslog, LogPrefix::Compose, LogPrefix::Pod, LogPrefix::Time];
+const ALL: [LogPrefix; 8] = [
+    LogPrefix::DockerJson,
+    LogPrefix::Cri,
+    LogPrefix::Syslog,
+    LogPrefix::Compose,
+    LogPrefix::Pod,
+    LogPrefix::Time,
+    LogPrefix::Level,
+    LogPrefix::Tags,
+];
 
 impl LogPrefix {
     /// For people.
@@ -40,6 +54,8 @@ impl LogPrefix {
             LogPrefix::Compose => "docker compose",
             LogPrefix::Pod => "kubectl",
             LogPrefix::Time => "a time",
+            LogPrefix::Level => "a level",
+            LogPrefix::Tags => "tags",
         }
     }
 
@@ -83,9 +99,36 @@ impl LogPrefix {
                 let (name, rest) = word(line)?;
                 (name.starts_with(b"[pod/") && name.ends_with(b"]")).then_some(rest)?
             }
-            LogPrefix::Time => word(line).filter(|(time, _)| is_time(time))?.1,
+            LogPrefix::Time => leading_time(line)?.1,
+            LogPrefix::Level => after_level(line)?,
+            LogPrefix::Tags => after_tags(line)?,
         };
         (!rest.is_empty()).then_some(rest)
+    }
+
+    /// The moment that it names, for lines that name none themselves. A time without a year is
+    /// none.
+    pub fn moment_ns(self, line: &[u8]) -> Option<u64> {
+        match self {
+            LogPrefix::DockerJson => {
+                let at = memchr::memmem::rfind(line, b"\"time\"")?;
+                let text = line[at + b"\"time\"".len()..].trim_ascii_start().strip_prefix(b":")?;
+                let text = text.trim_ascii_start().strip_prefix(b"\"")?;
+                stamp::read(&text[..memchr::memchr(b'"', text)?])
+            }
+            LogPrefix::Cri => stamp::read(word(line)?.0),
+            LogPrefix::Syslog => {
+                let after_priority = line.strip_prefix(b"<").and_then(word).filter(|(first, _)| {
+                    // `134>1`: RFC 5424, whose time is the next word.
+                    first.ends_with(b">1")
+                });
+                let (time, _) = word(after_priority.map_or(line, |(_, rest)| rest))?;
+                let time = memchr::memchr(b'>', time).map_or(time, |end| &time[end + 1..]);
+                is_time(time).then(|| stamp::read(time))?
+            }
+            LogPrefix::Time => Some(leading_time(line)?.0),
+            LogPrefix::Compose | LogPrefix::Pod | LogPrefix::Level | LogPrefix::Tags => None,
+        }
     }
 }
 
@@ -98,6 +141,146 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// `2025-10-10T13:55:30.123Z`.
 fn is_time(text: &[u8]) -> bool {
     text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && stamp::read(text).is_some()
+}
+
+/// A line without the colours that a terminal is told; `room` is for one that has them.
+pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
+    if memchr::memchr(ESCAPE, line).is_none() {
+        return line;
+    }
+    room.clear();
+    let mut rest = line;
+    while let Some(at) = memchr::memchr(ESCAPE, rest) {
+        room.extend_from_slice(&rest[..at]);
+        let after = &rest[at + 1..];
+        let is_end = |b: &u8| !(b.is_ascii_digit() || *b == b';');
+        rest = match after.strip_prefix(b"[") {
+            Some(codes) => codes.iter().position(is_end).map_or(&[][..], |end| &codes[end + 1..]),
+            None => after,
+        };
+    }
+    room.extend_from_slice(rest);
+    room
+}
+
+/// What begins a colour.
+const ESCAPE: u8 = 0x1b;
+
+/// The first word up to a blank or a tab, and what comes after the blanks.
+fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(|b| matches!(b, b' ' | b'\t')).filter(|end| *end > 0)?;
+    Some((&text[..end], text[end..].trim_ascii_start()))
+}
+
+/// The moment that a line begins with, and what comes after it.
+fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
+    let (time, rest) = time_of_ruby(line).or_else(|| time_in_brackets(line)).or_else(|| plain_time(line))?;
+    let rest = rest.trim_ascii_start();
+    Some((stamp::read(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
+}
+
+/// `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `, as Ruby's logger writes it.
+fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (letter, rest) = line.split_first()?;
+    let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
+    let (time, rest) = word(rest)?;
+    let rest = &rest[memchr::memmem::find(rest, b" -- ")? + 4..];
+    let name_end = memchr::memchr(b':', rest)?;
+    is_time(time).then_some((time, &rest[name_end + 1..]))
+}
+
+/// `[2025-10-10 13:55:30 +0000] `, and `[2025-10-10T13:55:30Z INFO  name] ` of Rust's loggers.
+fn time_in_brackets(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = line.strip_prefix(b"[")?;
+    let end = memchr::memchr(b']', inner)?;
+    let (inner, rest) = (&inner[..end], inner[end + 1..].strip_prefix(b" ")?);
+    let first = word(inner).map_or(inner, |(first, _)| first);
+    let time = if is_time(first) { first } else { inner };
+    // A number alone is a process.
+    (time.len() >= 19).then_some((time, rest))
+}
+
+/// `2025-10-10T13:55:30.1Z `, `2025-10-10 13:55:30,123 `, with a zone where there is one.
+fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
+    let (first, rest) = token(line).filter(|_| digit(0) && digit(3) && digit(5))?;
+    let upto = |rest: &[u8]| line[..line.len() - rest.len()].trim_ascii();
+    if is_time(first) {
+        return Some((first, rest));
+    }
+    let (_, rest) = token(rest).filter(|_| first.len() == 10)?;
+    let is_zone =
+        |zone: &[u8]| zone == b"UTC" || (zone.len() >= 5 && matches!(zone[0], b'+' | b'-') && zone[1].is_ascii_digit());
+    let time = match token(rest).filter(|(zone, _)| is_zone(zone)) {
+        Some((_, rest)) => (upto(rest), rest),
+        None => (upto(rest), rest),
+    };
+    stamp::read(time.0).is_some().then_some(time)
+}
+
+/// What comes after the words of a logger: level, process, name, and signs between them.
+fn after_level(line: &[u8]) -> Option<&[u8]> {
+    let (mut rest, mut has_level) = (line.trim_ascii_start(), false);
+    loop {
+        // Python's `INFO:name:` has no blank after it.
+        if let Some(after) = after_level_and_name(rest) {
+            (rest, has_level) = (after, true);
+            continue;
+        }
+        let Some((first, after)) = token(rest) else { break };
+        match first {
+            _ if is_level(first) => has_level = true,
+            b"-" | b"--" | b"---" | b"|" | b":" => {}
+            [b'[', inner @ .., b']'] if !inner.contains(&b'[') => {}
+            _ if is_logger(first) || (has_level && first.iter().all(u8::is_ascii_digit)) => {}
+            _ => break,
+        }
+        rest = after;
+    }
+    // Some write a word or two, a tab, and then JSON.
+    if rest.ends_with(b"}")
+        && !rest.starts_with(b"{")
+        && let Some(at) = memchr::memmem::find(rest, b"\t{")
+    {
+        rest = &rest[at + 1..];
+    }
+    has_level.then_some(rest)
+}
+
+fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
+    let level = memchr::memchr(b':', text).filter(|end| is_level(&text[..*end]))?;
+    let rest = &text[level + 1..];
+    let name = memchr::memchr(b':', rest).filter(|end| *end > 0)?;
+    let is_name = |b: &u8| b.is_ascii_alphabetic() || b"._".contains(b);
+    rest[..name].iter().all(is_name).then(|| rest[name + 1..].trim_ascii_start())
+}
+
+/// `INFO`, `[INFO]`, `info:`.
+fn is_level(word: &[u8]) -> bool {
+    const LEVELS: [&[u8]; 11] =
+        [b"trace", b"debug", b"info", b"inf", b"notice", b"warn", b"warning", b"error", b"err", b"critical", b"fatal"];
+    let bare = word.strip_prefix(b"[").unwrap_or(word);
+    let bare = bare.strip_suffix(b":").unwrap_or(bare);
+    let bare = bare.strip_suffix(b"]").unwrap_or(bare);
+    LEVELS.iter().any(|level| bare.eq_ignore_ascii_case(level))
+}
+
+/// The name of a logger: `uvicorn.access`, `uvicorn.protocols:send:447`.
+fn is_logger(word: &[u8]) -> bool {
+    let has_parts = word.iter().any(|b| b".:_".contains(b));
+    let fits = |b: &u8| b.is_ascii_alphanumeric() || b"._:<>-/".contains(b);
+    word.first().is_some_and(u8::is_ascii_lowercase) && has_parts && word.iter().all(fits)
+}
+
+/// What comes after `[tag] [tag] `.
+fn after_tags(line: &[u8]) -> Option<&[u8]> {
+    let mut rest = line;
+    while let Some(inner) = rest.strip_prefix(b"[") {
+        let end = memchr::memchr(b']', inner).filter(|end| *end > 0 && !inner[..*end].contains(&b' '))?;
+        rest = inner[end + 1..].strip_prefix(b" ")?;
+    }
+    (rest.len() < line.len()).then_some(rest)
 }
 
 /// Terminals are told colours of names.
@@ -133,11 +316,13 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     };
     // The host may be left out; the program ends with a colon.
     let (first, rest) = word(rest)?;
-    if first.ends_with(b":") {
+    // `INFO:` is no program, but the level of a logger.
+    let is_program = |word: &[u8]| word.ends_with(b":") && !is_level(word);
+    if is_program(first) {
         return Some(rest);
     }
     let (program, rest) = word(rest)?;
-    program.ends_with(b":").then_some(rest)
+    is_program(program).then_some(rest)
 }
 
 /// What comes after `Oct 10 13:55:30 `.
@@ -202,6 +387,23 @@ mod tests {
                 Some((LogPrefix::DockerJson, " x \"y\"")),
             ),
             ("10.0.0.1 - - [10/Oct/2025:13:55:30 +0000] x", None),
+            ("2025-10-10 13:55:30,123 x y", Some((LogPrefix::Time, "x y"))),
+            ("2025-10-10 13:55:30 +0000 - x y", Some((LogPrefix::Time, "x y"))),
+            ("2025/10/10 13:55:30.123\tx y", Some((LogPrefix::Time, "x y"))),
+            ("[2025-10-10 13:55:30 +0000] [8] x y", Some((LogPrefix::Time, "[8] x y"))),
+            ("[2025-10-10T13:55:30Z INFO  actix_web::logger] x y", Some((LogPrefix::Time, "x y"))),
+            ("I, [2025-10-10T13:55:30.123456 #12]  INFO -- : x y", Some((LogPrefix::Time, "x y"))),
+            ("2025-10-10T13:55:30Z INFO: x y", Some((LogPrefix::Time, "INFO: x y"))),
+            ("INFO:     x y", Some((LogPrefix::Level, "x y"))),
+            ("[8] [INFO] x y", Some((LogPrefix::Level, "x y"))),
+            ("- uvicorn.access - INFO - x y", Some((LogPrefix::Level, "x y"))),
+            ("| INFO     | uvicorn.protocols:send:447 - x y", Some((LogPrefix::Level, "x y"))),
+            ("INFO:aiohttp.access:x y", Some((LogPrefix::Level, "x y"))),
+            ("INFO 1 --- [nio-8080] o.a.c.AccessLog : x y", Some((LogPrefix::Level, "x y"))),
+            ("INFO\thttp.log.access\thandled request\t{\"a\": 1}", Some((LogPrefix::Level, "{\"a\": 1}"))),
+            ("[6ba7b810-9dad] [1.2.3.4] x y", Some((LogPrefix::Tags, "x y"))),
+            ("[12] [10/Oct/2025:13:55:30 +0000] x", None),
+            ("INFORMATION x y", None),
             ("Oct x", None),
             ("", None),
         ] {
@@ -214,12 +416,46 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_moment_of_a_prefix_is_known_where_it_has_a_year() {
+        const MOMENT: u64 = 1_760_104_530;
+        for (line, prefix, seconds) in [
+            (
+                r#"{"log":"\"time\":\n","stream":"stdout","time":"2025-10-10T13:55:30Z"}"#,
+                LogPrefix::DockerJson,
+                Some(MOMENT),
+            ),
+            ("2025-10-10T13:55:30Z stdout F x", LogPrefix::Cri, Some(MOMENT)),
+            ("Oct 10 13:55:30 web nginx[123]: x", LogPrefix::Syslog, None),
+            ("<134>1 2025-10-10T13:55:30Z web nginx 12 - - x", LogPrefix::Syslog, Some(MOMENT)),
+            ("<134>2025-10-10T13:55:30Z web nginx: x", LogPrefix::Syslog, Some(MOMENT)),
+            ("2025-10-10T15:55:30+02:00 heroku[router]: x", LogPrefix::Syslog, Some(MOMENT)),
+            ("[2025-10-10 15:55:30 +0200] x", LogPrefix::Time, Some(MOMENT)),
+            ("I, [2025-10-10T13:55:30 #1]  INFO -- : x", LogPrefix::Time, Some(MOMENT)),
+            ("web-1  | x", LogPrefix::Compose, None),
+        ] {
+            assert_eq!(prefix.moment_ns(line.as_bytes()).map(|ns| ns / 1_000_000_000), seconds, "{line}");
+        }
+    }
+
+    #[test]
+    fn colours_are_left_out() {
+        for (line, expect) in
+            [("\u{1b}[97;42m 200 \u{1b}[0m|a", " 200 |a"), ("plain", "plain"), ("a\u{1b}[1", "a"), ("a\u{1b}b", "ab")]
+        {
+            let mut room = Vec::new();
+            assert_eq!(without_colours(line.as_bytes(), &mut room), expect.as_bytes(), "{line:?}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in "(<1>|1 |Oct |10 |13:55:30 |2025-10-10T13:55:30Z |stdout |F |\\| |\\[pod/|\\{\"log\":\"|\\\\|\"|[a-z:\\[\\] ]){0,12}") {
+        fn no_line_makes_it_panic(line in "(<1>|1 |Oct |10 |13:55:30 |2025-10-10T13:55:30Z |2025-10-10 |I, \\[|INFO|stdout |F |\\| |\\[pod/|\\{\"log\":\"|\"time\"|\\\\|\"|\u{1b}|[a-z:\\[\\] \t]){0,12}") {
             for prefix in ALL {
                 let _ = prefix.strip(line.as_bytes(), &mut Vec::new());
+                let _ = prefix.moment_ns(line.as_bytes());
             }
+            let _ = without_colours(line.as_bytes(), &mut Vec::new());
         }
     }
 }

@@ -177,6 +177,15 @@ impl<'a> Cursor<'a> {
         (before - self.0.len() == digits).then_some(value)
     }
 
+    /// Hour, minute and second: `13:55:36`.
+    fn time_of_day(&mut self) -> Option<(u64, u64, u64)> {
+        let hour = self.digits(2)?;
+        self.take(b":")?;
+        let minute = self.digits(2)?;
+        self.take(b":")?;
+        Some((hour, minute, self.digits(2)?))
+    }
+
     fn month_name(&mut self) -> Option<u64> {
         const NAMES: [&[u8; 3]; 12] =
             [b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"];
@@ -233,24 +242,44 @@ pub fn read(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));
     let at = |place: usize| text.get(place).copied().unwrap_or(0);
     match (at(2), at(4)) {
-        (b'/', _) | (_, b'-') => calendar(text),
+        (b'/', _) | (_, b'-' | b'/') => calendar(text),
         _ if at(1) == b'/' => calendar(text),
+        _ if at(3) == b' ' => of_ctime(text),
         _ => epoch(text),
     }
 }
 
+/// `Tue Oct 10 13:55:36 2000`, as C's `ctime` writes it.
+fn of_ctime(text: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor(text);
+    let mut civil = Civil::EPOCH;
+    text[..3].iter().all(u8::is_ascii_alphabetic).then_some(())?;
+    cursor.0 = &text[4..];
+    civil.month = cursor.month_name()?;
+    while cursor.take(b" ").is_some() {}
+    civil.day = cursor.number(2)?;
+    cursor.take(b" ")?;
+    (civil.hour, civil.minute, civil.second) = cursor.time_of_day()?;
+    cursor.take(b" ")?;
+    civil.year = cursor.digits(4)?;
+    cursor.0.is_empty().then_some(())?;
+    moment(civil, 0, 0)
+}
+
 /// `10/Oct/2000:13:55:36 -0700` and `2000-10-10T13:55:36.123-07:00`, each with or without a
-/// fraction.
+/// fraction; also `2000/10/10 - 13:55:36`, as Go's programs write it.
 fn calendar(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;
-    if text.get(4) == Some(&b'-') {
+    if let Some(between @ (b'-' | b'/')) = text.get(4).copied() {
         civil.year = cursor.digits(4)?;
-        cursor.take(b"-")?;
+        cursor.take(&[between])?;
         civil.month = cursor.digits(2)?;
-        cursor.take(b"-")?;
+        cursor.take(&[between])?;
         civil.day = cursor.digits(2)?;
-        matches!(cursor.byte()?, b'T' | b't' | b' ' | b'_').then_some(())?;
+        if cursor.take(b" - ").is_none() {
+            matches!(cursor.byte()?, b'T' | b't' | b' ' | b'_').then_some(())?;
+        }
     } else {
         civil.day = cursor.number(2)?;
         cursor.take(b"/")?;
@@ -259,11 +288,7 @@ fn calendar(text: &[u8]) -> Option<u64> {
         civil.year = cursor.digits(4)?;
         matches!(cursor.byte()?, b':' | b' ').then_some(())?;
     }
-    civil.hour = cursor.digits(2)?;
-    cursor.take(b":")?;
-    civil.minute = cursor.digits(2)?;
-    cursor.take(b":")?;
-    civil.second = cursor.digits(2)?;
+    (civil.hour, civil.minute, civil.second) = cursor.time_of_day()?;
     let fraction_ns = match cursor.0.first() {
         Some(b'.' | b',') => {
             cursor.byte();
@@ -361,6 +386,12 @@ mod tests {
             ("2000-10-10T22:55:36+02:00", Some(OCTOBER * SECOND)),
             ("2000-10-10T20:55:36.123456Z", Some(OCTOBER * SECOND + 123_456_000)),
             ("2000-10-10 20:55:36,5", Some(OCTOBER * SECOND + 500_000_000)),
+            ("2000/10/10 20:55:36.5", Some(OCTOBER * SECOND + 500_000_000)),
+            ("2000/10/10 - 20:55:36", Some(OCTOBER * SECOND)),
+            ("Tue Oct 10 20:55:36 2000", Some(OCTOBER * SECOND)),
+            ("[Fri Sep  1 20:55:36 2000]", Some(967_841_736 * SECOND)),
+            ("Tue Oct 10 20:55:36", None),
+            ("2000/10-10 20:55:36", None),
             ("971211336", Some(OCTOBER * SECOND)),
             ("971211336.123", Some(OCTOBER * SECOND + 123_000_000)),
             ("9.71211336e8", Some(OCTOBER * SECOND)),

@@ -12,6 +12,7 @@ mod pace;
 mod sequences;
 mod thoughts;
 mod visits;
+mod withheld;
 
 use crate::import::draft::{
     Draft, DraftAction, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText,
@@ -21,11 +22,12 @@ use crate::survey::Fold;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
 use own_paths::OwnPaths;
-use plimsoll_model::RouteNumber;
+use plimsoll_model::{RouteNumber, redact};
 use sequences::{SEQUENCES_MAX, Sequence, sequences};
 use std::collections::BTreeMap;
 use thoughts::ThinkTimes;
 use visits::Visits;
+use withheld::{WITHHELD, WithheldRoutes, WrittenTargets};
 
 pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, paths};
 pub use pace::ModelPace;
@@ -33,8 +35,8 @@ pub use visits::VISIT_REQUESTS_MAX;
 
 /// Rows of a file of paths, at most; of more requests an even part stands for all.
 const ROWS_MAX: usize = 50_000;
-/// Endpoints are told apart up to here, as where a log is replayed.
-const ENDPOINTS_MAX: usize = 500;
+/// Templates of requests that a model draws, which are compared with the routes of the log.
+const TEMPLATES_MAX: usize = 1 << 20;
 /// Below this share of requests in visits of several the model is a mix.
 const TOGETHER_MIN: f64 = 0.05;
 /// The largest weight, and what all together are about.
@@ -60,6 +62,7 @@ pub struct TrafficModel {
     /// How long an answer of each endpoint took, ns on average.
     pub answer_ns: Vec<u64>,
     endpoints: BTreeMap<(String, String), RouteNumber>,
+    withheld: WithheldRoutes,
 }
 
 /// What was made of a log.
@@ -79,6 +82,8 @@ pub struct ModelFacts {
     pub sequences: usize,
     /// What is left out, by why.
     pub left_out: BTreeMap<String, u64>,
+    /// Parts of paths that look like keys, and were replaced.
+    pub keys_withheld: usize,
 }
 
 /// What a model is to be called, and where it is to ask.
@@ -90,6 +95,8 @@ pub struct ModelNames<'n> {
     pub folder: &'n str,
     /// What the file begins with.
     pub about: &'n [String],
+    /// Parts of paths that look like keys are written as they are.
+    pub keep_keys: bool,
 }
 
 /// The path of a request, as a row: without the slash that it begins with.
@@ -111,6 +118,8 @@ impl TrafficModel {
         let left_out = gathered.left_out().clone();
         let routes: Vec<(String, String)> = gathered.endpoints().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
         let (targets, requests, first_ns, span_ns) = gathered.in_time(seed)?;
+        let targets = WrittenTargets::new(targets, names.keep_keys);
+        let mut withheld = WithheldRoutes::new();
         let visits = Visits::from_requests(requests);
         let mut by_route: Vec<Vec<u32>> = vec![Vec::new(); routes.len()];
         let mut answers: Vec<(u128, u64)> = vec![(0, 0); routes.len()];
@@ -121,6 +130,7 @@ impl TrafficModel {
             let mut before: Option<LoggedRequest> = None;
             for request in visits.of_visit(visit) {
                 let route = usize::from(request.route);
+                targets.note_route(request.target, &routes[route].0, request.route, &mut withheld);
                 by_route[route].push(request.target);
                 own_paths[route].add(number, request.target);
                 answers[route].0 += u128::from(request.duration_us) * 1000;
@@ -138,7 +148,13 @@ impl TrafficModel {
         }
         stream.sort_by_key(|request| request.start_ns);
         let pace = ModelPace::from_starts(&visits.starts(), first_ns, span_ns);
-        let (base, about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
+        let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
+        if targets.keys > 0 {
+            about.push(format!(
+                "Parts of paths that look like keys are withheld: {WITHHELD}1 and so on stand for {} of them.",
+                targets.keys
+            ));
+        }
         let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
         let is_mix = (visits.together() as f64) < TOGETHER_MIN * visits.requests.len() as f64;
@@ -147,7 +163,7 @@ impl TrafficModel {
             .zip(&by_route)
             .zip(&own_paths)
             .map(|(((method, template), asked), own)| {
-                let name = format!("{method} {template}");
+                let name = format!("{method} {}", redact::path(template));
                 let target = match asked.iter().all(|target| *target == asked[0]) {
                     true => DraftText::fixed(asked.first().map_or("/", |target| targets.get(*target))),
                     false => {
@@ -197,16 +213,20 @@ impl TrafficModel {
             scenarios: draft.scenarios.len(),
             sequences: distinct,
             left_out,
+            keys_withheld: targets.keys,
         };
         let text = draft.finish("there is no request to send").ok()?.text;
         let answer_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
         let endpoints = routes.into_iter().zip(0..).collect();
-        Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints })
+        Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints, withheld })
     }
 
     /// Tells endpoints and paths of requests that were drawn.
     pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteFolder<'m> {
-        RouteFolder { endpoints: Endpoints::new(ENDPOINTS_MAX), of: &self.endpoints, fold }
+        // Of the log the first of many have routes of their own, in its order: which these are is
+        // told by their templates, never by the order in which a model draws them.
+        let endpoints = Endpoints::new(TEMPLATES_MAX);
+        RouteFolder { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
 }
 
@@ -214,12 +234,17 @@ impl TrafficModel {
 pub struct RouteFolder<'m> {
     endpoints: Endpoints,
     of: &'m BTreeMap<(String, String), RouteNumber>,
+    withheld: &'m WithheldRoutes,
     fold: Option<&'m Fold<'m>>,
 }
 
 impl RouteFolder<'_> {
     /// The endpoint of a request, and what tells its path from others.
     pub fn route(&mut self, method: &str, target: &str) -> (RouteNumber, u64) {
+        let key = (method.to_owned(), target.to_owned());
+        if let Some(route) = self.withheld.get(&key) {
+            return (*route, hash(target.as_bytes(), u64::from(*route)));
+        }
         let path = target.split('?').next().unwrap_or_default();
         let (number, _) = self.endpoints.add(method.as_bytes(), path.as_bytes(), self.fold);
         let template = self.endpoints.all.get(number as usize).map_or("(other paths)", |endpoint| &endpoint.template);

@@ -16,7 +16,13 @@ pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
 }
 
 fn folded(segment: &[u8], out: &mut Vec<u8>) {
-    if !segment.iter().any(u8::is_ascii_digit) || segment.contains(&b'{') {
+    if segment.contains(&b'{') {
+        return out.extend_from_slice(segment);
+    }
+    if is_signed(segment) || is_code(segment) || is_letters_at_random(segment) {
+        return out.extend_from_slice(b"{hash}");
+    }
+    if !segment.iter().any(u8::is_ascii_digit) {
         return out.extend_from_slice(segment);
     }
     if is_number(segment) {
@@ -143,6 +149,37 @@ fn is_random(segment: &[u8]) -> bool {
         && uuid(segment).is_none()
 }
 
+/// A token that is signed (JWT): three parts, of which the first is JSON in base64.
+fn is_signed(segment: &[u8]) -> bool {
+    let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-_=.".contains(b);
+    segment.starts_with(b"eyJ") && segment.iter().filter(|b| **b == b'.').count() == 2 && segment.iter().all(fits)
+}
+
+/// A code in groups of one length, as people are sent it: `A1B2-C3D4-E5F6`.
+fn is_code(segment: &[u8]) -> bool {
+    let groups = || segment.split(|b| *b == b'-');
+    let length = groups().next().map_or(0, <[u8]>::len);
+    let is_mixed = |group: &&[u8]| group.iter().any(u8::is_ascii_digit) && group.iter().any(u8::is_ascii_uppercase);
+    let fits = |b: &u8| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'-';
+    length >= 3
+        && segment.iter().all(fits)
+        && groups().all(|group| group.len() == length)
+        && groups().filter(is_mixed).count() >= 2
+}
+
+/// Capitals and small letters as chance mixes them, with hardly a digit: names have humps of
+/// several letters.
+fn is_letters_at_random(segment: &[u8]) -> bool {
+    let kind = |b: &u8| (b.is_ascii_uppercase(), b.is_ascii_lowercase());
+    let uppers = segment.iter().filter(|b| b.is_ascii_uppercase()).count();
+    let borders = segment.windows(2).filter(|pair| kind(&pair[0]) != kind(&pair[1])).count();
+    segment.len() >= 16
+        && segment.iter().all(u8::is_ascii_alphanumeric)
+        && segment.iter().any(u8::is_ascii_lowercase)
+        && uppers * 3 > segment.len()
+        && borders * 20 > segment.len() * 7
+}
+
 /// How often a word goes from letters to digits or back, or from small letters to capitals.
 fn changes(word: &[u8]) -> usize {
     let kind = |b: u8| match b {
@@ -182,6 +219,14 @@ mod tests {
             ("/static/main.3f2a9b1c.js", "/static/main.{hash}.js"),
             ("/static/jquery-3.6.0.min.js", "/static/jquery-3.6.0.min.js"),
             ("/y/V1StGXR8_Z5jdHi6B-myT", "/y/{hash}"),
+            ("/jwt/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP", "/jwt/{hash}"),
+            ("/invite/A1B2-C3D4-E5F6", "/invite/{hash}"),
+            ("/reset/VRsrBvfC9mCagAwoGqaYrVnA", "/reset/{hash}"),
+            ("/reset/eEcTfGGFukuewyPyLtxqmvB", "/reset/{hash}"),
+            ("/api/GetCustomerOrderHistoryByDate", "/api/GetCustomerOrderHistoryByDate"),
+            ("/api/getHTMLDocumentsByURL", "/api/getHTMLDocumentsByURL"),
+            ("/api/ListOfAllMyThingsToDoNowAndAgain", "/api/ListOfAllMyThingsToDoNowAndAgain"),
+            ("/docs/UTF8-SHA256", "/docs/UTF8-SHA256"),
             ("/ulid/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/ulid/{hash}"),
             ("/reports/2024-05-06", "/reports/{date}"),
             ("/reports/2024-05-06T10:00:00Z", "/reports/{date}"),

@@ -52,6 +52,13 @@ pub enum RequestError {
     /// 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
     #[error("the header Transfer-Encoding can only be 'chunked', which sends the body in chunks: leave it out")]
     Coding,
+    /// A coding and a length, of which one alone says where the content ends.
+    #[error("the headers Transfer-Encoding and Content-Length exclude each other: leave one out")]
+    CodingAndLength,
+    /// A field that may stand once ([RFC 9112,
+    /// 3.2](https://www.rfc-editor.org/rfc/rfc9112#section-3.2)).
+    #[error("the header {0} may stand once, and is given several times: leave all but one out")]
+    Repeated(&'static str),
     /// A length that is not that of the content.
     #[error("the header Content-Length is not the length of the body, {0} bytes: leave it out")]
     Length(usize),
@@ -179,12 +186,20 @@ fn check(parts: &RequestParts) -> Result<(), RequestError> {
         }
     }
     let values = |of: &'static str| parts.headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of));
+    for once in ["Host", "Content-Length"] {
+        if values(once).count() > 1 {
+            return Err(RequestError::Repeated(once));
+        }
+    }
     let mut codings = values("transfer-encoding");
     let mut lengths = values("content-length").peekable();
-    if let Some((_, coding)) = codings.next()
-        && (!coding.trim().eq_ignore_ascii_case("chunked") || codings.next().is_some() || lengths.peek().is_some())
-    {
-        return Err(RequestError::Coding);
+    if let Some((_, coding)) = codings.next() {
+        if lengths.peek().is_some() {
+            return Err(RequestError::CodingAndLength);
+        }
+        if !coding.trim().eq_ignore_ascii_case("chunked") || codings.next().is_some() {
+            return Err(RequestError::Coding);
+        }
     }
     match lengths.all(|(_, length)| length.trim().parse() == Ok(parts.body.len())) {
         true => Ok(()),

@@ -93,11 +93,12 @@ fn a_body_is_sent_in_chunks_where_a_header_says_so() {
     for (fields, body, error) in [
         (&[("Transfer-Encoding", "gzip, chunked")][..], "a", RequestError::Coding),
         (&[("Transfer-Encoding", "identity")], "", RequestError::Coding),
-        (&[("Transfer-Encoding", "chunked"), ("Content-Length", "1")], "a", RequestError::Coding),
+        (&[("Transfer-Encoding", "chunked"), ("Content-Length", "1")], "a", RequestError::CodingAndLength),
         (&[("Transfer-Encoding", "chunked"), ("transfer-encoding", "chunked")], "a", RequestError::Coding),
         (&[("Content-Length", "5")], "a", RequestError::Length(1)),
         (&[("Content-Length", "a lot")], "", RequestError::Length(0)),
-        (&[("Content-Length", "1"), ("Content-Length", "2")], "a", RequestError::Length(1)),
+        (&[("Content-Length", "1"), ("Content-Length", "1")], "a", RequestError::Repeated("Content-Length")),
+        (&[("Host", "a"), ("host", "b")], "", RequestError::Repeated("Host")),
     ] {
         let fields = headers(fields);
         check_refused(RequestParts { headers: &fields, body: body.as_bytes(), ..GET }, error);

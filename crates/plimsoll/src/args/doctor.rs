@@ -1,6 +1,6 @@
 //! The arguments of `plimsoll doctor`.
 //!
-//! Not here: what is checked (`plimsoll_analysis::fitness`).
+//! Not here: the checks (`plimsoll_analysis::fitness`).
 
 use clap::Args;
 

@@ -1,7 +1,5 @@
-//! What is said to the commands that are other tools by name: their words are their own affair, and
-//! not clap's.
-//!
-//! Not here: how they are understood.
+//! The arguments of the commands that behave like another tool. Their words are parsed by
+//! `plimsoll-compat`, not by clap.
 
 use clap::Args;
 

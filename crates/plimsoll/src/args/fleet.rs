@@ -24,6 +24,9 @@ pub struct FleetArgs {
     /// Copy this plimsoll to the machines for the duration of the study
     #[arg(long, requires = "fleet")]
     pub fleet_copy: bool,
+    /// Shares of the load, such as 2,1,1 or a1=2,a2=1 [default: by calibration, or equal]
+    #[arg(long, value_name = "N,...|NAME=N,...", requires = "fleet")]
+    pub weights: Option<String>,
     /// When a machine is lost: go on with the rest (go), or stop
     #[arg(long, value_name = "go|stop", default_value = "go", requires = "fleet",
           value_parser = KnownWords::text(&["go", "stop"]), hide_possible_values = true)]
@@ -37,7 +40,7 @@ pub struct FleetArgs {
 impl Default for FleetArgs {
     fn default() -> FleetArgs {
         let (on_loss, max_skew) = ("go".to_owned(), "20ms".to_owned());
-        FleetArgs { fleet: None, agents: None, wait: None, fleet_copy: false, on_loss, max_skew }
+        FleetArgs { fleet: None, agents: None, wait: None, fleet_copy: false, weights: None, on_loss, max_skew }
     }
 }
 
@@ -96,14 +99,16 @@ pub struct AgentArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  plimsoll fleet status ssh://load1,load2\n  \
+    plimsoll fleet calibrate ssh://load1,load2\n  \
     plimsoll fleet status nats://bus:4222\n  \
     plimsoll fleet fetch nats://bus:4222 RUN -o run.plimsoll\n  \
     plimsoll fleet up --local 3\n  \
     plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// Action: status (of each machine), fetch (a run file from a bus), up (agents on this
-    /// machine), key (make a key that signs plans)
-    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "fetch", "up", "key"]), hide_possible_values = true)]
+    /// Action: status (of each machine), calibrate (measure what each sustains, for later shares),
+    /// fetch (a run file from a bus), up (agents on this machine), key (make a key that signs
+    /// plans)
+    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
     /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write
     #[arg(value_name = "PLACE")]
@@ -114,10 +119,10 @@ pub struct FleetStatusArgs {
     /// For fetch, the run file to write [default: RUN.plimsoll]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// For status, the agents of a bus: a number or names [default: all]
+    /// For status and calibrate, the agents of a bus: a number or names [default: all]
     #[arg(long, value_name = "N|NAME,...")]
     pub agents: Option<String>,
-    /// For status, the time to wait for the agents of a bus [default: 30s]
+    /// For status and calibrate, the time to wait for the agents of a bus [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub wait: Option<String>,
     /// For up, the number of agents
@@ -129,7 +134,10 @@ pub struct FleetStatusArgs {
     /// For up, the addresses that the agents may load [default: this machine]
     #[arg(long, value_name = "LIST")]
     pub allow: Option<String>,
-    /// For status, copy this plimsoll to the machines for the duration of the command
+    /// For status and calibrate, copy this plimsoll to the machines for the duration of the command
     #[arg(long)]
     pub fleet_copy: bool,
+    /// For calibrate, print one JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
 }

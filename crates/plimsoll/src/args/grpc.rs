@@ -1,10 +1,10 @@
-//! What is said to `plimsoll grpc`. Not here: how a call is asked for, which every other command
-//! has in the same words (`shared`).
+//! The arguments of `plimsoll grpc`. Not here: the flags of calls, which all commands share
+//! (`shared`).
 
 use super::shared::{ConnectionArgs, SchemaArgs};
 use clap::{Args, ValueHint};
 
-/// What of a server is shown.
+/// The part of a server to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum GrpcView {
     /// The server's services and their methods
@@ -17,7 +17,7 @@ pub enum GrpcView {
 #[command(after_help = "Example:\n  plimsoll grpc list grpc://localhost:50051\n  \
     plimsoll grpc describe grpc://localhost:50051/pkg.Service/Method")]
 pub struct GrpcArgs {
-    /// What to show
+    /// The services of the server, or the method of the URL
     #[arg(value_name = "WHAT")]
     pub shown: GrpcView,
     /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method

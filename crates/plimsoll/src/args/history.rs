@@ -1,5 +1,4 @@
-//! What is said to the commands that read a store of run files: what runs showed over time, whether
-//! a commit is worse than a branch, and the pages.
+//! The arguments of the commands that read a store of run files: history, gate and pages.
 //!
 //! Not here: commands that measure.
 

@@ -7,8 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use std::ffi::OsStr;
 
-/// A parser that also names the words it knows. It does not refuse others: the inner parser does,
-/// or the code that reads the value, with a sentence that says what was expected.
+/// A parser that also names the words of its flag. It does not refuse other words: the inner parser
+/// does, or the code that reads the value, with a sentence that names the words.
 #[derive(Debug, Clone)]
 pub struct KnownWords<P> {
     words: &'static [&'static str],

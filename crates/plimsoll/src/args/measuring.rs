@@ -1,7 +1,7 @@
-//! What is said to the commands that put load on something, and to the reference server that
-//! answers it: one load, a search, what explains it, a sweep, the demo, a repetition.
+//! The arguments of the commands that generate load, and of the reference server: run, find,
+//! explain, overload, sweep, demo, rerun, baseline.
 //!
-//! Not here: a comparison (`prove`), and what each of them is asked in the same words (`shared`).
+//! Not here: a comparison (`prove`), and the flags that several commands share (`shared`).
 
 use super::fleet::FleetArgs;
 use super::reading::LogArgs;
@@ -212,7 +212,7 @@ pub struct OverloadArgs {
     pub place: StoreArgs,
 }
 
-/// What is changed, one thing at a time, to tell causes apart.
+/// The experiments of `explain`: one change at a time, to separate causes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Experiments")]
 pub struct ChangeArgs {

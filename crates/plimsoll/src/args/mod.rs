@@ -1,17 +1,17 @@
-//! The command line as typed: which commands there are. Nothing here touches the world;
-//! `plan_from_args` and the commands make plans and terms of it. Flags that are terms of their own
-//! say beside their declaration what is recorded of them (`ChangeArgs::terms`).
+//! The command line: all commands and their arguments. Nothing here reads files or opens sockets;
+//! `plan_from_args` and the commands turn arguments into plans and terms. Flags that are terms of
+//! their own say beside their declaration what is recorded of them (`ChangeArgs::terms`).
 //!
-//! What is said to them: to those that put load on something in `measuring`, `prove` and `replay`,
-//! to those that read what is there in `reading`, to those that read a store in `history`, to those
-//! that are another tool by name in `doors`, to what asks a server of itself in `grpc`, to what
-//! checks the machine in `doctor`, to what installs in `install`, of other machines in `fleet`;
-//! what several have in common in `shared`, which knows none of them.
+//! The files: `measuring`, `prove` and `replay` (commands that generate load), `reading` (commands
+//! that read files), `history` (commands that read a store), `doors` (commands that behave like
+//! another tool), `grpc`, `doctor`, `install`, and `fleet` (other machines). `shared` has the flags
+//! that several commands share, and knows no command. `help` has the order of the help.
 
 mod doctor;
 mod doors;
 mod fleet;
 mod grpc;
+pub mod help;
 mod history;
 mod install;
 mod known_words;
@@ -20,7 +20,7 @@ mod prove;
 mod reading;
 mod replay;
 mod shared;
-pub mod short_help;
+mod short_help;
 
 pub use doctor::DoctorArgs;
 pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
@@ -49,15 +49,15 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     (!conditions.is_empty()).then(|| conditions.join(", "))
 }
 
-/// Finds the load line of an HTTP API: the highest rate that it sustains within its SLO.
+/// Finds the load line of an HTTP API: the highest rate that meets the SLO.
 #[derive(Debug, Parser)]
 #[command(
     name = "plimsoll",
     version,
     after_help = "`plimsoll URL` is short for `plimsoll find URL`.\n\
                   `plimsoll COMMAND -h` shows the most important flags, `--help` all.\n\
-                  Exit codes: 0 done, 1 a --fail-if is true or no request succeeded, 2 bad use, cannot start or write, \
-                  3 undecided (--on-inconclusive), 130 interrupted."
+                  Exit codes: 0 done, 1 a --fail-if is true or no request succeeded,\n\
+                  2 bad use, cannot start or write, 3 undecided (--on-inconclusive), 130 interrupted."
 )]
 pub struct Cli {
     /// With --version, print also the commit, the features and the platform of the build
@@ -69,13 +69,13 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Find the load line: the highest sustainable rate under the SLO, the peak and the knee
+    /// Find the load line: the highest rate that meets the SLO
     Find(FindArgs),
-    /// Name the bottleneck that limits the load line, with the evidence and the way to move it
+    /// Name the bottleneck that limits the load line, with evidence
     Explain(Box<ExplainArgs>),
-    /// Load the target past its line: how much throughput survives, and does it recover?
+    /// Load the target past its line: does it shed, collapse, recover?
     Overload(Box<OverloadArgs>),
-    /// Compare two builds or servers: a verdict with a known rate of false alarms
+    /// Compare two builds or servers, with a known rate of false alarms
     Prove(Box<ProveArgs>),
     /// Put one load on a URL and measure it
     Run(RunArgs),
@@ -85,37 +85,37 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Start the reference server: minimal, fast, with known costs
     Baseline(BaselineArgs),
-    /// Show the services of a gRPC server, or a method with an example body
+    /// Show the services of a gRPC server, or a method with an example
     Grpc(GrpcArgs),
-    /// Show the machines of a fleet: versions, cores, clocks
+    /// Show and calibrate the machines of a fleet: versions, cores, clocks, rates
     Fleet(FleetStatusArgs),
-    /// Generate load for a plimsoll on another machine, which starts this with --fleet
+    /// Generate load for a plimsoll on another machine (--fleet)
     Agent(AgentArgs),
-    /// Find, explain and prove on a sample server with a known bottleneck, in two minutes
+    /// Find, explain and prove on a sample server, in two minutes
     Demo(DemoArgs),
     /// Check whether this machine is fit to measure, and what it lacks
     Doctor(DoctorArgs),
     /// Print the results of run files again
     Show(ShowArgs),
-    /// Show the costly functions of a profile, draw a flame graph, or compare two profiles
+    /// Show the costly functions of a profile, or compare two profiles
     Profile(ProfileArgs),
-    /// Describe the traffic of access logs: rates, endpoints, sessions, bursts
+    /// Describe the traffic of access logs: rates, endpoints, sessions
     Traffic(TrafficArgs),
-    /// Make a file of traffic from a recording, an API description or another tool's file
+    /// Make a file of traffic from HAR, OpenAPI, Postman or JMeter
     Import(ImportArgs),
     /// Make a file of traffic that resembles access logs
     Model(ModelArgs),
     /// Send the requests of access logs again, with the same timing
     Replay(Box<ReplayArgs>),
-    /// Compare two run files: a table of relative changes, and charts
+    /// Compare two run files: a table of changes, and charts
     Diff(DiffArgs),
     /// Show results over time, and where they changed
     History(HistoryArgs),
-    /// Decide whether a commit is worse than a branch, from the runs of a store
+    /// Decide whether a commit is worse than a branch, from stored runs
     Gate(GateArgs),
-    /// Serve web pages: runs, history, comparisons, and a form that starts studies
+    /// Serve web pages: runs, history, comparisons, and new studies
     Serve(ServeArgs),
-    /// Make a report from run files: a page with charts, a summary, or a picture
+    /// Make a report from run files: a page, a summary, or a picture
     Report(ReportArgs),
     /// Repeat the study of a run file, with the same seed
     Rerun(RerunArgs),
@@ -123,15 +123,15 @@ pub enum Command {
     Clean(CleanArgs),
     /// Print completions for a shell: bash, zsh or fish
     Completions(CompletionsArgs),
-    /// Print the manual page, or write a page for each command into a folder
+    /// Print the manual page, or write all pages into a folder
     Man(ManArgs),
     /// Behave like wrk: its command line, its Lua scripts, its output
     Wrk(WrkArgs),
     /// Behave like wrk2: wrk with a constant rate
     Wrk2(Wrk2Args),
-    /// Behave like vegeta: attack targets, report on results, convert them
+    /// Behave like vegeta: attack, report, plot and encode
     Vegeta(VegetaArgs),
-    /// Behave like ab: its command line, its requests, its output and files
+    /// Behave like ab: its command line, requests, output and files
     Ab(AbArgs),
     /// Behave like hey: its command line, its requests, its output
     Hey(HeyArgs),

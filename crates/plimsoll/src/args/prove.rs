@@ -1,6 +1,6 @@
-//! What is said to `plimsoll prove`, which compares builds.
+//! The arguments of `plimsoll prove`, which compares builds.
 //!
-//! Not here: what it is asked in the same words as other commands (`shared`).
+//! Not here: the flags that several commands share (`shared`).
 
 use super::fleet::{FleetArgs, WatchArgs};
 use super::known_words::KnownWords;
@@ -33,7 +33,7 @@ pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
     /// The second target; with --ladder all further steps
-    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    #[arg(value_name = "URL", value_hint = ValueHint::Url, help_heading = "Request")]
     pub more: Vec<String>,
     /// Side A as a build: the command that starts it, anew for each load; or git:REV, a revision of
     /// this repository

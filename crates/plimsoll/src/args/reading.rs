@@ -1,5 +1,5 @@
-//! What is said to the commands that put load on nothing: they read run files, profiles, access
-//! logs and files of traffic, or tidy up.
+//! The arguments of the commands that generate no load: they read run files, profiles, access logs
+//! and files of traffic, or remove old runs.
 //!
 //! Not here: commands that measure.
 
@@ -90,7 +90,7 @@ pub struct ProfileArgs {
     /// Split costs by a label such as endpoint, or by the first matching function from the root
     #[arg(long, value_name = "LABEL|REGEX", help_heading = "Selection")]
     pub by: Option<String>,
-    /// Rows of the table [default: 30; all with --json]
+    /// Rows of the table [default: as many as fit on a screen; all with --json]
     #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
     pub top: Option<Option<String>>,
     /// Order of the rows: flat, cum [default: cum; flat with --diff]
@@ -129,7 +129,7 @@ pub struct DiffArgs {
     pub json: bool,
 }
 
-/// What a report is written as.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// A page with charts, complete in itself
@@ -258,9 +258,9 @@ pub struct TrafficArgs {
     pub logs: Vec<PathBuf>,
     #[command(flatten)]
     pub log: LogArgs,
-    /// Rows of the tables
-    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Output")]
-    pub top: usize,
+    /// Rows of the tables [default: as many as fit on a screen; 20 in a page]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub top: Option<usize>,
     /// Write a page with charts (.html)
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -301,6 +301,9 @@ pub struct ModelArgs {
     /// Use also requests that can change data: every method but GET and HEAD
     #[arg(long, help_heading = "Model")]
     pub allow_unsafe: bool,
+    /// Write parts of paths and queries that look like keys as they are
+    #[arg(long, help_heading = "Model")]
+    pub keep_keys: bool,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Model")]
     pub seed: u64,
@@ -311,7 +314,7 @@ pub struct ModelArgs {
     pub json: bool,
 }
 
-/// What a file is that is imported.
+/// The kind of a file to import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ImportKind {
     /// A browser's recording (HAR)
@@ -335,7 +338,7 @@ pub enum ImportKind {
     Parts without an equivalent are listed on standard error. Read the file, then check it:\n  \
     plimsoll check -f shop.toml")]
 pub struct ImportArgs {
-    /// What it is
+    /// Kind of the file
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
     /// The file; - is standard input, and an API description may have an address

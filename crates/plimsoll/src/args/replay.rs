@@ -1,4 +1,4 @@
-//! What was said to `plimsoll replay`.
+//! The arguments of `plimsoll replay`.
 
 use super::reading::LogArgs;
 use super::shared::{
@@ -58,10 +58,10 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "SET", default_value = "100-399", help_heading = "Request")]
     pub ok_status: String,
     /// Open a new connection for each request
-    #[arg(long, help_heading = "Request")]
+    #[arg(long, help_heading = "Connections")]
     pub no_keepalive: bool,
     /// Open at most so many connections
-    #[arg(long, value_name = "N", help_heading = "Request")]
+    #[arg(long, value_name = "N", help_heading = "Connections")]
     pub max_connections: Option<String>,
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -69,15 +69,15 @@ pub struct ReplayArgs {
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
     /// Put load on an address that is neither loopback nor private
-    #[arg(long, help_heading = "Request")]
+    #[arg(long, help_heading = "Safety")]
     pub allow_public: bool,
     /// Values to redact in records and reports: secrets (as far as recognised), or all (query and
     /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
-          value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
+          value_parser = redact_words(), hide_possible_values = true, help_heading = "Safety")]
     pub redact: Redact,
     /// Record the bodies of failed responses, with any secrets in them
-    #[arg(long, conflicts_with = "redact", help_heading = "Request")]
+    #[arg(long, conflicts_with = "redact", help_heading = "Safety")]
     pub keep_failed_bodies: bool,
     #[command(flatten)]
     pub generator: GeneratorArgs,

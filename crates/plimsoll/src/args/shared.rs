@@ -1,7 +1,7 @@
-//! What is said to several commands alike: the request, its connections, the generator, probes,
-//! profiles, a search, and where results go.
+//! The flags that several commands share: the request, its connections, the generator, probes,
+//! profiles, a search, and the output.
 //!
-//! Not here: any command. Those that measure hold these, and these hold none of them.
+//! Not here: any command.
 
 use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use plimsoll_model::{Redact, Route, Spin};
 use std::path::PathBuf;
 
-/// What a gate means where nothing can be decided.
+/// The meaning of a gate that cannot decide.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InconclusiveArgs {
     /// Pass or fail the gate if nothing can be decided [default: exit with 3]
@@ -19,7 +19,7 @@ pub struct InconclusiveArgs {
     pub on_inconclusive: Option<String>,
 }
 
-/// What is asked, and how answers count.
+/// The request, and the responses that count as success.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Request")]
 pub struct RequestArgs {
@@ -59,19 +59,19 @@ pub struct RequestArgs {
           conflicts_with = "file")]
     pub follow: Option<u8>,
     /// Statuses of gRPC calls that count as success, by name or code [default: OK]
-    #[arg(long, value_name = "SET")]
+    #[arg(long, value_name = "SET", help_heading = "gRPC")]
     pub ok_grpc: Option<String>,
     /// Send each message of a gRPC call after the response to the message before [default: all at
     /// once]
-    #[arg(long)]
+    #[arg(long, help_heading = "gRPC")]
     pub in_turn: bool,
     #[command(flatten)]
     pub schema: SchemaArgs,
     /// Open a new connection for each request
-    #[arg(long)]
+    #[arg(long, help_heading = "Connections")]
     pub no_keepalive: bool,
     /// Open at most N connections (open loop)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Connections")]
     pub max_connections: Option<String>,
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -79,21 +79,21 @@ pub struct RequestArgs {
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
     /// Put load on an address that is neither loopback nor private
-    #[arg(long, help_heading = "Request")]
+    #[arg(long, help_heading = "Safety")]
     pub allow_public: bool,
     /// Values to redact in records and reports: secrets (as far as recognised), or all (query and
     /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
-          value_parser = redact_words(), hide_possible_values = true, help_heading = "Request")]
+          value_parser = redact_words(), hide_possible_values = true, help_heading = "Safety")]
     pub redact: Redact,
     /// Record the bodies of failed responses, with any secrets in them
-    #[arg(long, conflicts_with = "redact", help_heading = "Request")]
+    #[arg(long, conflicts_with = "redact", help_heading = "Safety")]
     pub keep_failed_bodies: bool,
 }
 
 /// Where the messages of gRPC are described.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Request")]
+#[command(next_help_heading = "gRPC")]
 pub struct SchemaArgs {
     /// File that describes the gRPC messages, instead of the server's reflection (repeatable)
     #[arg(long, value_name = "FILE", conflicts_with = "descriptor_set")]
@@ -150,7 +150,7 @@ pub struct ConnectionArgs {
     pub no_resumption: bool,
 }
 
-/// A script that says what is asked.
+/// A script that makes the requests.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Script")]
 pub struct ScriptArgs {
@@ -200,7 +200,7 @@ pub struct PprofArgs {
     pub pprof_seconds: u32,
 }
 
-/// What is watched while the load runs.
+/// The processes and metrics to watch during the load.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Probes")]
 pub struct ProbeArgs {
@@ -225,7 +225,7 @@ pub struct ProbeArgs {
     pub elsewhere: WatchArgs,
 }
 
-/// What a search for a load line needs to know, whatever it is made for.
+/// The flags of every search for a load line.
 #[derive(Debug, Clone, Args)]
 pub struct SearchArgs {
     #[command(flatten)]
@@ -264,7 +264,7 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// Where run files are kept, and what a run is marked with.
+/// The folder of run files, and the tags of a run.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct StoreArgs {
@@ -277,7 +277,7 @@ pub struct StoreArgs {
     pub tags: Vec<String>,
 }
 
-/// What is left out, by both flags that say it.
+/// The redaction that both flags for it give.
 pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
     if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }
 }
@@ -291,7 +291,7 @@ fn spin_words() -> impl TypedValueParser<Value = Spin> {
     KnownWords::new(&["auto", "on", "off"], parse_spin)
 }
 
-/// What is left out, by its word.
+/// The redaction of a word.
 fn parse_redact(text: &str) -> Result<Redact, String> {
     match text {
         "secrets" => Ok(Redact::Secrets),

@@ -1,6 +1,6 @@
 //! The help of `-h`: the flags that matter most of each command, in one screen; `--help` has all.
 //!
-//! Not here: the flags and their texts, which are one for both.
+//! Not here: the flags and their texts, which are one for both, and their order (`help`).
 
 use clap::Command;
 
@@ -38,6 +38,11 @@ const IMPORTANT: [(&str, &[&str]); 11] = [
 /// Lines of examples that `-h` shows, with their heading.
 const EXAMPLE_LINES: usize = 4;
 
+/// The flags of a command that matter most, by their long names.
+pub fn main_flags(command: &str) -> Option<&'static [&'static str]> {
+    IMPORTANT.iter().find(|(known, _)| *known == command).map(|(_, flags)| *flags)
+}
+
 /// Whether the arguments want the short help.
 pub fn is_wanted(arguments: &[std::ffi::OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "-h")
@@ -47,7 +52,7 @@ pub fn is_wanted(arguments: &[std::ffi::OsString]) -> bool {
 pub fn with_short_help(commands: Command) -> Command {
     commands.mut_subcommands(|command| {
         let name = command.get_name().to_owned();
-        let Some((_, flags)) = IMPORTANT.iter().find(|(known, _)| *known == name) else { return command };
+        let Some(flags) = main_flags(&name) else { return command };
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let examples: Vec<&str> = help.lines().take(EXAMPLE_LINES).collect();
         command

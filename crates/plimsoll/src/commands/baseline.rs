@@ -21,7 +21,7 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
         return with_a_pool(args, behind, pool);
     }
     let connections = positive("--connections", &args.connections)?;
-    let cores = u64::from(plimsoll_sys::process::cores());
+    let cores = u64::from(plimsoll_sys::probe::cgroup::usable_cores());
     let threads = match &args.threads {
         Some(text) => positive("--threads", text)?.min(1024),
         None => cores.max(Limits::of_machine().threads_for(connections)),

@@ -5,7 +5,7 @@
 use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
-use crate::results::{self, decode, print, print_json, print_report, searched};
+use crate::results::{self, decode, print, print_json, print_screen, searched};
 use plimsoll_analysis::history::incomparability;
 use plimsoll_analysis::levels::{LoadUnit, parse_dat, recorded_levels};
 use plimsoll_history::read_run;
@@ -97,7 +97,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     if args.json {
         print_json(&pair.document(&written));
     } else {
-        print_report(&pair.report());
+        print_screen(&pair.report(), written.len() + 1, "--json");
         // A line each: a place is never broken.
         let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
         print(&format!("\n{lines}"));

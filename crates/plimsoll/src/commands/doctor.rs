@@ -8,7 +8,6 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_probe::machine_facts;
 use plimsoll_report::doctor::{doctor_document, doctor_text};
 use plimsoll_study::self_measurement;
-use plimsoll_sys::system_text;
 use std::time::Duration;
 
 /// How long interference is sampled.
@@ -21,10 +20,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         true => None,
         false => {
             Live::new(args.json).line("measuring plimsoll against its reference server: 10 s");
-            let program = std::env::current_exe().map_err(|error| {
-                Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
-            })?;
-            Some(self_measurement::measure(&program)?)
+            Some(self_measurement::measure()?)
         }
     };
     let fitness = MachineFitness::assess(&facts, measured.as_ref());

@@ -1,35 +1,41 @@
-//! `plimsoll fleet`: what is known of the machines of a fleet, runs that are fetched from a bus,
-//! agents on this machine for trying, and keys. Nothing is loaded.
+//! `plimsoll fleet`: what is known of the machines of a fleet and what each sustains, runs that are
+//! fetched from a bus, agents on this machine for trying, and keys. No target is loaded.
 
 use crate::args::FleetStatusArgs;
 use crate::quantity::{flag, positive_time};
+use crate::results::print_json;
 use plimsoll_fleet::place::BusAddress;
+use plimsoll_fleet::shares::weights_of_agents;
 use plimsoll_fleet::{BusAccess, FetchedRun, TaskKey};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{AgentLossPolicy, FleetTerms};
 use plimsoll_report::block::Report;
+use plimsoll_report::calibration::{calibration_document, calibration_text};
 use plimsoll_report::{format, text};
-use plimsoll_study::output::print;
+use plimsoll_study::output::{note, print};
 use std::path::{Path, PathBuf};
 
 /// Does what is asked.
 pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
     let of = [
-        ("--local", args.local.is_some(), "up"),
-        ("--allow", args.allow.is_some(), "up"),
-        ("--agents", args.agents.is_some(), "status"),
-        ("--wait", args.wait.is_some(), "status"),
-        ("--fleet-copy", args.fleet_copy, "status"),
-        ("--output", args.output.is_some(), "fetch"),
-        ("RUN", args.word.is_some(), "fetch"),
+        ("--local", args.local.is_some(), &["up"][..]),
+        ("--allow", args.allow.is_some(), &["up"]),
+        ("--agents", args.agents.is_some(), &["status", "calibrate"]),
+        ("--wait", args.wait.is_some(), &["status", "calibrate"]),
+        ("--fleet-copy", args.fleet_copy, &["status", "calibrate"]),
+        ("--json", args.json, &["calibrate"]),
+        ("--output", args.output.is_some(), &["fetch"]),
+        ("RUN", args.word.is_some(), &["fetch"]),
     ];
-    if let Some((name, _, what)) = of.iter().find(|(_, is_said, what)| *is_said && *what != args.what) {
+    if let Some((name, _, what)) = of.iter().find(|(_, is_said, what)| *is_said && !what.contains(&&*args.what)) {
+        let what = what.join(" and ");
         return Err(Failure::usage(format!("{name}: it belongs to plimsoll fleet {what}; leave it out")));
     }
     let place =
         |what: &str| args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: say {what}", args.what)));
     match args.what.as_str() {
         "status" => status(place("where the agents are, such as ssh://load1,load2 or nats://bus:4222")?, args),
+        "calibrate" => calibrate(place("where the agents are, such as ssh://load1,load2 or nats://bus:4222")?, args),
         "fetch" => fetch(place("where the run is, such as nats://bus:4222")?, args),
         "key" => {
             let public = TaskKey::create(Path::new(place("the file to write, such as fleet.key")?))?;
@@ -42,12 +48,7 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
 
 /// Asks each machine, and shows what it says.
 fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
-    let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
-    let (place, agents) = (place.to_owned(), args.agents.clone());
-    let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
-    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns };
-    plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
-    let agents = plimsoll_fleet::status(&fleet)?;
+    let agents = plimsoll_fleet::status(&terms(place, args)?)?;
     let time = |ns: u64| format::duration(ns as f64);
     let rows = agents.into_iter().map(|agent| {
         let (cores, round_trip) = (agent.cores.to_string(), time(agent.round_trip_ns));
@@ -57,6 +58,39 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     report.table(&["agent", "plimsoll", "cores", "round trip", "clock within"], rows.collect());
     print(&text::render(&report, false));
     Ok(exit::DONE)
+}
+
+/// Has each machine measure what it sustains, stores that, and shows it with the shares that
+/// follow. An agent without a result is named at the end.
+fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+    let terms = terms(place, args)?;
+    note("each machine measures its plimsoll against its own reference server: 10 s");
+    let (mut agents, mut failed) = (Vec::new(), Vec::new());
+    for found in plimsoll_fleet::calibrate(&terms)? {
+        match found {
+            Ok(agent) => agents.push(agent),
+            Err((name, why)) => failed.push(format!("agent {name}: {why}")),
+        }
+    }
+    let weights = if failed.is_empty() { weights_of_agents(&agents) } else { Vec::new() };
+    match args.json {
+        true => print_json(&calibration_document(&agents, &weights)),
+        false => print(&calibration_text(&agents, &weights)),
+    }
+    match failed.is_empty() {
+        true => Ok(exit::DONE),
+        false => Err(Failure::start(failed.join("; "))),
+    }
+}
+
+/// The agents that are meant.
+fn terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
+    let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
+    let (place, agents) = (place.to_owned(), args.agents.clone());
+    let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
+    let fleet = FleetTerms { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns, weights: None };
+    plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
+    Ok(fleet)
 }
 
 /// Writes a run to a file, and says what it is.

@@ -3,7 +3,7 @@
 //!
 //! Not here: what a page says of a flag: that is its help text (`args`).
 
-use crate::args::{Cli, ManArgs};
+use crate::args::{Cli, ManArgs, help};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use plimsoll_model::failure::{Failure, exit};
@@ -16,7 +16,7 @@ const SOURCE: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
 
 /// Prints the page of plimsoll, or writes all pages into a folder.
 pub fn run(args: &ManArgs) -> Result<u8, Failure> {
-    let mut cli = Cli::command().disable_help_subcommand(true);
+    let mut cli = help::with_groups(Cli::command(), true).disable_help_subcommand(true);
     cli.build();
     match &args.dir {
         None => print(&String::from_utf8_lossy(&page(&cli)?)),

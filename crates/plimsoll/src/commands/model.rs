@@ -4,7 +4,7 @@
 use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
 use crate::pictures::{write, write_and_note};
-use crate::results::{print_json, print_report};
+use crate::results::{print_json, print_screen};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
@@ -42,7 +42,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         None => format!("plimsoll replay {file} --target URL"),
     };
     let about = [format!("A model of {}.", names.join(", ")), format!("To send it at the rate of the logs: {command}")];
-    let model_names = ModelNames { base: &base, folder: &folder_name, about: &about };
+    let model_names = ModelNames { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
             "{}: none of its requests is left: methods other than GET and HEAD need --allow-unsafe, and --only and \
@@ -74,7 +74,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     };
     match args.json {
         true => print_json(&model_document(&shown)),
-        false => print_report(&model_report(&shown)),
+        false => print_screen(&model_report(&shown), 0, "--json"),
     }
     Ok(match distances {
         Some(distances) if !distances.apart().is_empty() => exit::CROSSED,

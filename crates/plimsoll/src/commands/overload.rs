@@ -85,7 +85,7 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let mut live = Live::new(terms.output.quiet);
     live.line(&overload_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| match finding {
-        Finding::Overload(found) if found.overloaded.verdict.is_some() => exit::DONE,
+        Finding::Overload(found) if found.overload.verdict.is_some() => exit::DONE,
         _ => exit::CROSSED,
     })
 }

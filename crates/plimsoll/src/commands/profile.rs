@@ -2,7 +2,7 @@
 
 use crate::args::ProfileArgs;
 use crate::pictures::write_and_note;
-use crate::results::{print_json, print_report};
+use crate::results::{print_json, print_report, print_screen};
 use plimsoll_analysis::profile::{Basis, Sort, diff, diff_tree, top, tree};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::flame::FRAMES_MAX;
@@ -81,8 +81,11 @@ fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
     }
     if options.args.json {
         print_json(&profile_document(profile.functions(), column, &sums, options.rows.unwrap_or(usize::MAX)));
-    } else {
+    } else if options.rows.is_some() {
         print_report(&report);
+    } else {
+        let by = options.choice.by.as_ref().map(|(name, _)| name.as_str());
+        print_screen(&top_report(profile, column, &sums, usize::MAX, by), 0, "--top N");
     }
     Ok(exit::DONE)
 }
@@ -110,8 +113,10 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
     }
     if options.args.json {
         print_json(&diff_document(&comparison, options.rows.unwrap_or(usize::MAX)));
-    } else {
+    } else if options.rows.is_some() {
         print_report(&report);
+    } else {
+        print_screen(&diff_report(&comparison, options.sort, usize::MAX), 0, "--top N");
     }
     Ok(exit::DONE)
 }

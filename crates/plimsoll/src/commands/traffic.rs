@@ -3,7 +3,7 @@
 use crate::args::{LogArgs, TrafficArgs};
 use crate::live::Live;
 use crate::pictures::write_and_note;
-use crate::results::{print_json, print_report};
+use crate::results::{print_json, print_report, print_screen};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::LogReadingTerms;
 use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic_report};
@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// How often is said how far it is.
 const SAID_EVERY: Duration = Duration::from_secs(1);
+
+/// Rows of the tables of a page, where nothing else is said.
+const PAGE_ROWS: usize = 20;
 
 /// Reads the logs, and says with which code to end.
 pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
@@ -46,14 +49,17 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
         first_unparsed: counts.first.as_ref().map(|(place, text)| (place.as_str(), text.as_str())),
     };
     if let Some(path) = &args.output {
-        let report = traffic_page(&figures, &context, args.top);
+        let report = traffic_page(&figures, &context, args.top.unwrap_or(PAGE_ROWS));
         let names: Vec<&str> = shown.iter().map(|log| log.name.as_str()).collect();
         let page = page::render(&report, &format!("traffic of {}", names.join(", ")));
         write_and_note(path, page.as_bytes(), "")?;
     }
     match args.json {
         true => print_json(&traffic_document(&figures, &context)),
-        false => print_report(&traffic_report(&figures, &context, args.top)),
+        false => match args.top {
+            Some(top) => print_report(&traffic_report(&figures, &context, top)),
+            None => print_screen(&traffic_report(&figures, &context, usize::MAX), 0, "--top N"),
+        },
     }
     Ok(exit::DONE)
 }

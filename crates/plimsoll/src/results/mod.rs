@@ -15,7 +15,9 @@ use plimsoll_history::{decode_experiment, read_experiment};
 use plimsoll_model::Experiment;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
-use plimsoll_report::{PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section, text};
+use plimsoll_report::{
+    LINES_MAX, PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section, render_short, text,
+};
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{note, print_as_it_is};
 use plimsoll_study::{load_profiles, side_profiles};
@@ -155,6 +157,13 @@ pub fn columns() -> Option<usize> {
 /// Writes a report as text.
 pub fn print_report(report: &Report) {
     print_as_it_is(&text::render_in(report, std::io::stdout().is_terminal(), columns()));
+}
+
+/// Writes a report as text within a screen, with room for `lines_after` more lines. `more`: the
+/// flag that shows what does not fit.
+pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
+    let colour = std::io::stdout().is_terminal();
+    print_as_it_is(&render_short(report, colour, columns(), LINES_MAX - lines_after, more));
 }
 
 /// Writes a JSON document.

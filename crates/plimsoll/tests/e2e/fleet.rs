@@ -116,6 +116,97 @@ fn a_load_of_three_agents_is_one_load() {
 }
 
 #[test]
+fn shares_follow_weights() {
+    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let url = format!("{}/healthz", server.url);
+    for (weights, load, expect) in [
+        ("2,1,1", &["--rate", "400"][..], [400.0, 200.0, 200.0]),
+        ("load3=1,load1=4,load2=3", &["--rate", "400"], [400.0, 300.0, 100.0]),
+        ("1,3,2", &["-c", "6", "-n", "600"], [100.0, 300.0, 200.0]),
+    ] {
+        let words = ["run", &url, "--fleet", "ssh://load1,load2,load3", "--weights", weights];
+        let length: &[&str] = if load[0] == "-c" { &[] } else { &["-d", "2s"] };
+        let done = finish(ssh.start(&[&words[..], load, length, &["--json", "--quiet"]].concat()));
+        assert_eq!(done.code, 0, "{weights}: {}", done.stderr);
+        let document = done.json();
+        assert_ledger_closes(&document, weights);
+        for (agent, expect) in agents(&document).iter().zip(expect) {
+            assert_eq!(number(agent, "scheduled"), expect, "{weights}: {document:#}");
+            assert!(
+                (number(agent, "share") - expect / number(&document, "ledger.scheduled")).abs() < 1e-3,
+                "{agent:#}"
+            );
+        }
+    }
+    for (words, part) in [
+        (&["--weights", "2,1"][..], "--weights: the number of weights is 2, and the number of agents 3"),
+        (&["--weights", "2,1,1,1"], "--weights: the number of weights is 4"),
+        (&["--weights", "load1=2,load2=1,load9=1"], "--weights: agent load9 is not in this fleet"),
+        (&["--weights", "load1=2,load2=1"], "--weights: agent load3 has no weight"),
+        (&["--weights", "2,0,1"], "--weights: an agent of weight 0 makes no load"),
+        (&["--weights", "2,much,1"], "--weights: 'much' is not a whole number"),
+        (&["--weights", "500,1,1"], "--weights: weights 500,1,1 add up to more than 128"),
+    ] {
+        let done = finish(ssh.start(&[&["run", &url, "--fleet", "ssh://load1,load2,load3"], words].concat()));
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
+        assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn machines_are_calibrated_and_later_shares_follow() {
+    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let url = format!("{}/healthz", server.url);
+    let folder = folder("calibrated");
+    let there = |words: &[&str]| {
+        let mut command = ssh.command(words);
+        finish(command.current_dir(&folder).spawn().expect("the binary starts"))
+    };
+    let done = there(&["fleet", "calibrate", "ssh://load1,load2", "--json"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    assert_eq!(document["schema"], "plimsoll.fleet-calibration/1");
+    assert_eq!(agents(&document).len(), 2, "{document:#}");
+    for agent in agents(&document) {
+        assert!(number(agent, "highest_rps") > 100.0 && number(agent, "cores") >= 1.0, "{agent:#}");
+        assert!(
+            number(agent, "clock_error_ns_max") < 20e6 && agent["plimsoll"] == env!("CARGO_PKG_VERSION"),
+            "{agent:#}"
+        );
+    }
+    let sum: f64 = agents(&document).iter().map(|agent| number(agent, "share")).sum();
+    assert!((sum - 1.0).abs() < 1e-3, "{document:#}");
+    // As if the first had three times as many cores as it has, and both were equal else.
+    let path = folder.join("_output/plimsoll/fleet/calibration.json");
+    let mut stored: Value = serde_json::from_slice(&fs::read(&path).expect("stored")).expect("JSON");
+    for (agent, cores) in stored["agents"].as_array_mut().expect("agents").iter_mut().zip([6, 2]) {
+        (agent["cores"], agent["measured"]["highest_rps"]) = (cores.into(), 1_000.0.into());
+    }
+    fs::write(&path, stored.to_string()).expect("written");
+    let run = ["run", &url, "--rate", "400", "-d", "1s", "--json", "--quiet", "--fleet"];
+    let first = agents(&stored)[0]["name"].as_str().expect("a name").to_owned();
+    let document = there(&[&run[..], &["ssh://load1,load2"]].concat()).json();
+    for agent in agents(&document) {
+        let expect = if agent["name"] == first.as_str() { 300.0 } else { 100.0 };
+        assert_eq!(number(agent, "scheduled"), expect, "{document:#}");
+    }
+    // One that is not calibrated makes all shares equal, which is said; weights of the user's win.
+    let done = there(&[&run[..], &["ssh://load1,load3"]].concat());
+    assert!(done.stderr.replace("\n  ", " ").contains("agent load3 is not calibrated as it is now"), "{}", done.stderr);
+    assert!(agents(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0), "{}", done.stdout);
+    let done = there(&[&run[..], &["ssh://load1,load2", "--weights", "1,1"]].concat());
+    assert!(agents(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0), "{}", done.stdout);
+    let done = there(&["fleet", "calibrate", "ssh://load1,closed"]);
+    assert!(done.code == 2 && done.stderr.contains("ssh-copy-id closed"), "{}", done.stderr);
+    let done = there(&["fleet", "status", "ssh://load1", "--json"]);
+    assert!(
+        done.code == 2 && done.stderr.contains("--json: it belongs to plimsoll fleet calibrate"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
 fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);

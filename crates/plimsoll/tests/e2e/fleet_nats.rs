@@ -4,10 +4,13 @@
 use crate::rig::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Keys of these tests: seed and public part of a coordinator and two agents.
@@ -112,7 +115,30 @@ impl JoinedAgent {
         let place = spool.to_str().expect("text").to_owned();
         let words = ["agent", "--join", url, "--name", name, "--spool", &place];
         let allow: &[&str] = if more.contains(&"--allow") { &[] } else { &["--allow", "127.0.0.1"] };
-        let mut command = command(&[&words[..], allow, more].concat());
+        JoinedAgent::start(command(&[&words[..], allow, more].concat()), name, spool)
+    }
+
+    /// One whose spool is a small file system of its own; `None`: this user can make none.
+    fn join_on_small_disk(url: &str, name: &str) -> Option<JoinedAgent> {
+        let mut can = Command::new("unshare");
+        can.args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""]).arg(folder("mounted"));
+        if !can.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let spool = folder("small-spool");
+        let place = spool.to_str().expect("text").to_owned();
+        let mounted = "mount -t tmpfs -o size=64k tmpfs \"$0\" && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", mounted, &place, env!("CARGO_BIN_EXE_plimsoll"), "agent", "--join", url]);
+        command.args(["--name", name, "--spool", &place, "--allow", "127.0.0.1"]);
+        command.current_dir(folder("work")).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut agent = JoinedAgent::start(command, name, spool);
+        // As this process sees that file system.
+        agent.spool = PathBuf::from(format!("/proc/{}/root{place}", agent.child.id()));
+        Some(agent)
+    }
+
+    fn start(mut command: Command, name: &str, spool: PathBuf) -> JoinedAgent {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
         let mut errors = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();
@@ -285,6 +311,96 @@ fn a_killed_agent_is_named_and_its_successor_hands_on_what_it_left() {
     let done = finish(start(&words, &[]));
     assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 100.0, "{}", done.stderr);
     drop(successor);
+}
+
+/// A server that counts its responses, one thread for each connection.
+fn counting_server() -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (address, count) = (listener.local_addr().expect("bound"), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let (mut stream, counted) = (stream, Arc::clone(&counted));
+            std::thread::spawn(move || {
+                let (mut bytes, mut piece) = (Vec::new(), [0; 4_096]);
+                while let Ok(read @ 1..) = stream.read(&mut piece) {
+                    bytes.extend_from_slice(&piece[..read]);
+                    while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+                        bytes.drain(..end + 4);
+                        counted.fetch_add(1, Ordering::Relaxed);
+                        if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (format!("http://{address}/"), count)
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
+    let Some(nats) = Nats::with_store() else { return };
+    let (url, responses) = counting_server();
+    let first = JoinedAgent::join(&nats.url, "a1", &[]);
+    let Some(full) = JoinedAgent::join_on_small_disk(&nats.url, "a2") else {
+        eprintln!("SKIPPED: no mount namespace of one's own (unshare --mount, as root): full disks are not tested");
+        return;
+    };
+    let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "10s", "--no-preflight"];
+    let child = start(&[&words[..], &["--json", "--quiet"]].concat(), &[]);
+    wait_for("no load begins", || first.spooled() == 1 && full.spooled() == 1);
+    std::thread::sleep(Duration::from_secs(1));
+    // While nobody records intervals the spool grows, and something else has taken the disk.
+    signal(child.id(), "STOP");
+    let ballast = fs::File::create(full.spool.join("ballast")).and_then(|mut file| {
+        while file.write(&[7; 1_024])? > 0 {}
+        Ok(())
+    });
+    assert!(ballast.is_err_and(|error| error.kind() == ErrorKind::StorageFull), "the disk has no end");
+    std::thread::sleep(Duration::from_millis(2_500));
+    signal(child.id(), "CONT");
+    let done = finish(child);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    assert_ledger_closes(&document, "a disk was full");
+    assert_eq!(number(&document, "ledger.scheduled"), 4_000.0, "{document:#}");
+    let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
+    assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
+    let why = "its spool cannot be written: no space left on device";
+    assert!(lost["lost"].as_str().is_some_and(|said| said.to_lowercase() == why), "{document:#}");
+    assert!(number(lost, "unsent") > 200.0 && number(lost, "succeeded") > 100.0, "{document:#}");
+    let said = done.stderr.replace("\n  ", " ").to_lowercase();
+    assert!(said.contains(&format!("agent a2 was lost: {why}")), "{}", done.stderr);
+    // What the server answered is in the result: all but what was in flight when the load ended,
+    // and what the coordinator itself asked before.
+    let (succeeded, in_flight) = (number(&document, "ledger.succeeded"), number(&document, "ledger.in_flight"));
+    let beyond = responses.load(Ordering::Relaxed) as f64 - succeeded;
+    assert!((0.0..=in_flight + 2.0).contains(&beyond), "{beyond} more than the result has: {document:#}");
+    // With room again the agent takes the next run.
+    fs::remove_file(full.spool.join("ballast")).expect("removed");
+    let words = ["run", &url, "--fleet", &nats.url, "--agents", "a1,a2", "--weights", "1,3", "--rate", "200"];
+    let done = finish(start(&[&words[..], &["-d", "1s", "--json", "--quiet"]].concat(), &[]));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let scheduled: Vec<f64> = agents(&done.json()).iter().map(|agent| number(agent, "scheduled")).collect();
+    assert_eq!(scheduled, [50.0, 150.0], "{}", done.stderr);
+}
+
+#[test]
+fn agents_of_a_bus_are_calibrated() {
+    let Some(nats) = Nats::with_store() else { return };
+    let agent = JoinedAgent::join(&nats.url, "a1", &[]);
+    let done = plimsoll(&["fleet", "calibrate", &nats.url, "--json"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document = done.json();
+    let [only] = agents(&document).as_slice() else { panic!("{document:#}") };
+    assert!(only["name"] == "a1" && number(only, "highest_rps") > 100.0 && number(only, "share") == 1.0, "{only:#}");
+    // It takes the next coordinator.
+    let done = plimsoll(&["fleet", "status", &nats.url]);
+    assert!(done.code == 0 && done.stdout.contains("a1"), "{} {}", done.stdout, done.stderr);
+    drop(agent);
 }
 
 #[test]

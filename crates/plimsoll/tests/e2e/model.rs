@@ -52,6 +52,69 @@ fn modelled(arguments: &[&str]) -> Value {
     done.json()
 }
 
+/// Keys as they stand in paths and queries.
+const KEYS: [&str; 5] = [
+    "Zq7xK2mW9vLp4TnR8sYd",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "A1B2-C3D4-E5F6",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVPmB92K27u",
+    "hunter2secret",
+];
+
+#[test]
+fn keys_of_paths_are_withheld_unless_they_are_to_be_kept() {
+    let folder = folder("keys");
+    let (log, file) = (folder.join("access.log"), folder.join("scenario.toml"));
+    let mut lines = String::new();
+    for number in 0..400 {
+        let target = match number % 8 {
+            0 => format!("/reset/{}{}", KEYS[0], number % 16),
+            1 => format!("/hook/{}/x", KEYS[1]),
+            2 => format!("/invite/{}", KEYS[2]),
+            3 => format!("/in/{}?q=tea", KEYS[3]),
+            4 => format!("/u?token={}", KEYS[4]),
+            _ => format!("/items/{}", number % 5),
+        };
+        let _ = writeln!(
+            lines,
+            "10.0.0.{} - - [22/Nov/2026:10:{:02}:{:02} +0000] \"GET {target} HTTP/1.1\" 200 20 \"-\" \"agent\"",
+            number % 40,
+            number / 60,
+            number % 60
+        );
+    }
+    std::fs::write(&log, lines).expect("written");
+    // All that was written, with what was printed.
+    let written = |more: &[&str]| {
+        let _ = std::fs::remove_dir_all(file.with_extension("paths"));
+        let done = plimsoll(&[&["model", text(&log), "-o", text(&file)], more].concat());
+        assert!(done.code == 0, "{}", done.stdout + &done.stderr);
+        let mut all = done.stdout + &done.stderr + &std::fs::read_to_string(&file).expect("read");
+        for entry in std::fs::read_dir(file.with_extension("paths")).expect("a folder") {
+            all += &std::fs::read_to_string(entry.expect("an entry").path()).expect("read");
+        }
+        all
+    };
+    let withheld = written(&[]);
+    for key in KEYS {
+        assert!(!withheld.contains(key), "{key}: {withheld}");
+    }
+    for part in ["withheld-1", "/items/", "q=tea", "6 parts of paths that look like keys: --keep-keys writes them"] {
+        assert!(withheld.contains(part), "{part}: {withheld}");
+    }
+    assert_eq!(plimsoll(&["check", "-f", text(&file)]).code, 0);
+    // What stands for a key is known as a request of the same endpoint.
+    let document = modelled(&[text(&log), "-o", text(&file), "--verify"]);
+    assert!(document["keys_withheld"] == 6 && number(&document, "verify.mix_tv") < 0.1, "{document:#}");
+    let kept = written(&["--keep-keys"]);
+    assert!(KEYS.iter().all(|key| kept.contains(key)) && !kept.contains("withheld"), "{kept}");
+    let shown = plimsoll(&["traffic", text(&log)]);
+    let document = plimsoll(&["traffic", text(&log), "--json"]).stdout;
+    for key in KEYS {
+        assert!(!shown.stdout.contains(key) && !document.contains(key), "{key}: {}", shown.stdout);
+    }
+}
+
 #[test]
 fn a_model_asks_as_its_log_does() {
     let (server, log) = (baseline(1), log());

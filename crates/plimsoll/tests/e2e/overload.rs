@@ -42,7 +42,8 @@ fn what_is_refused_comes_again() {
     assert!(number(&steps[0], "again_rps") <= 20.0, "{:#}", steps[0]);
     let third = &steps[4];
     let (offered, again) = (number(third, "offered_rps"), number(third, "again_rps"));
-    assert!((0.95..1.05).contains(&(offered / 600.0)) && again > 0.5 * offered, "{third:#}");
+    // Arrivals are random, and this step has about a thousand.
+    assert!((0.85..1.15).contains(&(offered / 600.0)) && again > 0.5 * offered, "{third:#}");
     assert!(number(third, "refused.too_much") > 0.8 * again, "{third:#}");
     assert_eq!(document["retries"], 2);
     assert_eq!(plimsoll(&["show", "--json", path]).json()["steps"], document["steps"]);
@@ -94,5 +95,5 @@ fn a_server_without_a_line_is_told() {
     let server = baseline(1);
     let path = &place("overload-without", "overload.plimsoll");
     let refused = plimsoll(&["overload", &format!("{}/nothing-here", server.url), "--budget", "29s", "-q", "-o", path]);
-    assert!(refused.code == 2 && refused.stderr.contains("no load was answered as promised"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("no load met the SLO"), "{}", refused.stderr);
 }

@@ -227,7 +227,7 @@ fn what_a_run_says_does_not_contradict_itself() {
     }
     // A p99 of so few is none, and the tail of the generator's lag neither.
     assert!(late.stdout.contains("p99, p99.9: fewer than 10 of 40 requests are slower"), "{}", late.stdout);
-    assert!(late.stdout.contains(" of 40, "), "{}", late.stdout);
+    assert!(late.stdout.contains(" (40 samples), "), "{}", late.stdout);
     let server = plimsoll_bench::servers::instant().expect("starts");
     let users = plimsoll(&["run", &server.url("/"), "-c", "2", "-n", "200", "--quiet"]);
     let first = answer(&users.stdout);

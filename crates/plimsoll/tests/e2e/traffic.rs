@@ -124,6 +124,7 @@ fn what_is_found_is_said_and_what_cannot_be_told_is_null() {
     assert_eq!(found["logs"][0]["format"], "combined log format");
     assert_eq!(found["resolution_ns"], 1_000_000_000u64);
     assert!(found["dispersion"]["0.1"].is_null() && found["concurrency"].is_null(), "{found:#}");
+    assert!(found["duration_ns"].is_null() && found["sizes"]["count"] == 300, "{found:#}");
     assert_eq!(found["notes"].as_array().map(Vec::len), Some(2), "{found:#}");
     let done = plimsoll(&["traffic", text(&log), "--fold", "^/se[a-z]+", "--top", "1"]);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));

@@ -225,6 +225,16 @@ fn a_target_that_does_not_answer_in_http_is_not_loaded() {
         check(&["find", &server.url("/")], said);
         check(&["sweep", &server.url("/")], said);
     }
+    let alert = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = alert.local_addr().expect("an address");
+    let refuses_plain_http = std::thread::spawn(move || {
+        let (mut line, _) = alert.accept().expect("accepted");
+        let mut head = [0; 16];
+        std::io::Read::read_exact(&mut line, &mut head).expect("a request");
+        std::io::Write::write_all(&mut line, &[0x15, 3, 1, 0, 2, 2, 70]).expect("written");
+    });
+    check(&["run", &format!("http://{address}/")], "speaks TLS there (write https://)");
+    refuses_plain_http.join().expect("ends");
 }
 
 #[test]

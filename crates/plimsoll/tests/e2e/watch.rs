@@ -6,6 +6,7 @@
 
 use crate::rig::{baseline, command, finish, folder, number, signal};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -323,6 +324,31 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     assert!(bare.code == 2 && bare.stderr.contains("--watch-copy"), "{}", bare.stderr);
     let copied = pair.plimsoll(&[&load[..], &["2s", &watch, "--watch-copy"]].concat());
     assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
+}
+
+/// The series of a server, without the numbers in their names.
+fn series_kinds(document: &Value) -> BTreeSet<String> {
+    let series = server_of(document)["probes"].as_array().unwrap_or_else(|| panic!("{document:#}"));
+    let names = series.iter().filter_map(|series| series["name"].as_str());
+    let own = names.filter(|name| !name.starts_with("generator."));
+    own.map(|name| name.chars().filter(|c| !c.is_ascii_digit()).collect()).collect()
+}
+
+#[test]
+fn a_watched_server_has_the_series_that_it_has_beside_the_load() {
+    let Some(pair) = Pair::start() else { return };
+    let server = pair.serve(POOLED);
+    let words = ["--rate", "40", "-d", "10s", "--json", "--quiet"];
+    let watched = pair.plimsoll(&[&["run", &server.url, &Pair::watch()][..], &words].concat());
+    assert_eq!(watched.code, 0, "{}", watched.stderr);
+    let mut command = pair.server.command(env!("CARGO_BIN_EXE_plimsoll"));
+    command.current_dir(&pair.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let local = finish(command.args(["run", &server.url]).args(words).spawn().expect("the binary starts"));
+    assert_eq!(local.code, 0, "{}", local.stderr);
+    let (watched, local) = (series_kinds(&watched.json()), series_kinds(&local.json()));
+    assert!(local.iter().any(|name| name.starts_with("peer.") && name.ends_with(".connections")), "{local:?}");
+    let differ: Vec<&String> = watched.symmetric_difference(&local).collect();
+    assert!(differ.is_empty(), "{differ:?}");
 }
 
 #[test]

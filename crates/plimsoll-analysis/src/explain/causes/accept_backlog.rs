@@ -38,7 +38,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: &[words("the kernel's counters of the listening socket (probes)")],
+    missing_evidence: &[words("the kernel's counters of the listening socket (probes)")],
     tell: |case| {
         // The kernel takes connections at once that the server does not.
         let is_queued = case.reaches(Signal::Unaccepted, 1.0) == Some(true);

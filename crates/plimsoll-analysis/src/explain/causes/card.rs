@@ -1,6 +1,6 @@
-//! What a cause's file says of it ([`CauseCard`]), and the words that their sentences share.
+//! The description of a cause ([`CauseCard`]), and the words that the sentences of causes share.
 //!
-//! Not here: the causes (the files beside this one), and what the features are (`features`).
+//! Not here: the causes (the files beside this one), and the features (`features`).
 
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
@@ -11,7 +11,7 @@ use crate::explain::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence, SentencePart};
 
-/// What a way expects of a feature; answers by their words.
+/// The answer that a cause expects of a feature; answers by their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedAnswer {
     /// This answer, in any case.
@@ -29,7 +29,7 @@ pub enum ExpectedAnswer {
 pub struct Manifestation {
     /// Its name in the file of likelihoods.
     pub word: &'static str,
-    /// What it expects.
+    /// The answers that the cause expects.
     pub expects: &'static [(Feature, ExpectedAnswer)],
 }
 
@@ -47,15 +47,15 @@ pub struct CauseCard {
     /// Whether it has a count that can be doubled, such as workers or connections.
     pub is_countable: bool,
     /// Advice on what would reveal the cause where it was not observed.
-    pub to_tell: &'static [SentencePart],
+    pub missing_evidence: &'static [SentencePart],
     /// Describes it in one case.
     pub tell: fn(&Contrast) -> CauseText,
 }
 
-/// What a cause is in a case, in words.
+/// The words for a cause in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseText {
-    /// What limits the line: `one thread of node`.
+    /// The limit: `one thread of node`.
     pub subject: String,
     /// Whether the subject is plural.
     pub(super) is_plural: bool,
@@ -92,13 +92,13 @@ impl CauseText {
     }
 }
 
-/// What tells where a server was not observed from within.
+/// The missing evidence where the server's process was not observed.
 pub(super) const PROBES: &[SentencePart] = &[
     words("the server's processes: run plimsoll on its machine, as its user or as root ("),
     SentencePart::Remedy(Remedy::Process),
     words(" where it is not found)"),
 ];
-/// What tells where the kernel's account of connections was not observed.
+/// The missing evidence where the kernel's counters of connections were not observed.
 pub(super) const CONNECTIONS: &[SentencePart] = &[words("the kernel's account of the connections (probes)")];
 
 pub(super) const fn words(words: &'static str) -> SentencePart {
@@ -111,7 +111,7 @@ pub(super) fn server(case: &Contrast) -> String {
     name.unwrap_or_else(|| "the server".to_owned())
 }
 
-/// Who answers at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
+/// The process at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
 pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
     case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
 }
@@ -137,7 +137,7 @@ pub(super) fn idle(case: &Contrast) -> String {
     idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
 }
 
-/// What the server answers past the line: `1 200/s`.
+/// The throughput past the line: `1 200/s`.
 pub(super) fn rate_past(case: &Contrast) -> String {
     format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
 }

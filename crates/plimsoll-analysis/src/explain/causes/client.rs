@@ -40,7 +40,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[UsedResource::Client],
     is_countable: false,
-    to_tell: &[],
+    missing_evidence: &[],
     tell: |case| {
         let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
         let reads_late = case.top(Signal::WindowLimited).is_some_and(|share| share >= MOST);

@@ -50,7 +50,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::OF_WORK,
     resources: &[UsedResource::Cores, UsedResource::Allowed],
     is_countable: true,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let downstream = case.top(Signal::DownstreamCores).filter(|cores| *cores > FEW);
         let downstream = downstream.map_or_else(String::new, |cores| format!(", its dependencies {cores:.2}"));

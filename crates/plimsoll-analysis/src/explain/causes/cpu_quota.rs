@@ -39,7 +39,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions { bursts: OPEN, ..Predictions::OF_WORK },
     resources: &[UsedResource::Quota],
     is_countable: true,
-    to_tell: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
+    missing_evidence: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
     tell: |case| match case.quota_full() {
         Some(true) => CauseText::limit(
             format!("the quota of {:.2} cores of the server's control group", top(case, Signal::Quota)),

@@ -1,4 +1,4 @@
-//! Responses take longer than the SLO allows by themselves, where nobody waits.
+//! Responses take longer than the SLO allows although no request queues.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;
@@ -44,12 +44,12 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: &[],
+    missing_evidence: &[],
     tell: |case| {
         let low = case.late_low();
         let how = match low.get(Signal::P99) {
             Some(p99) => {
-                // Of few requests that take long none may have been answered in the window.
+                // With few slow requests, none may have completed in the window.
                 let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
                 format!("p99 is {} at {rate} requests/s, where no request queues", format::duration(p99))
             }

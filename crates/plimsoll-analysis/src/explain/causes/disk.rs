@@ -44,7 +44,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let waiting = top(case, Signal::Blocked).max(top(case, Signal::InDisk));
         CauseText::limit(Cause::Disk.text(), format!("{waiting:.1} of its threads wait for it{}", idle(case)))

@@ -65,7 +65,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[UsedResource::Downstream],
     is_countable: false,
-    to_tell: &[
+    missing_evidence: &[
         words("what the server calls, on this machine (probes) or by its own figures ("),
         SentencePart::Remedy(Remedy::Metrics),
         words(")"),

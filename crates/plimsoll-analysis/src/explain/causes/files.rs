@@ -38,7 +38,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let how = format!("{} of the limit are open", share(case, Signal::Files));
         CauseText::limit(format!("open files of {}", server(case)), how).plural(true)

@@ -48,10 +48,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
     is_countable: false,
-    to_tell: &[words("the runtime's own figures ("), SentencePart::Remedy(Remedy::Metrics), words(")")],
+    missing_evidence: &[words("the runtime's own figures ("), SentencePart::Remedy(Remedy::Metrics), words(")")],
     tell: |case| {
         let how = match top(case, Signal::GcPauses) >= FEW {
-            true => format!("the server stands still for it {} of the time", share(case, Signal::GcPauses)),
+            true => format!("it stops all requests for {} of the time", share(case, Signal::GcPauses)),
             false => {
                 let taken = format::rough_share(case.collected().unwrap_or(0.0).min(1.0));
                 format!("it takes {taken} of the server's CPU time")

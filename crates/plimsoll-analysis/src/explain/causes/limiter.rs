@@ -71,7 +71,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: true,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
         Some((status, _)) if top(case, Signal::Refused) > 0.0 => CauseText::limit(
             format!("a rate limit (status {status})"),

@@ -106,7 +106,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let (server, idle) = (server(case), idle(case));
         if top(case, Signal::Spinning) >= FELT {

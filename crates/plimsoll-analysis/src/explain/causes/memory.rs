@@ -41,7 +41,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| match (case.killed.unwrap_or(0.0), top(case, Signal::MajorFaults)) {
         (killed, _) if killed >= 1.0 => CauseText::limit(
             "the limit of memory of the server's control group",

@@ -1,8 +1,9 @@
-//! The causes that can limit a load line, one file each ([`card::CauseCard`]): how each shows, what
-//! it predicts of interventions, how it is told, and what takes its place once it is gone.
+//! The causes that can limit a load line, one file each ([`card::CauseCard`]): the features that
+//! each expects, the effects of experiments that it predicts, its sentence, and the next limit
+//! without it.
 //!
 //! A new cause is a file here, its line in [`cards`], its name in `Cause`, a page under
-//! `docs/causes`, and three cases of the corpus. Not here: what the features are (`features`).
+//! `docs/causes`, and three cases of the corpus. Not here: the features (`features`).
 
 pub mod card;
 

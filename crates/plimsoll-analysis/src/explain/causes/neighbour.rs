@@ -20,7 +20,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::OPEN,
     resources: &[],
     is_countable: false,
-    to_tell: &[words("the machine's CPU time (probes)")],
+    missing_evidence: &[words("the machine's CPU time (probes)")],
     tell: |case| {
         let (others, waiting) = (top(case, Signal::Others), top(case, Signal::RunQueue));
         let whole = format!(

@@ -69,7 +69,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: CONNECTIONS,
+    missing_evidence: CONNECTIONS,
     tell: |case| {
         let idle = idle(case);
         let how = if on_the_way(case) == Some(true) {

@@ -19,7 +19,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::OPEN,
     resources: &[],
     is_countable: false,
-    to_tell: &[],
+    missing_evidence: &[],
     tell: |case| {
         let held = case.offered_text(case.lower_rps);
         let whole = format!("no limit was reached: {held}, the highest rate allowed, meets the SLO");

@@ -39,7 +39,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::OF_WORK,
     resources: &[UsedResource::Thread],
     is_countable: true,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let server = server(case);
         if case.thread_full() != Some(true) {

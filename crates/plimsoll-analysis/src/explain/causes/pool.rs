@@ -73,7 +73,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: true,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let in_flight =
             format!("past the line, with {:.0} requests in flight{}", top(case, Signal::InFlight), idle(case));
@@ -81,8 +81,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             let several = count.round() != 1.0;
             let how = match several {
                 true => format!("all are in use {in_flight}"),
-                // From outside one connection that all share looks like a lock that is held for a
-                // call.
+                // From outside, one shared connection looks like a lock around a call.
                 false => format!("the connection, or a lock around it, is in use {in_flight}"),
             };
             let connections = number(count, "connection", "connections");

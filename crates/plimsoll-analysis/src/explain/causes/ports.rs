@@ -37,7 +37,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: &[],
+    missing_evidence: &[],
     tell: |case| {
         let ours = case.line.no_port + case.past.no_port > 0;
         let behind = case.past.ports_behind || case.line.ports_behind;

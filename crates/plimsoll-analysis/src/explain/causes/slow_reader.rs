@@ -68,7 +68,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    to_tell: CONNECTIONS,
+    missing_evidence: CONNECTIONS,
     tell: |case| {
         let (server, idle) = (server(case), idle(case));
         if leaves_unsent(case) == Some(true) {

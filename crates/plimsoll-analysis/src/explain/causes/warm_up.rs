@@ -27,7 +27,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::OPEN,
     resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
     is_countable: false,
-    to_tell: &[],
+    missing_evidence: &[],
     tell: |case| {
         let past = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
         let then = case.offered_text(case.saturated_rps.unwrap_or(0.0));

@@ -70,7 +70,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: true,
-    to_tell: PROBES,
+    missing_evidence: PROBES,
     tell: |case| {
         let idle = idle(case);
         let count = case.at_a_time().unwrap_or(0.0).max(1.0);

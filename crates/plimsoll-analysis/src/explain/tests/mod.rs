@@ -85,8 +85,8 @@ pub(super) fn usual() -> Contrast {
         alone_ns: Some(10e6),
         alone_first_ns: Some(10e6),
         held_back_ns: None,
-        failing: None,
-        gone: None,
+        constant_failure: None,
+        target_loss: None,
         killed: None,
         demands: Vec::new(),
     }

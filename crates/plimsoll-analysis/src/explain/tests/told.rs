@@ -62,10 +62,10 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(!told(&failing(0.0)).0);
     assert!(!told(&failing(0.001)).0, "by chance");
     let text = not_known::sentence(&failing(0.05), &[]);
-    assert!(text.contains("5.0 % of the requests fail even at a low load (reset)"), "{text}");
+    assert!(text.contains("5.00 % of the requests fail even at a low load (reset)"), "{text}");
     let failing = ConstantFailure { how: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
     let failing = contrast::ConstantFailureShare { share: failing.share, text: failing.text() };
-    let searched = Contrast { failing: Some(failing), ..usual() };
+    let searched = Contrast { constant_failure: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = not_known::sentence(&searched, &[]);
     assert!(text.contains("0.5 % of the requests fail at any load (at 250 a second as at 4 000)"), "{text}");
@@ -176,7 +176,7 @@ fn without_a_collector_its_cores_are_left_for_requests() {
     assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
     let stops = usual().with_signals(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
     assert_eq!(predicted(&stops, Cause::Gc), None, "it is not cores that are missing");
-    assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stands still for it 30")));
+    assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
 }
 
 /// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody

@@ -106,8 +106,8 @@ fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();
     for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
-        let gone = Some("the server accepts no connections since a load of 4 096 users".to_owned());
-        let case = Contrast { gone, killed, stopped_by: StopReason::Gone, low, half, line, past, ..usual() };
+        let target_loss = Some("the server accepts no connections since a load of 4 096 users".to_owned());
+        let case = Contrast { target_loss, killed, stopped_by: StopReason::Gone, low, half, line, past, ..usual() };
         assert_eq!(named(&case), expect, "{}", tell(&case));
         let text = not_known::sentence(&case, &[]);
         assert_eq!(text, "not known: the server accepts no connections since a load of 4 096 users");

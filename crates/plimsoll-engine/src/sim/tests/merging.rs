@@ -4,7 +4,7 @@ use super::*;
 use plimsoll_model::Run;
 
 fn stripe_run(plan: &Setup, server: &SimServer, index: u64, of: u64, seed: u64) -> Run {
-    let stripe = Stripe { index, of };
+    let stripe = Stripe::new(index, of);
     let sim = Simulation { plan, stripe, server, machine: SimMachine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()));
     verify(&sim, server).unwrap_or_else(|complaint| panic!("PLIMSOLL_SEED={seed}: {complaint}"));

@@ -72,7 +72,7 @@ fn routes_of_a_plan_are_asked_by_weight() {
         let server = SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0);
         let (mut quick, mut all) = (0, 0);
         for index in 0..machines {
-            let (stripe, machine, seed) = (Stripe { index, of: machines }, SimMachine::default(), first_seed());
+            let (stripe, machine, seed) = (Stripe::new(index, machines), SimMachine::default(), first_seed());
             let sim = Simulation { plan: &plan, stripe, server: &server, machine, seed }
                 .run(&mut |_| ControlFlow::Continue(()));
             verify(&sim, &server).expect("holds");
@@ -348,7 +348,7 @@ fn what_a_log_lists_is_asked_once_each_and_held_against_it() {
         let server = SimServer::new(MS);
         let (mut scheduled, mut changed) = ([0; 2], [0; 2]);
         for index in 0..machines {
-            let (stripe, machine, seed) = (Stripe { index, of: machines }, SimMachine::default(), first_seed());
+            let (stripe, machine, seed) = (Stripe::new(index, machines), SimMachine::default(), first_seed());
             let sim = Simulation { plan: &plan, stripe, server: &server, machine, seed }
                 .run(&mut |_| ControlFlow::Continue(()));
             verify(&sim, &server).expect("holds");

@@ -40,11 +40,20 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
             let name = part("BoundaryExtractor.refname");
             match part("BoundaryExtractor.useHeaders") {
                 "" | "false" => {
+                    let taken = match note_of_match(part("BoundaryExtractor.match_number")) {
+                        Ok(taken) => taken,
+                        Err(why) => return Some(Err(why)),
+                    };
                     let (left, right) = (part("BoundaryExtractor.lboundary"), part("BoundaryExtractor.rboundary"));
                     let pattern = format!("regex:(?s){}(.*?){}", escaped(left), escaped(right));
                     let default = default_of(element, values, "BoundaryExtractor", name);
+                    if taken == Some(TAKES_ALL) {
+                        let name = plain_name(&format!("{name}_1"));
+                        let (from, default) = (pattern.clone(), default.clone());
+                        request.captures.push(DraftCapture { name, from, default });
+                    }
                     request.captures.push(DraftCapture { name: plain_name(name), from: pattern, default });
-                    Ok(())
+                    taken.map_or(Ok(()), |note| Err(note.to_owned()))
                 }
                 _ => Err("it checks other parts than the content".to_owned()),
             }
@@ -52,6 +61,20 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
         "JSONPostProcessor" => json_extractor(element, values, &mut request.captures),
         _ => return None,
     })
+}
+
+/// What is said of an extractor that takes every match.
+const TAKES_ALL: &str = "it takes all matches: here it takes the first";
+
+/// What is to be said of the match that an extractor takes by this number; an error where it is not
+/// the first, nor one of several.
+fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
+    match number.trim() {
+        "" | "1" => Ok(None),
+        "0" => Ok(Some("it takes a match at random: here it takes the first")),
+        all if all.starts_with('-') => Ok(Some(TAKES_ALL)),
+        _ => Err("it takes another match than the first".to_owned()),
+    }
 }
 
 /// What stands for a name where an extractor finds nothing: then no sample fails, and what is not
@@ -72,7 +95,7 @@ fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Opt
 
 /// The names that an extractor sets; the first of all matches has one of its own.
 pub fn names(element: &Element) -> Vec<String> {
-    let numbers = ["RegexExtractor.match_number", "JSONPostProcessor.match_numbers"];
+    let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
     let names = own_names(element);
     let first = names.iter().filter(|_| takes_all).map(|name| format!("{name}_1")).collect::<Vec<_>>();
@@ -214,9 +237,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     };
     let pattern = pattern.as_str();
     let number = part("RegexExtractor.match_number");
-    if !["", "0", "1"].contains(&number) && !number.starts_with('-') {
-        return Err("it takes another match than the first".to_owned());
-    }
+    let taken = note_of_match(number)?;
     understood(pattern)?;
     let from = match part("RegexExtractor.useHeaders") {
         "" | "false" | "unescaped" => format!("regex:{pattern}"),
@@ -228,11 +249,10 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
         captures.push(DraftCapture { name: plain_name(name), from: from.clone(), default: default.clone() })
     };
     take(own_name);
-    if !number.starts_with('-') {
-        return Ok(());
+    if taken == Some(TAKES_ALL) {
+        take(&format!("{own_name}_1"));
     }
-    take(&format!("{own_name}_1"));
-    Err("it takes all matches: here it takes the first".to_owned())
+    taken.map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
 /// A pattern with the group of this number alone: others group without taking anything. 0: none at
@@ -284,12 +304,8 @@ fn in_header(pattern: &str) -> Result<String, String> {
 fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default();
     let numbers = part("JSONPostProcessor.match_numbers");
-    let is_all = |number: &str| number.trim().starts_with('-');
-    if numbers.split(';').any(|number| !["", "0", "1"].contains(&number.trim()) && !is_all(number)) {
-        return Err("it takes another match than the first".to_owned());
-    }
-    let mut numbers = numbers.split(';');
-    let mut takes_all = false;
+    let numbers: Vec<Option<&str>> = numbers.split(';').map(note_of_match).collect::<Result<_, _>>()?;
+    let mut of_names = numbers.iter();
     let paths = part("JSONPostProcessor.jsonPathExprs").split(';');
     let mut defaults = part("JSONPostProcessor.defaultValues").split(';');
     for (name, path) in own_names(element).iter().zip(paths) {
@@ -297,14 +313,13 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
         let default = if values.asked.contains(name) { Some(String::new()) } else { values.fixed(default) };
         let default = Some(default.unwrap_or_default());
         let from = json_path(path)?;
-        if numbers.next().is_some_and(is_all) {
-            takes_all = true;
+        if of_names.next() == Some(&Some(TAKES_ALL)) {
             let name = plain_name(&format!("{name}_1"));
             captures.push(DraftCapture { name, from: from.clone(), default: default.clone() });
         }
         captures.push(DraftCapture { name: plain_name(name), from, default });
     }
-    if takes_all { Err("it takes all matches: here it takes the first".to_owned()) } else { Ok(()) }
+    numbers.into_iter().flatten().next().map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
 /// Whether a pattern of Java's means the same here.

@@ -168,6 +168,7 @@ impl JmxReader {
         for element in elements {
             match element.kind() {
                 "ConfigTestElement" if element.node.attribute("guiclass") == Some("HttpDefaultsGui") => {
+                    self.not_carried_over(element, &short_text(element.name()));
                     level.defaults.push(*element);
                     level.defaults_bytes += DEFAULT_BYTES * (1 + element.node.children().count());
                 }

@@ -38,14 +38,13 @@ const CARRIED_OVER: [&str; 17] = [
     "HTTPSampler.FILES",
 ];
 /// Those that say how the tool itself works, which is nothing to the server.
-const OF_THE_TOOL: [&str; 11] = [
+const OF_THE_TOOL: [&str; 10] = [
     "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
     "HTTPSampler.concurrentDwn",
     "HTTPSampler.concurrentPool",
     "HTTPSampler.embedded_url_exclude_re",
     "HTTPSampler.implementation",
     "HTTPSampler.md5",
-    "HTTPSampler.connect_timeout",
     "TestElement.enabled",
     "TestElement.gui_class",
     "TestElement.name",
@@ -115,7 +114,7 @@ impl JmxReader {
         if element.flag("HTTPSampler.follow_redirects") || element.flag("HTTPSampler.auto_redirects") {
             request.follow = Some(REDIRECTS_MAX);
         }
-        if element.flag("HTTPSampler.image_parser") {
+        if element.flag("HTTPSampler.image_parser") || defaults.iter().any(|it| it.flag("HTTPSampler.image_parser")) {
             self.draft.leave_out_again(at, "resources embedded in pages are not requested: add steps for them");
         }
         self.not_carried_over(element, name);
@@ -193,7 +192,7 @@ impl JmxReader {
     }
 
     /// What a sampler says besides, and is not carried over.
-    fn not_carried_over(&mut self, element: &Element, name: &str) {
+    pub(super) fn not_carried_over(&mut self, element: &Element, name: &str) {
         for (property, value) in element.properties() {
             let is_known = CARRIED_OVER.contains(&property) || OF_THE_TOOL.contains(&property);
             // As it is where nobody has said anything.

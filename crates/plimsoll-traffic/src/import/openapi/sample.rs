@@ -2,7 +2,7 @@
 //! for each request.
 
 use super::super::draft::DraftText;
-use super::super::nodes::{entries, field, items, node_at, number, own_text, text};
+use super::super::nodes::{entries, field, flag, items, node_at, number, own_text, text};
 use super::api::{Api, is_read_only};
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
@@ -17,6 +17,8 @@ const PIECES_MAX: usize = 4_000;
 const PIECE_BYTES: usize = 64;
 /// Choices of an enumeration that are written, at most.
 const CHOICES_MAX: usize = 100;
+/// Items of a list that must have several, at most.
+const ITEMS_MAX: f64 = 20.0;
 
 /// Makes examples, and notes what they lack.
 pub struct Sampler<'a, 'b> {
@@ -109,7 +111,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         match (kind(schema), first_of(schema)) {
             (SchemaKind::Array, _) => {
                 let Some(items) = field(schema, "items") else { return none() };
-                SampleValue::List((0..least_items(schema)).map(|_| self.plain(items)).collect())
+                SampleValue::List((0..self.least_items(schema)).map(|_| self.plain(items)).collect())
             }
             (SchemaKind::Object, _) => {
                 let mut entries = Vec::new();
@@ -251,7 +253,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             SchemaKind::Array => {
                 out.push("[");
                 if let Some(items) = field(schema, "items") {
-                    for number in 0..least_items(schema) {
+                    for number in 0..self.least_items(schema) {
                         out.push(if number > 0 { "," } else { "" });
                         self.write(items, depth + 1, out);
                     }
@@ -368,6 +370,20 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
+    /// As many items as there must be, and one in any case.
+    fn least_items(&mut self, schema: &TreeNode) -> usize {
+        let least = number(schema, "minItems").unwrap_or(1.0);
+        if least > ITEMS_MAX {
+            let said = format!("a list of {ITEMS_MAX} items, where the least is {least}: write an example");
+            self.left_out.push((schema.at, said));
+        }
+        if least > 1.0 && flag(schema, "uniqueItems") {
+            let said = "a list whose items must differ: drawn items may be alike: write an example";
+            self.left_out.push((schema.at, said.to_owned()));
+        }
+        least.clamp(1.0, ITEMS_MAX) as usize
+    }
+
     fn text(&mut self, schema: &TreeNode, format: &str) -> DraftText {
         let value = |value: &str| DraftText::value(value);
         let drawn = |before: &str, after: &str| {
@@ -399,11 +415,6 @@ impl<'a, 'b> Sampler<'a, 'b> {
             }
         }
     }
-}
-
-/// As many items as there must be, and one in any case.
-fn least_items(schema: &TreeNode) -> usize {
-    number(schema, "minItems").unwrap_or(1.0).clamp(1.0, 20.0) as usize
 }
 
 /// The property that tells the schemas of `schema` apart, and its value for the one with this

@@ -1,0 +1,102 @@
+//! Calibrations of agents, as a file of the coordinator's results: read for the shares of later
+//! loads, and written after a calibration.
+//!
+//! Not here: how a machine is calibrated (`service`), and which shares follow (`shares`).
+
+use plimsoll_model::AgentCalibration;
+use plimsoll_sys::output_file::{self, OWN_FOLDER};
+use plimsoll_sys::system_text;
+use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The file, beside the results.
+const FILE: &str = "fleet/calibration.json";
+const SCHEMA: &str = "plimsoll.fleet-calibrations/1";
+/// The newest so many are kept.
+const KEPT_MAX: usize = 1_000;
+/// A longer file was written by something else.
+const BYTES_MAX: u64 = 4 << 20;
+
+#[derive(Serialize, Deserialize)]
+struct StoredCalibrations {
+    schema: String,
+    agents: Vec<AgentCalibration>,
+}
+
+/// Where calibrations are stored.
+pub fn path() -> PathBuf {
+    Path::new(OWN_FOLDER).join(FILE)
+}
+
+/// What is stored at a path; none where there is no file.
+pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
+    let shown = path.display();
+    let cannot = |why: String| format!("the calibrations '{shown}' cannot be read: {why}. Remove the file");
+    let text = match std::fs::metadata(path).and_then(|it| Ok((it.len() <= BYTES_MAX, std::fs::read(path)?))) {
+        Ok((true, text)) => text,
+        Ok((false, _)) => return Err(cannot("it is too long".to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(cannot(system_text(&error))),
+    };
+    let stored: Option<StoredCalibrations> = serde_json::from_slice(&text).ok();
+    let is_sound = |it: &StoredCalibrations| it.schema == SCHEMA && it.agents.iter().all(AgentCalibration::is_bounded);
+    match stored.filter(is_sound) {
+        Some(stored) => Ok(stored.agents),
+        None => Err(cannot("it contains no calibrations of this version".to_owned())),
+    }
+}
+
+/// Stores calibrations, each in place of an earlier one of the same agent and machine.
+pub fn store(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
+    // What cannot be read was of no use before either.
+    let mut agents = read(path).unwrap_or_default();
+    agents.retain(|it| !new.iter().any(|newer| (&newer.name, &newer.machine) == (&it.name, &it.machine)));
+    agents.extend_from_slice(new);
+    agents.sort_by_key(|it| it.unix_s);
+    agents.drain(..agents.len().saturating_sub(KEPT_MAX));
+    let bytes = serde_json::to_vec_pretty(&StoredCalibrations { schema: SCHEMA.to_owned(), agents });
+    let written = bytes.map_err(std::io::Error::other).and_then(|bytes| output_file::write(path, &bytes));
+    written.map_err(|error| format!("the calibrations '{}' cannot be written: {}", path.display(), system_text(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::machine_facts::SelfMeasurement;
+
+    fn calibration(name: &str, machine: &str, unix_s: u64) -> AgentCalibration {
+        let measured = SelfMeasurement {
+            highest_rps: 12_345.678_901,
+            cpu_us: 10.0,
+            rate_rps: 9.0,
+            lag_p99_ns: 1,
+            disturbed: Some("others".to_owned()),
+        };
+        let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
+        AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 1, unix_s, measured }
+    }
+
+    #[test]
+    fn what_is_stored_comes_back_and_a_newer_calibration_takes_its_place() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-calibration-test-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let path = folder.join("fleet/calibration.json");
+        assert_eq!(read(&path), Ok(Vec::new()));
+        store(&path, &[calibration("a", "m1", 1), calibration("b", "m2", 1)]).expect("stored");
+        store(&path, &[calibration("a", "m1", 2), calibration("a", "m3", 2)]).expect("stored");
+        let stored = [("b", "m2", 1), ("a", "m1", 2), ("a", "m3", 2)].map(|(a, b, c)| calibration(a, b, c));
+        assert_eq!(read(&path).expect("read"), stored);
+        let many: Vec<_> = (0..1_005).map(|number| calibration(&format!("n{number}"), "m", 5 + number)).collect();
+        store(&path, &many).expect("stored");
+        let kept = read(&path).expect("read");
+        assert_eq!((kept.len(), kept[0].name.as_str()), (KEPT_MAX, "n5"));
+        for text in ["", "{}", "{\"schema\":\"plimsoll.fleet-calibrations/2\",\"agents\":[]}", "[1]"] {
+            std::fs::write(&path, text).expect("written");
+            assert!(read(&path).is_err_and(|why| why.contains("Remove the file")), "{text}");
+        }
+        store(&path, &[calibration("a", "m1", 1)]).expect("stored over what cannot be read");
+        assert_eq!(read(&path).expect("read").len(), 1);
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}

@@ -1,0 +1,234 @@
+//! The shares of agents: weights as a user writes them ([`Weights`]), and weights that follow from
+//! calibrations ([`calibrated_weights`]).
+//!
+//! Not here: which part of the schedule a weight gets (`plimsoll_model::stripe`), and where
+//! calibrations are stored (`calibration_store`).
+
+use crate::fleet_load::AgentStatus;
+use plimsoll_model::AgentCalibration;
+use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
+
+/// Shares of a calibration are met within this part of themselves: less than what two calibrations
+/// of one machine differ by.
+const SHARE_ERROR_MAX: f64 = 0.05;
+
+/// Weights as a user writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Weights {
+    /// One for each agent, in their order.
+    Ordered(Vec<u32>),
+    /// By the names of agents.
+    Named(Vec<(String, u32)>),
+}
+
+impl Weights {
+    /// Reads `2,1,1` or `a1=2,a2=1`.
+    pub fn parse(text: &str) -> Result<Weights, String> {
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        let weight = |word: &str| match word.parse::<u32>() {
+            Ok(0) => Err("an agent of weight 0 makes no load: give it 1 or more, or leave the agent out".to_owned()),
+            Ok(weight) => Ok(weight),
+            Err(_) => Err(format!("'{word}' is not a whole number; write weights such as 2,1,1 or a1=2,a2=1")),
+        };
+        let named = |word: &&str| match word.rsplit_once('=') {
+            Some((name, number)) => Ok((name.trim().to_owned(), weight(number.trim())?)),
+            None => Err(format!("'{word}' names no agent; write weights such as 2,1,1 or a1=2,a2=1")),
+        };
+        let (weights, read) = if words.iter().any(|word| word.contains('=')) {
+            let all = words.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+            if let Some((_, (name, _))) = all.iter().enumerate().find(|(at, it)| all[..*at].iter().any(|b| b.0 == it.0))
+            {
+                return Err(format!("agent {name} has two weights: give it one"));
+            }
+            (all.iter().map(|(_, weight)| *weight).collect::<Vec<u32>>(), Weights::Named(all))
+        } else {
+            let all = words.iter().map(|word| weight(word)).collect::<Result<Vec<_>, _>>()?;
+            (all.clone(), Weights::Ordered(all))
+        };
+        match reduced_weights(&weights) {
+            Some(_) => Ok(read),
+            None => Err(format!(
+                "weights {text} add up to more than {UNITS_MAX}: use smaller numbers, such as 2,1 for 200,101"
+            )),
+        }
+    }
+
+    /// The weight of each agent, in their order.
+    pub fn for_agents(&self, names: &[String]) -> Result<Vec<u32>, String> {
+        let all = names.join(", ");
+        match self {
+            Weights::Ordered(weights) if weights.len() == names.len() => Ok(weights.clone()),
+            Weights::Ordered(weights) => Err(format!(
+                "the number of weights is {}, and the number of agents {} ({all}): write one weight for each",
+                weights.len(),
+                names.len()
+            )),
+            Weights::Named(weights) => {
+                if let Some((name, _)) = weights.iter().find(|(name, _)| !names.contains(name)) {
+                    return Err(format!(
+                        "agent {name} is not in this fleet ({all}): correct its name, or leave it out"
+                    ));
+                }
+                let weight = |name: &String| match weights.iter().find(|(of, _)| of == name) {
+                    Some((_, weight)) => Ok(*weight),
+                    None => Err(format!("agent {name} has no weight: write one for each of {all}")),
+                };
+                names.iter().map(weight).collect()
+            }
+        }
+    }
+}
+
+/// The weights that follow from the calibrations of all agents of a fleet; none where these are
+/// equal.
+pub fn weights_of_agents(agents: &[AgentCalibration]) -> Vec<u32> {
+    weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
+}
+
+/// The weights that follow from what is known of agents; none where they are equal. The sentence
+/// says why no calibration counts although there is one.
+pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
+    let find = |agent: &AgentStatus| {
+        let is_of = |it: &&AgentCalibration| {
+            (it.name.as_str(), it.machine.as_str(), it.plimsoll.as_str())
+                == (agent.name.as_str(), agent.machine.as_str(), agent.plimsoll.as_str())
+        };
+        known.iter().filter(is_of).max_by_key(|it| it.unix_s)
+    };
+    let found: Vec<Option<&AgentCalibration>> = agents.iter().map(find).collect();
+    let missing = agents.iter().zip(&found).find(|(_, found)| found.is_none());
+    match missing {
+        None => (weights_of_rates(&found.iter().flatten().map(|it| it.capacity_rps()).collect::<Vec<_>>()), None),
+        Some(_) if found.iter().all(Option::is_none) => (Vec::new(), None),
+        Some((agent, _)) => {
+            let why = format!(
+                "shares are equal: agent {} is not calibrated as it is now. Run plimsoll fleet calibrate, or set --weights",
+                agent.name
+            );
+            (Vec::new(), Some(why))
+        }
+    }
+}
+
+/// The smallest weights that meet the shares of these rates closely enough; none where these are
+/// equal, or more than weights can tell apart.
+fn weights_of_rates(rates: &[f64]) -> Vec<u32> {
+    let sum: f64 = rates.iter().sum();
+    let count = rates.len() as u64;
+    if !(sum > 0.0 && sum.is_finite()) || count > UNITS_MAX / 2 {
+        return Vec::new();
+    }
+    let weights = |units: u64| -> Vec<u32> {
+        rates.iter().map(|rate| ((rate / sum * units as f64).round() as u32).max(1)).collect()
+    };
+    let error = |weights: &[u32]| {
+        let units: u32 = weights.iter().sum();
+        let of = |(weight, rate): (&u32, &f64)| {
+            let (share, wanted) = (f64::from(*weight) / f64::from(units), rate / sum);
+            ((share - wanted) / wanted).abs()
+        };
+        weights.iter().zip(rates).map(of).fold(0.0, f64::max)
+    };
+    let possible: Vec<Vec<u32>> =
+        (count..=UNITS_MAX).map(weights).filter(|weights| reduced_weights(weights).is_some()).collect();
+    let close = possible.iter().find(|weights| error(weights) <= SHARE_ERROR_MAX);
+    let best = close.or_else(|| possible.iter().min_by(|a, b| error(a).total_cmp(&error(b))));
+    best.filter(|weights| weights.iter().any(|weight| *weight != weights[0])).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Stripe;
+    use plimsoll_model::machine_facts::SelfMeasurement;
+    use proptest::prelude::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn weights_are_read_for_agents_or_refused() {
+        for (text, agents, expect) in [
+            ("2,1,1", "a b c", Ok(vec![2, 1, 1])),
+            ("b=2, a=1", "a b", Ok(vec![1, 2])),
+            ("ann@load1:22=3,load2=1", "ann@load1:22 load2", Ok(vec![3, 1])),
+            ("300,100", "a b", Ok(vec![300, 100])),
+            ("2,1", "a b c", Err("number of weights is 2, and the number of agents 3 (a, b, c)")),
+            ("2,1,1,1", "a b c", Err("number of weights is 4")),
+            ("a=2,d=1", "a b", Err("agent d is not in this fleet (a, b)")),
+            ("a=2", "a b", Err("agent b has no weight")),
+            ("a=2,a=1", "a b", Err("agent a has two weights")),
+            ("2,0", "a b", Err("weight 0")),
+            ("a=0,b=1", "a b", Err("weight 0")),
+            ("2,x", "a b", Err("'x' is not a whole number")),
+            ("2,-1", "a b", Err("'-1' is not a whole number")),
+            ("a=2,1", "a b", Err("'1' names no agent")),
+            ("", "a b", Err("'' is not a whole number")),
+            ("128,1", "a b", Err("add up to more than 128")),
+            ("4294967295,4294967294", "a b", Err("add up to more than 128")),
+        ] {
+            let read = Weights::parse(text).and_then(|weights| weights.for_agents(&names(agents)));
+            match (read, expect) {
+                (Ok(read), Ok(expect)) => assert_eq!(read, expect, "{text}"),
+                (Err(said), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (got, expect) => panic!("{text}: {got:?}, expected {expect:?}"),
+            }
+        }
+    }
+
+    fn calibration(name: &str, machine: &str, cores: u32, highest_rps: f64, unix_s: u64) -> AgentCalibration {
+        let measured = SelfMeasurement { highest_rps, cpu_us: 10.0, rate_rps: 9.0, lag_p99_ns: 1, disturbed: None };
+        let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
+        AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max: 1, unix_s, measured }
+    }
+
+    fn agent(name: &str, machine: &str) -> AgentStatus {
+        let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
+        AgentStatus { name, plimsoll, cores: 1, machine, round_trip_ns: 1, clock_error_ns_max: 1 }
+    }
+
+    #[test]
+    fn shares_follow_the_newest_calibration_of_the_same_machines() {
+        let known = [
+            calibration("a", "m1", 2, 50_000.0, 1),
+            calibration("a", "m1", 4, 50_000.0, 2),
+            calibration("b", "m2", 2, 51_000.0, 1),
+        ];
+        let weights = |agents: &[AgentStatus]| calibrated_weights(&known, agents);
+        assert_eq!(weights(&[agent("a", "m1"), agent("b", "m2")]), (vec![2, 1], None));
+        assert_eq!(weights(&[agent("b", "m2"), agent("a", "m1")]).0, [1, 2]);
+        let (none, why) = weights(&[agent("a", "m1"), agent("b", "m3")]);
+        assert!(none.is_empty() && why.is_some_and(|why| why.contains("agent b is not calibrated as it is now")));
+        assert_eq!(weights(&[agent("c", "m1"), agent("b", "m3")]), (Vec::new(), None), "none was calibrated");
+        let newer = AgentStatus { plimsoll: "2".to_owned(), ..agent("a", "m1") };
+        assert!(weights(&[newer, agent("b", "m2")]).1.is_some(), "of another version");
+    }
+
+    #[test]
+    fn weights_of_rates_are_small_and_close() {
+        for (rates, expect) in [
+            (&[1.0, 1.03][..], &[][..]),
+            (&[2.0, 1.0, 1.0], &[2, 1, 1]),
+            (&[100_000.0, 49_000.0], &[2, 1]),
+            (&[3.0, 2.0], &[3, 2]),
+            (&[1.0, 0.0], &[127, 1]),
+            (&[0.0, 0.0], &[]),
+            (&[f64::NAN, 1.0], &[]),
+            (&[7.0; 1], &[]),
+        ] {
+            assert_eq!(weights_of_rates(rates), expect, "{rates:?}");
+        }
+        assert!(weights_of_rates(&[1.0; 100]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn every_machine_gets_a_part(rates in prop::collection::vec(1.0..1e6f64, 1..64)) {
+            let weights = weights_of_rates(&rates);
+            for index in 0..weights.len() {
+                prop_assert!(Stripe::weighted(index, &weights).is_some(), "{weights:?}");
+            }
+        }
+    }
+}

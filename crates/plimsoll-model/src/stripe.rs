@@ -1,0 +1,237 @@
+//! Parts of a schedule ([`Stripe`]): which arrivals, or users, one worker or one machine makes.
+//!
+//! Stripes partition the items 0, 1, 2, ... exactly, so that workers and machines share nothing.
+//! Equal parts are every k-th item. Unequal parts repeat a pattern of at most [`UNITS_MAX`] items,
+//! in which the items of each part lie as evenly as they can. Not here: when an item starts.
+
+/// The most items of a pattern: the sum of the weights, once their common divisor is gone.
+pub const UNITS_MAX: u64 = 128;
+
+/// Every `of`-th item from item `index` on, of all items or of those of one unequal part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stripe {
+    /// Which part, 0..of.
+    pub index: u64,
+    /// How many parts there are.
+    pub of: u64,
+    pattern: StripePattern,
+}
+
+/// The items of one unequal part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct StripePattern {
+    /// A bit for each item of the pattern: whether this part has it.
+    items: u128,
+    /// How many items the pattern has before it repeats.
+    period: u64,
+    /// Which part this is, and of how many.
+    part: u64,
+    parts: u64,
+}
+
+impl StripePattern {
+    /// All items.
+    const ALL: StripePattern = StripePattern { items: 1, period: 1, part: 0, parts: 1 };
+
+    fn is_all(self) -> bool {
+        self.period == 1
+    }
+
+    /// How many items this part has of each pattern.
+    fn width(self) -> u64 {
+        u64::from(self.items.count_ones())
+    }
+
+    fn holds(self, n: u64) -> bool {
+        self.items >> (n % self.period) & 1 == 1
+    }
+
+    /// How many of the items 0..n belong to this part.
+    fn rank(self, n: u64) -> u64 {
+        let before = self.items & ((1u128 << (n % self.period)) - 1);
+        n / self.period * self.width() + u64::from(before.count_ones())
+    }
+
+    /// The number of this part's item k.
+    fn nth(self, k: u64) -> u64 {
+        let (mut bits, mut left, mut at) = (self.items, (k % self.width()) as u32, 0);
+        for half in [64, 32, 16, 8, 4, 2, 1] {
+            let low = (bits & ((1u128 << half) - 1)).count_ones();
+            if left >= low {
+                (left, bits, at) = (left - low, bits >> half, at + half);
+            }
+        }
+        k / self.width() * self.period + at
+    }
+}
+
+impl Stripe {
+    /// The whole schedule.
+    pub const ALL: Stripe = Stripe::new(0, 1);
+
+    /// Part `index` of `of` equal ones.
+    pub const fn new(index: u64, of: u64) -> Stripe {
+        Stripe { index, of, pattern: StripePattern::ALL }
+    }
+
+    /// Part `index` of parts with these weights; `None`: no partition has them
+    /// ([`reduced_weights`]).
+    pub fn weighted(index: usize, weights: &[u32]) -> Option<Stripe> {
+        let weights = reduced_weights(weights)?;
+        if index >= weights.len() {
+            return None;
+        }
+        if weights.iter().all(|weight| *weight == 1) {
+            return Some(Stripe::new(index as u64, weights.len() as u64));
+        }
+        let period = weights.iter().sum::<u64>();
+        // Each item goes to the part that is furthest behind its share.
+        let mut credit = vec![0i64; weights.len()];
+        let mut items = 0u128;
+        for item in 0..period {
+            credit.iter_mut().zip(&weights).for_each(|(credit, weight)| *credit += *weight as i64);
+            let next = (0..credit.len()).max_by_key(|part| (credit[*part], std::cmp::Reverse(*part)))?;
+            credit[next] -= period as i64;
+            items |= u128::from(next == index) << item;
+        }
+        let (part, parts) = (index as u64, weights.len() as u64);
+        Some(Stripe { index: 0, of: 1, pattern: StripePattern { items, period, part, parts } })
+    }
+
+    /// Part `index` of `of` equal ones of this stripe.
+    pub fn split(self, index: u64, of: u64) -> Stripe {
+        Stripe { index: self.index + self.of * index, of: self.of * of, pattern: self.pattern }
+    }
+
+    /// A number that no other stripe has of those into which the parts of a schedule were split.
+    pub fn number(self) -> u64 {
+        self.pattern.part + self.pattern.parts * self.index
+    }
+
+    /// Whether item n belongs to this stripe.
+    pub fn holds(self, n: u64) -> bool {
+        self.pattern.holds(n) && self.pattern.rank(n) % self.of == self.index
+    }
+
+    /// How many of the items 0..n belong to this stripe.
+    pub fn count_of(self, n: u64) -> u64 {
+        let n = if self.pattern.is_all() { n } else { self.pattern.rank(n) };
+        (n + self.of - 1 - self.index) / self.of
+    }
+
+    /// The number of this stripe's item k.
+    #[inline]
+    pub fn nth(self, k: u64) -> u64 {
+        let n = self.index + self.of * k;
+        if self.pattern.is_all() { n } else { self.pattern.nth(n) }
+    }
+
+    /// The number of this stripe's item after its item n.
+    #[inline]
+    pub fn after(self, n: u64) -> u64 {
+        if self.pattern.is_all() { n + self.of } else { self.pattern.nth(self.pattern.rank(n) + self.of) }
+    }
+
+    /// How many of `count` things this stripe gets at most, whichever they are.
+    pub fn most_of(self, count: u64) -> u64 {
+        count.saturating_mul(self.pattern.width()).div_ceil(self.pattern.period * self.of)
+    }
+
+    /// How many things there are in all where each stripe gets its share, and this one `count`.
+    pub fn whole_of(self, count: u64) -> u64 {
+        count.saturating_mul(self.pattern.period * self.of) / self.pattern.width()
+    }
+
+    /// The share of all items that this stripe has, 0..=1.
+    pub fn share(self) -> f64 {
+        self.pattern.width() as f64 / self.pattern.period as f64 / self.of as f64
+    }
+}
+
+/// Weights without their common divisor; `None`: there are none, one is zero, or a pattern of them
+/// is too long.
+pub fn reduced_weights(weights: &[u32]) -> Option<Vec<u64>> {
+    let divisor = weights.iter().fold(0, |a, b| common_divisor(a, u64::from(*b)));
+    if divisor == 0 || weights.contains(&0) {
+        return None;
+    }
+    let reduced: Vec<u64> = weights.iter().map(|weight| u64::from(*weight) / divisor).collect();
+    // Equal parts need no pattern, however many they are.
+    let fits = reduced.iter().all(|weight| *weight == 1) || reduced.iter().sum::<u64>() <= UNITS_MAX;
+    fits.then_some(reduced)
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn items_of_a_part_lie_evenly() {
+        let letters = |weights: &[u32]| {
+            let parts: Vec<Stripe> =
+                (0..weights.len()).map(|index| Stripe::weighted(index, weights).expect("a partition")).collect();
+            let letter =
+                |n| parts.iter().position(|part| part.holds(n)).map_or('-', |part| (b'a' + part as u8) as char);
+            (0..12).map(letter).collect::<String>()
+        };
+        assert_eq!(letters(&[2, 1]), "abaabaabaaba");
+        assert_eq!(letters(&[2, 1, 1]), "abcaabcaabca");
+        assert_eq!(letters(&[4, 1, 1]), "aabacaaabaca");
+        assert_eq!(letters(&[300, 100]), "aabaaabaaaba");
+        assert_eq!(letters(&[7, 7, 7]), "abcabcabcabc");
+        assert_eq!(Stripe::weighted(1, &[5, 5]), Some(Stripe::new(1, 2)));
+        let share = Stripe::weighted(0, &[2, 1, 1]).expect("a part").split(1, 2).share();
+        assert!((share - 0.25).abs() < 1e-9, "{share}");
+        let half = Stripe::weighted(0, &[2, 1, 1]).expect("a part");
+        assert_eq!((half.most_of(9), half.whole_of(5), half.split(0, 2).most_of(9)), (5, 10, 3));
+        assert_eq!((Stripe::new(0, 3).most_of(10), Stripe::new(0, 3).whole_of(4)), (4, 12));
+    }
+
+    #[test]
+    fn weights_without_a_partition_are_none() {
+        for weights in [&[][..], &[0], &[2, 0], &[128, 1], &[u32::MAX, 1]] {
+            assert_eq!(Stripe::weighted(0, weights), None, "{weights:?}");
+        }
+        assert!(Stripe::weighted(0, &[127, 1]).is_some() && Stripe::weighted(2, &[127, 1]).is_none());
+        assert_eq!(Stripe::weighted(999, &[3; 1_000]), Some(Stripe::new(999, 1_000)), "equal parts have no limit");
+    }
+
+    proptest! {
+        #[test]
+        fn stripes_of_stripes_partition(n in 0u64..1000, weights in prop::collection::vec(1u32..25, 1..6), b in 1u64..6) {
+            let (mut held, mut numbers) = (0, Vec::new());
+            for index in 0..weights.len() {
+                for j in 0..b {
+                    let stripe = Stripe::weighted(index, &weights).expect("a part").split(j, b);
+                    let items: Vec<u64> = (0..n).filter(|item| stripe.holds(*item)).collect();
+                    prop_assert_eq!(stripe.count_of(n), items.len() as u64);
+                    for (k, item) in items.iter().enumerate() {
+                        prop_assert_eq!(stripe.nth(k as u64), *item);
+                    }
+                    prop_assert!(items.windows(2).all(|pair| stripe.after(pair[0]) == pair[1]));
+                    held += stripe.count_of(n);
+                    numbers.push(stripe.number());
+                }
+            }
+            prop_assert_eq!(held, n);
+            numbers.sort_unstable();
+            numbers.dedup();
+            prop_assert_eq!(numbers.len() as u64, weights.len() as u64 * b);
+        }
+
+        #[test]
+        fn a_part_is_nowhere_far_from_its_share(weights in prop::collection::vec(1u32..30, 2..5), n in 1u64..2000) {
+            let sum: u32 = weights.iter().sum();
+            for (index, weight) in weights.iter().enumerate() {
+                let count = Stripe::weighted(index, &weights).expect("a part").count_of(n) as f64;
+                let share = n as f64 * f64::from(*weight) / f64::from(sum);
+                prop_assert!((count - share).abs() <= weights.len() as f64, "{count} of {share}");
+            }
+        }
+    }
+}

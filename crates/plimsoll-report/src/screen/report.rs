@@ -1,0 +1,116 @@
+//! A report within the size of a screen: tables lose their last rows, and a line names the flag for
+//! all rows.
+//!
+//! Not here: the reports, and findings, whose screens have parts of their own (`Screen`).
+
+use super::COLUMNS_MAX;
+use crate::block::{Report, ReportBlock};
+use crate::text::{broken, render_in};
+
+/// Rows that a table keeps while another table can still be left out.
+const ROWS_MANY: usize = 10;
+/// Rows that a table keeps in any case.
+const ROWS_MIN: usize = 3;
+
+/// The report in at most `lines_max` lines, as far as its texts and facts leave room for tables.
+/// `more`: the flag that shows all rows.
+pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines_max: usize, more: &str) -> String {
+    let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
+    let is_text = |block: &&ReportBlock| !matches!(block, ReportBlock::Chart(_) | ReportBlock::Fragment(_));
+    let mut short = Report { blocks: report.blocks.iter().filter(is_text).cloned().collect() };
+    let mut left_out = 0;
+    for block in &mut short.blocks {
+        if let ReportBlock::Table(_, rows) = block {
+            left_out += rows.len().saturating_sub(lines_max);
+            rows.truncate(lines_max);
+        }
+    }
+    let text = |short: &Report, colour: bool, columns: usize, left_out: usize| {
+        let mut text = render_in(short, colour, Some(columns));
+        if left_out > 0 {
+            let rows = if left_out == 1 { "1 more row".to_owned() } else { format!("{left_out} more rows") };
+            text += &format!("\n{}\n", broken(&format!("{rows}: {more}"), Some(columns), 0));
+        }
+        text
+    };
+    while text(&short, false, COLUMNS_MAX, left_out).lines().count() > lines_max {
+        match shrink(&mut short) {
+            0 => break,
+            rows => left_out += rows,
+        }
+    }
+    text(&short, colour, columns, left_out)
+}
+
+/// Takes rows away: the last one of the longest table, or the last of several tables. Returns how
+/// many; 0: every table is as short as it may be.
+fn shrink(report: &mut Report) -> usize {
+    let rows = |block: &ReportBlock| match block {
+        ReportBlock::Table(_, rows) => Some(rows.len()),
+        _ => None,
+    };
+    let tables: Vec<(usize, usize)> =
+        report.blocks.iter().enumerate().filter_map(|(at, block)| Some((at, rows(block)?))).collect();
+    let Some(&(longest, most)) = tables.iter().max_by_key(|(at, rows)| (*rows, *at)) else { return 0 };
+    if let [_, .., (last, rows)] = tables.as_slice()
+        && most <= ROWS_MANY
+    {
+        report.blocks.remove(*last);
+        if let Some(ReportBlock::Heading(_)) = last.checked_sub(1).and_then(|at| report.blocks.get(at)) {
+            report.blocks.remove(last - 1);
+        }
+        return *rows;
+    }
+    match report.blocks.get_mut(longest) {
+        Some(ReportBlock::Table(_, rows)) if rows.len() > ROWS_MIN => {
+            rows.pop();
+            1
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::Tone;
+    use crate::screen::LINES_MAX;
+
+    fn report_with(tables: &[usize]) -> Report {
+        let mut report = Report::default();
+        report.text(Tone::Answer, "the answer").facts(vec![("a", "1".into()), ("b", "2".into())]);
+        for (number, rows) in tables.iter().enumerate() {
+            report.heading(format!("Table {number}"));
+            report.table(&["name", "value"], (0..*rows).map(|row| vec![format!("row {row}"), "1".into()]).collect());
+        }
+        report
+    }
+
+    #[test]
+    fn a_short_report_is_whole() {
+        let report = report_with(&[4]);
+        assert_eq!(render_short(&report, false, None, LINES_MAX, "--json"), crate::text::render(&report, false));
+    }
+
+    #[test]
+    fn a_long_report_says_how_many_rows_it_leaves_out() {
+        for (tables, rows) in [(&[40][..], 40), (&[20, 10], 30), (&[10, 10, 10], 30), (&[10_000, 3], 10_003)] {
+            let shown = render_short(&report_with(tables), false, None, LINES_MAX, "--top N");
+            let lines = shown.lines().count();
+            assert!((15..=LINES_MAX).contains(&lines), "{tables:?}: {lines}\n{shown}");
+            let there = shown.lines().filter(|line| line.trim_start().starts_with("row ")).count();
+            assert!(there >= ROWS_MIN, "{shown}");
+            assert!(shown.ends_with(&format!("\n{} more rows: --top N\n", rows - there)), "{tables:?}\n{shown}");
+            let headings = shown.lines().filter(|line| line.starts_with("Table")).count();
+            assert_eq!(headings, shown.lines().filter(|line| line.trim_start().starts_with("name")).count(), "{shown}");
+        }
+    }
+
+    #[test]
+    fn long_sentences_are_broken() {
+        let mut report = Report::default();
+        report.text(Tone::Warning, "some words ".repeat(30));
+        let shown = render_short(&report, false, None, LINES_MAX, "--json");
+        assert!(shown.lines().all(|line| line.len() <= COLUMNS_MAX), "{shown}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Lines of `name=value name="a value"` (logfmt), as slog, logrus, lograge and Heroku's router
+//! write them. Not here: which names mean what ([`super::known`]).
+
+use super::entry::Raw;
+use super::json::PathNode;
+
+/// Fewer pairs are a line of something else.
+const PAIRS_MIN: usize = 3;
+
+/// The texts of a line by what they are; `None` if it has words that are no pairs.
+pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
+    let mut raw = Raw::default();
+    let (mut rest, mut pairs) = (line.trim_ascii(), 0);
+    while !rest.is_empty() {
+        let equals = memchr::memchr2(b'=', b' ', rest).filter(|at| *at > 0 && rest[*at] == b'=')?;
+        let name = &rest[..equals];
+        let (value, after) = value(&rest[equals + 1..])?;
+        if let Some(place) = root.place(name) {
+            raw.put(place, value)?;
+        }
+        pairs += 1;
+        rest = after.trim_ascii_start();
+    }
+    (pairs >= PAIRS_MIN).then_some(raw)
+}
+
+/// A value without its quotes, and what comes after it. Escapes within are left as they are.
+fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let Some(inner) = text.strip_prefix(b"\"") else {
+        return Some(text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len())));
+    };
+    let mut end = 0;
+    loop {
+        end += memchr::memchr2(b'"', b'\\', inner.get(end..)?)?;
+        if inner[end] == b'"' {
+            break;
+        }
+        end += 2;
+    }
+    let after = &inner[end + 1..];
+    (after.is_empty() || after.starts_with(b" ")).then_some((&inner[..end], after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::LinePlace;
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_their_name() {
+        let root = PathNode::new(&[(vec!["path".into()], LinePlace::Target)]);
+        for (line, expect) in [
+            ("level=info method=GET path=/a?b=1 status=200", Some("/a?b=1")),
+            (r#"msg="a b" method=GET path="/a b""#, Some("/a b")),
+            (r#"msg="a \"path=/no\" b" path=/a  status=200 "#, Some("/a")),
+            ("a= path=/a c=", Some("/a")),
+            ("method=GET path=/a", None),
+            ("see method=GET path=/a status=200", None),
+            ("method=GET path=/a status=200 done", None),
+            (r#"msg="a b path=/a status=200"#, None),
+            (r#"msg="a"b path=/a status=200"#, None),
+            ("=a path=/a b=c", None),
+            ("", None),
+        ] {
+            let target = read(&root, line.as_bytes()).map(|raw| String::from_utf8_lossy(raw.target).into_owned());
+            assert_eq!(target.as_deref(), expect, "{line}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in "(path|=|\"|\\\\| |[a-c/]){0,30}") {
+            let root = PathNode::new(&[(vec!["path".into()], LinePlace::Target)]);
+            let _ = read(&root, line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Paths as a model writes them: a file of traffic is handed on, so that what looks like a key is
+//! replaced in it. Each key has a replacement of its own, so that as many different paths are asked
+//! as in the log. Not here: what looks like a key ([`redact::with_keys_replaced`]).
+
+use plimsoll_model::{ListedTargets, RouteNumber, redact};
+use std::collections::HashMap;
+
+/// What a replacement begins with; a number follows.
+pub const WITHHELD: &str = "withheld-";
+
+/// The paths of a log, as they are written.
+pub struct WrittenTargets {
+    targets: ListedTargets,
+    /// Those in which something is replaced, by number.
+    replaced: HashMap<u32, String>,
+    /// Keys that were replaced.
+    pub keys: usize,
+}
+
+impl WrittenTargets {
+    /// `keep`: keys are written as they are.
+    pub fn new(targets: ListedTargets, keep: bool) -> WrittenTargets {
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut replaced = HashMap::new();
+        if !keep {
+            for (number, target) in (0u32..).zip(targets.iter()) {
+                let written = redact::with_keys_replaced(target, |key| {
+                    let next = numbers.len() + 1;
+                    format!("{WITHHELD}{}", numbers.entry(key.to_owned()).or_insert(next))
+                });
+                if written != target {
+                    replaced.insert(number, written);
+                }
+            }
+        }
+        WrittenTargets { targets, replaced, keys: numbers.len() }
+    }
+
+    /// The one with this number, as it is written.
+    pub fn get(&self, number: u32) -> &str {
+        self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
+    }
+
+    /// Notes to which route a written target belongs, where its text no longer tells.
+    pub fn note_route(&self, number: u32, method: &str, route: RouteNumber, routes: &mut WithheldRoutes) {
+        if let Some(target) = self.replaced.get(&number) {
+            routes.entry((method.to_owned(), target.clone())).or_insert(route);
+        }
+    }
+}
+
+/// Routes of targets in which something is replaced, by method and target.
+pub type WithheldRoutes = HashMap<(String, String), RouteNumber>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_replacements_of_their_own() {
+        let all = [
+            "/reset/Zq7xK2mW9vLp4TnR8sYd",
+            "/items/42",
+            "/reset/Yq7xK2mW9vLp4TnR8sYd",
+            "/a?token=Zq7xK2mW9vLp4TnR8sYd",
+        ];
+        let targets = || {
+            let mut targets = ListedTargets::default();
+            all.iter().for_each(|target| assert!(targets.push(target).is_some()));
+            targets
+        };
+        let written = WrittenTargets::new(targets(), false);
+        let texts: Vec<&str> = (0..4).map(|number| written.get(number)).collect();
+        assert_eq!(texts, ["/reset/withheld-1", "/items/42", "/reset/withheld-2", "/a?token=withheld-1"]);
+        assert_eq!(written.keys, 2);
+        let kept = WrittenTargets::new(targets(), true);
+        assert_eq!(((0..4).map(|number| kept.get(number)).collect::<Vec<_>>(), kept.keys), (all.to_vec(), 0));
+    }
+}

@@ -1,0 +1,227 @@
+//! The order of the help: commands in groups, and the flags of a command from those that every
+//! user needs to those of experts.
+//!
+//! Not here: which flags matter most (`short_help`), and the texts, which stand beside each flag.
+
+use super::short_help;
+use clap::builder::Styles;
+use clap::{Arg, Command};
+use plimsoll_report::text::broken;
+use std::ffi::OsString;
+
+/// Columns of the list of commands: no line of it is wrapped again.
+const COLUMNS: usize = 80;
+
+/// The heading of the flags that matter most.
+const MAIN: &str = "Main flags";
+
+/// The headings of flags, those that most users need first. A heading that is not here comes
+/// before the experts' ones.
+const HEADINGS: [&str; 14] = [
+    "Request",
+    "Load",
+    "Builds",
+    "Search",
+    "Comparison",
+    "Selection",
+    "Planning",
+    "Model",
+    "Difference",
+    "Judgement",
+    "Output",
+    "Safety",
+    "Probes",
+    "Log",
+];
+/// The headings of experts, which come last.
+const EXPERT_HEADINGS: [&str; 7] = ["Experiments", "Profiles", "Fleet", "Connections", "gRPC", "Script", "Generator"];
+
+/// All commands, by what they are for.
+const COMMANDS: [(&str, &[&str]); 6] = [
+    ("Measure a server", &["find", "explain", "prove", "run", "sweep", "overload", "replay", "demo"]),
+    ("Read results", &["show", "report", "diff", "history", "gate", "serve", "rerun", "clean"]),
+    ("Prepare traffic", &["traffic", "model", "import", "check", "grpc"]),
+    ("Machines and profiles", &["doctor", "baseline", "profile", "fleet", "agent"]),
+    ("Behave like another tool", &["wrk", "wrk2", "vegeta", "ab", "hey"]),
+    ("Install", &["completions", "man"]),
+];
+/// The commands that `plimsoll -h` describes; the others stand there by name.
+const MAIN_COMMANDS: [&str; 15] = [
+    "find", "explain", "prove", "run", "sweep", "overload", "replay", "demo", "show", "report", "diff", "traffic",
+    "import", "doctor", "profile",
+];
+
+/// The parser, with the help that the arguments want: `-h` the short one, `--help` all of it.
+pub fn with_help(commands: Command, arguments: &[OsString]) -> Command {
+    let is_long = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help")
+        || arguments.get(1).is_some_and(|word| word == "help");
+    match (short_help::is_wanted(arguments), is_long) {
+        (true, _) => short_help::with_short_help(with_groups(commands, false)),
+        (false, true) => with_groups(commands, true),
+        (false, false) => commands,
+    }
+}
+
+/// The commands with their flags in order, and the list of commands in groups. `is_full`: all
+/// commands are described.
+pub fn with_groups(commands: Command, is_full: bool) -> Command {
+    let help = root_help(&commands, is_full);
+    commands.mut_subcommands(in_order).override_help(help)
+}
+
+/// A command whose flags are in the order of the headings, below those that matter most.
+fn in_order(mut command: Command) -> Command {
+    let main = short_help::main_flags(command.get_name()).unwrap_or_default();
+    let mut flags: Vec<(usize, usize, String)> = command
+        .get_arguments()
+        .enumerate()
+        .map(|(at, flag)| (rank(flag, main), at, flag.get_id().to_string()))
+        .collect();
+    flags.sort();
+    for (order, (rank, _, id)) in flags.into_iter().enumerate() {
+        // An argument that is changed becomes the last: the order of changes is that of the help.
+        command = command.mut_arg(id, |flag| {
+            let flag = flag.display_order(order);
+            if rank <= main.len() && !main.is_empty() { flag.help_heading(MAIN) } else { flag }
+        });
+    }
+    command
+}
+
+/// The place of a flag: targets, then the main flags, then the headings.
+fn rank(flag: &Arg, main: &[&str]) -> usize {
+    if flag.is_positional() && !flag.is_last_set() {
+        return 0;
+    }
+    if let Some(at) = flag.get_long().and_then(|long| main.iter().position(|known| *known == long)) {
+        return at + 1;
+    }
+    let Some(heading) = flag.get_help_heading() else { return main.len() + 1 };
+    let usual = HEADINGS.iter().position(|known| *known == heading);
+    let expert = EXPERT_HEADINGS.iter().position(|known| *known == heading);
+    let at = usual.or(expert.map(|at| HEADINGS.len() + 1 + at)).unwrap_or(HEADINGS.len());
+    main.len() + 2 + at
+}
+
+/// The help of `plimsoll` itself.
+fn root_help(commands: &Command, is_full: bool) -> String {
+    let styles = Styles::styled();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let about = commands.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut text = format!("{about}\n\n{header}Usage:{header:#} {literal}plimsoll{literal:#} <COMMAND>\n");
+    let line = |name: &str| {
+        let command = commands.find_subcommand(name);
+        let about = command.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();
+        format!("  {literal}{name:<11}{literal:#}  {about}\n")
+    };
+    if is_full {
+        for (group, names) in COMMANDS {
+            text += &format!("\n{header}{group}:{header:#}\n");
+            text.extend(names.iter().map(|name| line(name)));
+        }
+    } else {
+        text += &format!("\n{header}Commands:{header:#}\n");
+        text.extend(MAIN_COMMANDS.iter().map(|name| line(name)));
+        let others = COMMANDS.iter().flat_map(|(_, names)| names.iter().copied());
+        let others: Vec<&str> = others.filter(|name| !MAIN_COMMANDS.contains(name)).collect();
+        text += &format!("{}\n", broken(&format!("  also: {}", others.join(", ")), Some(COLUMNS), 8));
+    }
+    text += &format!("\n{header}Options:{header:#}\n");
+    for (flag, help) in [
+        ("-h, --help", "Print help; --help describes all commands"),
+        ("-V, --version", "Print the version; --verbose adds commit, features and platform"),
+    ] {
+        text += &format!("  {literal}{flag:<13}{literal:#}  {help}\n");
+    }
+    let after = commands.get_after_help().map(ToString::to_string).unwrap_or_default();
+    text + "\n" + &after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+    use clap::CommandFactory;
+
+    fn help_of(line: &str) -> String {
+        let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+        let shown = with_help(Cli::command(), &words).try_get_matches_from(&words);
+        shown.expect_err("help comes as an error").to_string()
+    }
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let commands = Cli::command();
+        let mut known: Vec<&str> = commands.get_subcommands().map(Command::get_name).collect();
+        let mut grouped: Vec<&str> = COMMANDS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        known.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, known);
+        assert!(MAIN_COMMANDS.iter().all(|name| known.contains(name)));
+    }
+
+    #[test]
+    fn the_list_of_commands_fits_on_a_screen() {
+        for (line, lines_max) in [("plimsoll -h", 40), ("plimsoll --help", 80)] {
+            let help = help_of(line);
+            assert!(help.lines().count() <= lines_max, "{help}");
+            assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
+        }
+        let commands = Cli::command();
+        let help = help_of("plimsoll --help");
+        for command in commands.get_subcommands() {
+            let about = command.get_about().expect("each command has a sentence").to_string();
+            assert!(help.contains(&about), "{}: {help}", command.get_name());
+        }
+        let short = help_of("plimsoll -h");
+        for name in commands.get_subcommands().map(Command::get_name) {
+            assert!(short.contains(name), "{name}: {short}");
+        }
+        assert_eq!(crate::version::GREETING.lines().count(), 5);
+        assert!(crate::version::GREETING.lines().all(|line| line.len() <= 100));
+    }
+
+    #[test]
+    fn what_every_user_needs_comes_first() {
+        let help = help_of("plimsoll explain --help");
+        let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
+        let order = [
+            "Main flags:",
+            "  [URL] ",
+            "--slo <",
+            "Request:",
+            "--timeout <",
+            "Output:",
+            "Safety:",
+            "--allow-public",
+            "Probes:",
+            "Connections:",
+            "gRPC:",
+            "--proto <",
+            "Generator:",
+            "--seed <",
+            "Examples:",
+        ];
+        assert!(order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{help}");
+        let help = help_of("plimsoll prove -h");
+        assert!(help.contains("The second target") && !help.contains("Connections:"), "{help}");
+    }
+
+    #[test]
+    fn each_heading_has_a_place() {
+        for command in Cli::command().get_subcommands() {
+            for heading in command.get_arguments().filter_map(Arg::get_help_heading) {
+                let known = HEADINGS.contains(&heading) || EXPERT_HEADINGS.contains(&heading);
+                assert!(known || heading == "Left out of the record", "{}: {heading}", command.get_name());
+            }
+        }
+    }
+
+    #[test]
+    fn targets_keep_their_order() {
+        let words = ["plimsoll", "prove", "http://a/", "http://b/"];
+        let matches = with_groups(Cli::command(), true).try_get_matches_from(words).expect("a command line");
+        let (_, prove) = matches.subcommand().expect("a command");
+        assert_eq!(prove.get_one::<String>("url").map(String::as_str), Some("http://a/"));
+    }
+}

@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::pulse::PulseWatch;
 use crate::reach::Reach;
 use crate::summary::ScriptSummary;
-use plimsoll_wire::{Author, Batch, Halt, HeardAnswer};
+use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl Author for ScriptAuthor {
         match *self {}
     }
 
-    fn hear(&mut self, _: &HeardAnswer<'_>) -> Result<(), Halt> {
+    fn hear(&mut self, _: &AuthorAnswer) -> Result<(), Halt> {
         match *self {}
     }
 }

@@ -7,10 +7,10 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{Plan, Terms};
-use plimsoll_traffic::grpc::Schema;
+use plimsoll_traffic::grpc::{Schema, SchemaError};
 
 fn refused() -> Failure {
-    Failure::usage("this plimsoll was built without gRPC: build it with --features grpc")
+    Failure::usage(format!("{}: build it with --features grpc", SchemaError::NoGrpc))
 }
 
 /// Refuses a plan with calls.

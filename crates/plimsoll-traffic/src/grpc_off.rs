@@ -3,8 +3,6 @@
 //!
 //! Not here: gRPC (`grpc`).
 
-use std::convert::Infallible;
-
 /// There is none.
 #[derive(Debug, Clone)]
 pub enum Schema {}
@@ -13,8 +11,13 @@ pub enum Schema {}
 #[derive(Debug)]
 pub enum Method {}
 
-/// There is none.
-pub type SchemaError = Infallible;
+/// Why no call can be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// This program cannot make any.
+    #[error("this plimsoll was built without gRPC")]
+    NoGrpc,
+}
 
 #[allow(missing_docs, reason = "as in the twin; none can be called")]
 impl Schema {

@@ -175,7 +175,10 @@ pub fn model_report(shown: &ModelReport) -> Report {
     };
     report.text(Tone::Plain, headline);
     let what = match facts.scenarios {
-        0 => format!("a mix of {} endpoints without sequences: few visits have several requests", count(facts.endpoints as u64)),
+        0 => format!(
+            "a mix of {} endpoints without sequences: few visits have several requests",
+            count(facts.endpoints as u64)
+        ),
         scenarios => format!(
             "{} scenarios to {} endpoints, for {} different sequences of the log",
             count(scenarios as u64),

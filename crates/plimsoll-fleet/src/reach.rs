@@ -158,9 +158,12 @@ fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
 }
 
-/// Has the agents at a place calibrate their machines, and stores what they reached. With an agent
-/// that has no calibration comes the reason: a sentence about "it".
-pub fn calibrate(fleet: &FleetTerms) -> Result<Vec<Result<AgentCalibration, (String, String)>>, Failure> {
+/// The calibration of each agent; with an agent that has none comes the reason: a sentence about
+/// "it".
+pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
+
+/// Has the agents at a place calibrate their machines, and stores what they reached.
+pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     let wishes = without_load(TaskKey::of_environment()?.map(Arc::new));
     let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => calibrate_all(ssh::meet(&hosts, fleet.copied, "", wishes)?),
@@ -173,7 +176,7 @@ pub fn calibrate(fleet: &FleetTerms) -> Result<Vec<Result<AgentCalibration, (Str
     Ok(found)
 }
 
-fn calibrate_all<B: Bus>(mut load: FleetLoad<B>) -> Result<Vec<Result<AgentCalibration, (String, String)>>, Failure> {
+fn calibrate_all<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Failure> {
     load.refuse_unfit()?;
     let measured = load.calibrate()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

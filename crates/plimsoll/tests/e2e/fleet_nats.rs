@@ -340,7 +340,6 @@ fn counting_server() -> (String, Arc<AtomicU64>) {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
     let Some(nats) = Nats::with_store() else { return };
     let (url, responses) = counting_server();

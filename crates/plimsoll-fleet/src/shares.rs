@@ -115,7 +115,8 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
 fn weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;
-    if !(sum > 0.0 && sum.is_finite()) || count > UNITS_MAX / 2 {
+    let are_rates = rates.iter().all(|rate| *rate > 0.0) && sum.is_finite();
+    if !are_rates || count > UNITS_MAX / 2 {
         return Vec::new();
     }
     let weights = |units: u64| -> Vec<u32> {
@@ -212,7 +213,8 @@ mod tests {
             (&[2.0, 1.0, 1.0], &[2, 1, 1]),
             (&[100_000.0, 49_000.0], &[2, 1]),
             (&[3.0, 2.0], &[3, 2]),
-            (&[1.0, 0.0], &[127, 1]),
+            (&[1_000.0, 1.0], &[127, 1]),
+            (&[1.0, 0.0], &[]),
             (&[0.0, 0.0], &[]),
             (&[f64::NAN, 1.0], &[]),
             (&[7.0; 1], &[]),

@@ -105,8 +105,8 @@ pub struct AgentArgs {
     plimsoll fleet up --local 3\n  \
     plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// Action: status or calibrate (each machine), fetch (a run file from a bus), up (agents on this
-    /// machine), key (a key that signs plans)
+    /// Action: status or calibrate (each machine), fetch (a run file from a bus), up (agents on
+    /// this machine), key (a key that signs plans)
     #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
     /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write

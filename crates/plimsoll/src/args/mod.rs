@@ -57,7 +57,7 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     after_help = "`plimsoll URL` is short for `plimsoll find URL`.\n\
                   `plimsoll COMMAND -h` shows the most important flags, `--help` all.\n\
                   Exit codes: 0 done, 1 a --fail-if is true or no request succeeded,\n\
-                  2 bad use, cannot start or write, 3 undecided (--on-inconclusive), 130 interrupted."
+                  2 bad use, cannot start or write, 3 undecided, 130 interrupted."
 )]
 pub struct Cli {
     /// With --version, print also the commit, the features and the platform of the build

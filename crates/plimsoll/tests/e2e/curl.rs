@@ -55,7 +55,7 @@ fn a_line_is_sent_as_curl_would() {
             "a=1&b=2",
         ),
         ("curl http://HOST/ --json '{\"n\":1}'".to_owned(), vec!["Content-Type: application/json"], "{\"n\":1}"),
-        ("curl -G http://HOST/s -d q=1 --data-urlencode 't=a b'".to_owned(), vec!["GET /s?q=1&t=a%20b "], ""),
+        ("curl -G http://HOST/s -d q=1 --data-urlencode 't=a b'".to_owned(), vec!["GET /s?q=1&t=a+b "], ""),
         (format!("curl http://HOST/ -d @{file}"), vec!["POST / "], "ab c"),
         (format!("curl http://HOST/ --data-binary @{file} -X PUT"), vec!["PUT / "], "a\nb c"),
     ] {

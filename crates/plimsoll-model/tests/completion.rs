@@ -241,23 +241,23 @@ fn what_is_not_the_same_is_refused() {
             "another path",
             &hidden,
             RerunInputs { urls: urls(&[url("/x?token=abc")]), ..good.clone() },
-            "Differs(Missing { kind: Url",
+            "Differs(MissingInput { kind: Url",
         ),
         (
             "another host",
             &hidden,
             RerunInputs { urls: urls(&[elsewhere]), ..good.clone() },
-            "Differs(Missing { kind: Url",
+            "Differs(MissingInput { kind: Url",
         ),
-        ("no secret", &hidden, RerunInputs { urls: urls(&[url("/")]), ..good.clone() }, "Differs(Missing { kind: Url"),
+        ("no secret", &hidden, RerunInputs { urls: urls(&[url("/")]), ..good.clone() }, "Differs(MissingInput { kind: Url"),
         ("another header", &hidden, RerunInputs { headers: header("Y"), ..good.clone() }, "Missing"),
         (
             "a body of another length",
             &hidden,
             RerunInputs { body: body("five5"), ..good.clone() },
-            "Differs(Missing { kind: Body",
+            "Differs(MissingInput { kind: Body",
         ),
-        ("another body", &hidden, RerunInputs { body: body("fear"), ..good.clone() }, "Differs(Missing { kind: Body"),
+        ("another body", &hidden, RerunInputs { body: body("fear"), ..good.clone() }, "Differs(MissingInput { kind: Body"),
     ] {
         let terms = Terms { body: Some(BodyFrom::Text), ..terms(asked, &[]) };
         let outcome = complete(&asked.record(), &terms.record(), given, &mut none).map(|_| ());

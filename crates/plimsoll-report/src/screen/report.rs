@@ -10,7 +10,7 @@ use crate::text::{broken, render_in};
 /// Rows that a table keeps while another table can still be left out.
 const ROWS_MANY: usize = 10;
 /// Rows that a table keeps in any case.
-const ROWS_MIN: usize = 3;
+const ROWS_MIN: usize = 1;
 
 /// The report in at most `lines_max` lines, as far as its texts and facts leave room for tables.
 /// `more`: the flag that shows all rows.

@@ -87,7 +87,7 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Show the services of a gRPC server, or a method with an example
     Grpc(GrpcArgs),
-    /// Show and calibrate the machines of a fleet: versions, cores, clocks, rates
+    /// Show or calibrate the machines of a fleet: cores, clocks, rates
     Fleet(FleetStatusArgs),
     /// Generate load for a plimsoll on another machine (--fleet)
     Agent(AgentArgs),

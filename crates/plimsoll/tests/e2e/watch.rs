@@ -326,11 +326,13 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
 }
 
-/// The series of a server, without the numbers in their names.
+/// The series of a server, without the numbers in their names. Network devices are those of where
+/// the load is made, and threads those that happened to run.
 fn series_kinds(document: &Value) -> BTreeSet<String> {
     let series = server_of(document)["probes"].as_array().unwrap_or_else(|| panic!("{document:#}"));
     let names = series.iter().filter_map(|series| series["name"].as_str());
-    let own = names.filter(|name| !name.starts_with("generator."));
+    let elsewhere = ["generator.", "net.", "thread."];
+    let own = names.filter(|name| !elsewhere.iter().any(|prefix| name.starts_with(prefix)));
     own.map(|name| name.chars().filter(|c| !c.is_ascii_digit()).collect()).collect()
 }
 

@@ -249,7 +249,12 @@ fn what_is_not_the_same_is_refused() {
             RerunInputs { urls: urls(&[elsewhere]), ..good.clone() },
             "Differs(MissingInput { kind: Url",
         ),
-        ("no secret", &hidden, RerunInputs { urls: urls(&[url("/")]), ..good.clone() }, "Differs(MissingInput { kind: Url"),
+        (
+            "no secret",
+            &hidden,
+            RerunInputs { urls: urls(&[url("/")]), ..good.clone() },
+            "Differs(MissingInput { kind: Url",
+        ),
         ("another header", &hidden, RerunInputs { headers: header("Y"), ..good.clone() }, "Missing"),
         (
             "a body of another length",
@@ -257,7 +262,12 @@ fn what_is_not_the_same_is_refused() {
             RerunInputs { body: body("five5"), ..good.clone() },
             "Differs(MissingInput { kind: Body",
         ),
-        ("another body", &hidden, RerunInputs { body: body("fear"), ..good.clone() }, "Differs(MissingInput { kind: Body"),
+        (
+            "another body",
+            &hidden,
+            RerunInputs { body: body("fear"), ..good.clone() },
+            "Differs(MissingInput { kind: Body",
+        ),
     ] {
         let terms = Terms { body: Some(BodyFrom::Text), ..terms(asked, &[]) };
         let outcome = complete(&asked.record(), &terms.record(), given, &mut none).map(|_| ());

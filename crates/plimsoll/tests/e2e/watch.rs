@@ -414,7 +414,12 @@ fn explain_names_the_same_cause_from_elsewhere_as_beside_the_server() {
         let named = (0..3).any(|_| {
             let words = ["explain", &server.url, "--budget", "20s", "--json", "--quiet", &Pair::watch()];
             let (named, hindered) = cause(&pair.plimsoll(&words));
-            assert!([expect, "neighbour", "client", "unknown"].contains(&named.as_str()), "{expect}: {named}");
+            // Beside other programs the cores can be the limit, which the warnings then say.
+            let is_cores = hindered && named == "cpu";
+            assert!(
+                is_cores || [expect, "neighbour", "client", "unknown"].contains(&named.as_str()),
+                "{expect}: {named}"
+            );
             told.push((named.clone(), hindered));
             named == expect
         });

@@ -167,7 +167,7 @@ fn run(rng: &mut Rng) -> Run {
 }
 
 /// Each kind of question, by seed; with a plan without secrets, as the record has it.
-fn asked(seed: u64) -> ExperimentSpec {
+fn run_spec(seed: u64) -> ExperimentSpec {
     let plan = plan().record();
     let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
     let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), started: name == "b" };
@@ -245,10 +245,10 @@ fn experiment(seed: u64) -> Experiment {
         });
     }
     Experiment {
-        asked: asked(seed),
+        asked: run_spec(seed),
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
-        terms: Some(Box::new(terms(asked(seed).plans().len()))),
+        terms: Some(Box::new(terms(run_spec(seed).plans().len()))),
         environment: Environment { cores: 2, ..Environment::default() },
         noted: StartNotes { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
         trials,
@@ -538,7 +538,7 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
     let address = |text: &str| text.parse().expect("an address");
     let plan = Plan::get("h", 80, vec![address("10.0.0.1:80")], LoadShape::Closed { users: Curve::constant(1.0) });
     let header = codec::Header {
-        asked: asked(0),
+        asked: run_spec(0),
         started_unix_ms: 1,
         command: Vec::new(),
         environment: Environment::default(),

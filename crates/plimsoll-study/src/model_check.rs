@@ -51,7 +51,7 @@ pub fn distances(
     let mut drawn_figures = Vec::with_capacity(draws);
     for draw in 0..draws as u64 {
         plan.load.seed = seed.wrapping_add(draw);
-        drawn_figures.push(figures(&drawn(&plan, model, &mut folder)?));
+        drawn_figures.push(figures(&sampled_requests(&plan, model, &mut folder)?));
     }
     let log = figures(&model.stream);
     Ok(ModelDistances::between(&log, &drawn_figures, caches))
@@ -59,7 +59,11 @@ pub fn distances(
 
 /// What a load of the length of the log asks. What comes after its end is put at its beginning: a
 /// load that has settled is compared.
-fn drawn(plan: &Plan, model: &TrafficModel, folder: &mut RouteFolder) -> Result<Vec<StreamRequest>, Failure> {
+fn sampled_requests(
+    plan: &Plan,
+    model: &TrafficModel,
+    folder: &mut RouteFolder,
+) -> Result<Vec<StreamRequest>, Failure> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let arrivals = (0..).map_while(|n| schedule.start_ns(n)).take_while(|start| *start < model.span_ns).count();
     let each = 2 * model.stream.len() / (model.facts.visits.max(1) as usize) + 2;

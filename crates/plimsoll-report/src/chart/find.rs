@@ -185,7 +185,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     heading.draw(&mut canvas);
     draw_key_rows(&mut canvas, heading.height_in(theme.width()) + 14.0, &entries);
     let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
-    let mut taken = drawn(&plot, searched, &all);
+    let mut taken = occupied_area(&plot, searched, &all);
 
     canvas.read_nearest(PointerMode::Point);
     // Shades lie under the grid's lines, everything else above.
@@ -235,7 +235,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
 const CUT: &str = "broke the SLO (arrow: p99 is higher)";
 
 /// The places that labels must not cover.
-fn drawn(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
+fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
     let Plot { area, x, y } = *plot;
     let mut taken = OccupiedArea::default();
     for (one, trials) in searched.iter().zip(all) {

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 
 /// What a run file says was asked, but for what belongs to the machine and the moment, and for
 /// where results go.
-fn asked(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
+fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
     let mut asked = experiment.asked.with_plans(|mut plan| {
         (plan.carriage.addresses, plan.carriage.connections_max) = (Vec::new(), 0);
@@ -46,7 +46,7 @@ fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
     assert!(codes.contains(&repeated.code), "{name}: {}", repeated.stderr);
     assert!(repeated.stderr.contains("again: plimsoll "), "{name}: {}", repeated.stderr);
     assert_eq!(std::fs::read(first).expect("a run file"), record, "{name}: the record was written over");
-    assert_eq!(asked(first), asked(second), "{name}");
+    assert_eq!(recorded_question(first), recorded_question(second), "{name}");
     let shown = plimsoll(&["show", "--json", first, second]);
     let documents = shown.json();
     (documents[0].clone(), documents[1].clone())

@@ -36,8 +36,9 @@ const UNSEEN: f64 = 0.5;
 /// wander by this share, as usual ones do (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
 const WANDER_USUAL: f64 = 0.01;
-/// The least standard error of a capacity, as a share of it. A window of a few seconds ends with a completion that is
-/// seen up to a millisecond late, in each trial alike, however evenly a server works.
+/// The least standard error of a capacity, as a share of it. A window of a few seconds ends with a
+/// completion that is seen up to a millisecond late, in each trial alike, however evenly a server
+/// works.
 const ERROR_SHARE_MIN: f64 = 0.0005;
 /// Points of the grid over capacities, and how many standard errors of the worst known trial it
 /// reaches to either side.

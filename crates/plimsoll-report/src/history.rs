@@ -16,6 +16,8 @@ use serde_json::Value;
 /// Characters of a sparkline, from low to high.
 const SPARKS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+/// A sparkline shows the latest points, so many that they fit a line.
+const SPARKS_MAX: usize = 72;
 /// A sparkline ends at most so far below and above the values: small noise does not fill it.
 const SPARK_MARGIN: f64 = 0.05;
 
@@ -168,7 +170,8 @@ pub fn history_report(view: &HistoryView) -> Report {
             report.heading("");
         }
         report.text(Tone::Answer, lane_answer(lane, view.order));
-        let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
+        let skipped = lane.points.len().saturating_sub(SPARKS_MAX);
+        let values: Vec<f64> = lane.points[skipped..].iter().map(|point| point.rps).collect();
         if values.len() > 1 {
             report.text(Tone::Plain, sparkline(&values));
         }

@@ -178,7 +178,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let y = Axis::new(times(searched, &all, &x.scale), AxisUnit::Time, 8);
 
     let two = searched.len() > 1;
-    // Each of two lines has a row for its name; on a narrow screen the name of the axis has one, too.
+    // Each of two lines has a row for its name; on a narrow screen, so has the axis.
     let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
     let entries = key(&all);
     let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;

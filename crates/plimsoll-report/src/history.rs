@@ -6,6 +6,7 @@ use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
 use crate::document::value;
 use crate::format::{change, count, date, duration, rate, share};
+use plimsoll_analysis::history::change_points::SERIES_MIN;
 use plimsoll_analysis::history::{
     ConcurrentChanges, GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder,
 };
@@ -106,7 +107,14 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
         return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
-        None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.runs.len())),
+        // Without a test there is no statement about changes.
+        None if lane.points.len() < SERIES_MIN => format!(
+            "{measure} {latest}/s of {service}: too few runs to detect a change ({} of {} count, \
+             {SERIES_MIN} are needed)",
+            lane.points.len(),
+            lane.runs.len()
+        ),
+        None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.points.len())),
         Some(last) => format!(
             "{measure} {latest}/s of {service}: {} since {}",
             change_text(last),
@@ -343,7 +351,9 @@ impl GateView<'_> {
     /// The comparison that would tell.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
-        let url = shell::word(&self.run.service);
+        // The name of a service is no address: the path is the user's.
+        let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
+        let url = if is_named { "/PATH".to_owned() } else { shell::word(&self.run.service) };
         format!("plimsoll prove --a git:{} --b git:{commit} --build CMD --start CMD {url}", shell::word(self.branch))
     }
 }

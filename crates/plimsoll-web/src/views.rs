@@ -537,7 +537,12 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         body.push_str(&again_form(shared, run));
     }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
-    let url = query.get("url").or(again.as_ref().map(|run| run.service.as_str())).unwrap_or_default();
+    // What a run was made with is what its repetition begins with.
+    let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
+    let recorded = recorded.map(|form| form.words).unwrap_or_default();
+    // A service can have a name: the address is that of the recorded command.
+    let target = recorded.iter().skip(1).find(|word| !word.starts_with('-')).map(String::as_str);
+    let url = query.get("url").or(target).unwrap_or_default();
     body.push_str(
         "<form class=\"fields\" action=\"/start\" method=\"post\">\n\
          <label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n",
@@ -555,9 +560,6 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         text(url)
     );
     let commands = COMMAND_FIELDS.iter().filter(|_| shared.allows_commands);
-    // What a run was made with is what its repetition begins with.
-    let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
-    let recorded = recorded.map(|form| form.words).unwrap_or_default();
     for field in FIELDS.iter().chain(commands) {
         let own = again.as_ref().filter(|_| field.name == "slo").and_then(|run| run.slo.clone());
         let made_with = recorded.iter().find_map(|word| word.strip_prefix(field.flag)?.strip_prefix('='));

@@ -8,7 +8,8 @@
 #   FAIL_IF   exit with 1 when this is true, such as 'line<500', 'p99>200ms' or worse
 #   BASELINE  a run file to compare with
 #   OUT       the folder [default: _output/plimsoll-ci]
-#   PLIMSOLL  the program [default: plimsoll]
+#   VERSION   what to install first: a version on PyPI, or the path of a wheel or a .deb; empty installs nothing
+#   PLIMSOLL  the program, with an empty VERSION [default: plimsoll]
 #   GITHUB_STEP_SUMMARY, GITHUB_OUTPUT   set by GitHub
 #
 # Writes run.plimsoll, page.html, junit.xml, summary.md and comment.md (the summary with a mark, so that a bot finds its
@@ -29,6 +30,25 @@ case "$command" in
 esac
 mkdir -p "$out" || exit 2
 rm -f "$run"
+
+# Into a folder of its own, which needs no rights and leaves nothing behind.
+if [ -n "${VERSION:-}" ]; then
+    place=$(mktemp -d) || exit 2
+    trap 'rm -rf "$place"' EXIT
+    case "$VERSION" in
+        *.deb) dpkg -x "$VERSION" "$place/tree" && mv "$place/tree/usr/bin" "$place/bin" ;;
+        *.whl) python3 -m pip install --quiet --no-deps --target "$place" "$VERSION" ;;
+        *) python3 -m pip install --quiet --no-deps --target "$place" "plimsoll==$VERSION" ;;
+    esac >&2 || {
+        echo "plimsoll: version '$VERSION' cannot be installed: give a version on PyPI, or the path of a wheel or a .deb" >&2
+        exit 2
+    }
+    plimsoll=$place/bin/plimsoll
+fi
+command -v "$plimsoll" >/dev/null || {
+    echo "plimsoll: the program '$plimsoll' is not there: give VERSION, which installs it, or PLIMSOLL" >&2
+    exit 2
+}
 
 # Quotation marks are understood, and nothing else: what comes from a pull request runs nothing.
 words=()

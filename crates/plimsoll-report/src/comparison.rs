@@ -6,7 +6,9 @@
 use crate::block::Report;
 use crate::chart::{NamedLevels, Theme, heading, success_diff_chart, throughput_diff_chart};
 use crate::diff::{DiffSide, diff_document, diff_report};
-use crate::searches::{RecordedSearch, SearchSide, searches_chart, searches_document, searches_report};
+use crate::searches::{
+    RecordedSearch, SearchSide, searches_chart, searches_document, searches_heading, searches_report,
+};
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use serde_json::Value;
 
@@ -62,7 +64,9 @@ impl<'a> RecordedPair<'a> {
     /// The charts of both, each with the end of its file's name.
     pub fn charts(&self) -> Vec<(&'static str, String)> {
         match self {
-            RecordedPair::Searches(sides) => vec![("line.diff", searches_chart(sides, Theme::Light))],
+            RecordedPair::Searches(sides) => {
+                vec![("line.diff", searches_chart(sides, &searches_heading(sides), Theme::Light))]
+            }
             RecordedPair::Levels(over, [a, b]) => {
                 let (first, second) = ((a.name, a.levels), (b.name, b.levels));
                 let recorded = [first, second].map(|(name, levels)| NamedLevels { name, levels });
@@ -88,8 +92,10 @@ impl<'a> RecordedPair<'a> {
     pub fn page(&self) -> Report {
         let mut report = self.report();
         if let RecordedPair::Searches(sides) = self {
+            // The page's heading is the chart's title.
+            let heading = searches_heading(sides).untitled();
             let mut charts = Report::default();
-            charts.drawn(|theme| searches_chart(sides, theme), &[], Vec::new());
+            charts.drawn(|theme| searches_chart(sides, &heading, theme), &[], Vec::new());
             report.after_answer(charts);
         }
         report

@@ -6,6 +6,7 @@ use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
 use crate::document::value;
 use crate::format::{change, count, date, duration, rate, share};
+use plimsoll_analysis::history::change_points::SERIES_MIN;
 use plimsoll_analysis::history::{
     ConcurrentChanges, GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder,
 };
@@ -16,6 +17,8 @@ use serde_json::Value;
 /// Characters of a sparkline, from low to high.
 const SPARKS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+/// A sparkline shows the latest points, so many that they fit a line.
+const SPARKS_MAX: usize = 72;
 /// A sparkline ends at most so far below and above the values: small noise does not fill it.
 const SPARK_MARGIN: f64 = 0.05;
 
@@ -104,7 +107,14 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
         return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
-        None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.runs.len())),
+        // Without a test there is no statement about changes.
+        None if lane.points.len() < SERIES_MIN => format!(
+            "{measure} {latest}/s of {service}: too few runs to detect a change ({} of {} count, \
+             {SERIES_MIN} are needed)",
+            lane.points.len(),
+            lane.runs.len()
+        ),
+        None => format!("{measure} {latest}/s of {service}: no change in {}", runs_text(lane.points.len())),
         Some(last) => format!(
             "{measure} {latest}/s of {service}: {} since {}",
             change_text(last),
@@ -168,7 +178,8 @@ pub fn history_report(view: &HistoryView) -> Report {
             report.heading("");
         }
         report.text(Tone::Answer, lane_answer(lane, view.order));
-        let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
+        let skipped = lane.points.len().saturating_sub(SPARKS_MAX);
+        let values: Vec<f64> = lane.points[skipped..].iter().map(|point| point.rps).collect();
         if values.len() > 1 {
             report.text(Tone::Plain, sparkline(&values));
         }
@@ -340,7 +351,9 @@ impl GateView<'_> {
     /// The comparison that would tell.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
-        let url = shell::word(&self.run.service);
+        // The name of a service is no address: the path is the user's.
+        let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
+        let url = if is_named { "/PATH".to_owned() } else { shell::word(&self.run.service) };
         format!("plimsoll prove --a git:{} --b git:{commit} --build CMD --start CMD {url}", shell::word(self.branch))
     }
 }

@@ -140,7 +140,7 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
             text: rate,
         },
         ComparedFigure {
-            name: format!("broke the SLO, {counted}/s"),
+            name: format!("upper end of its interval, {counted}/s"),
             key: "line_upper_rps",
             values: of(&|side| side.findings.load_line_rps.upper),
             text: rate,
@@ -226,7 +226,7 @@ fn answer(sides: &[SearchSide; 2]) -> String {
         (Some(line_a), Some(line_b)) => {
             let apart = |upper: Option<f64>, lower: f64| upper.is_some_and(|upper| upper <= lower);
             let (line_of_a, line_of_b) = (a.findings.load_line_rps, b.findings.load_line_rps);
-            let overlap = !apart(line_of_a.upper, line_b) && !apart(line_of_b.upper, line_a);
+            let overlap = !apart(line_of_a.upper, line_of_b.lower) && !apart(line_of_b.upper, line_of_a.lower);
             format!(
                 "load line of {}: {} {}/s; of {}: {} ({}){}",
                 a.name,
@@ -262,14 +262,18 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     report
 }
 
-/// Both searches in one picture.
-pub fn searches_chart(sides: &[SearchSide; 2], theme: Theme) -> String {
-    let searched = [0, 1].map(|n| NamedSearch { name: sides[n].name, findings: sides[n].findings });
-    let heading = Heading {
+/// The title and subtitle of the chart of both searches.
+pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
+    Heading {
         title: answer(sides),
         subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
-    };
-    chart::find_chart(&heading, &searched, None, theme)
+    }
+}
+
+/// Both searches in one picture.
+pub fn searches_chart(sides: &[SearchSide; 2], heading: &Heading, theme: Theme) -> String {
+    let searched = [0, 1].map(|n| NamedSearch { name: sides[n].name, findings: sides[n].findings });
+    chart::find_chart(heading, &searched, None, theme)
 }
 
 /// `plimsoll.diff/1` of two searches.

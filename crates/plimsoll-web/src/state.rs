@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct Renderers {
     /// The report of a run file, as its page shows it.
     pub report: fn(&path::Path) -> Result<Report, Failure>,
-    /// The report of two run files.
-    pub compare: fn(&path::Path, &path::Path) -> Result<Report, Failure>,
+    /// The report of two run files, under the names of the page, or of the files.
+    pub compare: fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>,
     /// The document of a run file.
     pub document: fn(&path::Path) -> Result<Value, Failure>,
     /// One page that holds all it needs.

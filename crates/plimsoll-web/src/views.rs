@@ -61,15 +61,20 @@ fn day(run: &HistoryRun) -> String {
     date(run.started_unix_ms).trim_end_matches(" UTC").to_owned()
 }
 
-/// A table: headings, then rows of cells in HTML.
+/// A table: headings, then rows of cells in HTML. On a narrow screen each row is a paragraph, with
+/// the heading before each cell.
 fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
-    let mut out =
-        String::from("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n<thead><tr>");
+    let mut out = String::from(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table class=\"list\">\n\
+         <thead><tr>",
+    );
     headings.iter().for_each(|heading| _ = write!(out, "<th scope=\"col\">{}</th>", text(heading)));
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {
         out.push_str("<tr>");
-        row.iter().for_each(|cell| _ = write!(out, "<td>{cell}</td>"));
+        for (heading, cell) in headings.iter().zip(row) {
+            let _ = write!(out, "<td data-label=\"{}\">{cell}</td>", text(heading));
+        }
         out.push_str("</tr>\n");
     }
     out + "</tbody>\n</table></div>\n"
@@ -111,7 +116,9 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
         .iter()
         .filter(|lane| lane.apart.is_empty())
         .map(|lane| {
-            let latest = lane.points.last().and_then(|point| point.runs.last()).map(|run| &lane.runs[*run]);
+            // Without a point no run counts: the latest run says why.
+            let counted = lane.points.last().and_then(|point| point.runs.last()).map(|run| &lane.runs[*run]);
+            let latest = counted.or(lane.runs.last());
             let summary = latest.and_then(|run| run.summary.as_ref());
             let line = match lane.points.last() {
                 Some(point) => match point.interval {
@@ -122,7 +129,11 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
             };
             let cause = summary.and_then(|it| it.cause_subject.clone().or_else(|| it.cause.clone()));
             vec![
-                format!("<a href=\"/history?service={}\">{}</a>", encoded(&lane.service), text(&lane.service)),
+                format!(
+                    "<a class=\"name\" href=\"/history?service={}\">{}</a>",
+                    encoded(&lane.service),
+                    text(&lane.service)
+                ),
                 latest.map_or_else(|| text(&line), |run| run_link(&run.file, &format!("{} {line}", lane.measure))),
                 format!("<span class=\"wrap\">{}</span>", text(&cause.unwrap_or_else(|| "-".to_owned()))),
                 spark(lane),
@@ -202,8 +213,8 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
             let summary = run.summary.as_ref();
             let aside = lane.and_then(|lane| lane.aside.iter().find(|(at, _)| lane.runs[*at].file == run.file));
             let note = match (aside, run.void()) {
-                (Some((_, why)), _) => format!("<span class=\"aside\">not counted: {}</span>", text(why)),
-                (None, Some(void)) => format!("<span class=\"aside\">void: {}</span>", text(void)),
+                (Some((_, why)), _) => format!("not counted: {why}"),
+                (None, Some(void)) => format!("void: {void}"),
                 (None, None) => String::new(),
             };
             let pinned = run.is_pinned.then(|| "pinned".to_owned());
@@ -217,7 +228,12 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                 }
                 (None, Some(rps), _) => format!("{}/s", rate(rps)),
                 (None, None, Some(verdict)) => format!("B is {verdict}"),
-                (None, None, None) => "-".to_owned(),
+                (None, None, None) if note.is_empty() => "-".to_owned(),
+                (None, None, None) => String::new(),
+            };
+            let note = match note.is_empty() {
+                true => note,
+                false => format!(" <span class=\"aside wrap\">{}</span>", text(&note)),
             };
             vec![
                 format!(
@@ -225,18 +241,17 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
                     text(&run.file)
                 ),
                 run_link(&run.file, &day(run)),
-                text(&found),
+                text(&found) + &note,
                 text(&run.study),
                 text(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
                 text(summary.and_then(|it| it.cause.as_deref()).unwrap_or("-")),
                 text(&summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration)),
                 text(&summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
                 text(&tags.join(" ")),
-                note,
             ]
         })
         .collect();
-    let headings = ["", "made", "found", "study", "commit", "cause", "p99", "CPU a request", "tags", ""];
+    let headings = ["", "made", "found", "study", "commit", "cause", "p99", "CPU a request", "tags"];
     format!(
         "<form action=\"/compare\" method=\"get\">\n{}<p class=\"actions\"><button>Compare</button> <span class=\"aside\">two to six runs</span></p>\n</form>\n",
         table(&headings, &rows)
@@ -298,9 +313,9 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
     let address = run_address(file);
     let _ = writeln!(
         body,
-        "<p class=\"actions\">Share: <a href=\"{address}/page.html\" download>one page</a> \
-         <a href=\"{address}/summary.md\">summary</a> <a href=\"{address}/picture\">picture</a> \
-         <a href=\"{address}/document.json\">document</a> <a href=\"{address}/file\" download>run file</a></p>"
+        "<p class=\"actions\">Share: <a href=\"{address}/page.html\" download>HTML file</a> \
+         <a href=\"{address}/summary.md\">summary (Markdown)</a> <a href=\"{address}/picture\">picture</a> \
+         <a href=\"{address}/document.json\">JSON</a> <a href=\"{address}/file\" download>run file</a></p>"
     );
     if let Some(run) = listed.filter(|_| may_act) {
         body.push_str(&marks_form(run, &RunMarks::read(&path)));
@@ -378,7 +393,9 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
         let html = match reasons.is_empty() {
             true => {
                 let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
-                render_body(&(shared.renderers.compare)(&a, &b)?)
+                // With more runs, the letters of a pair are not those of the list above.
+                let names = (runs.len() == 2).then_some(["A", "B"]);
+                render_body(&(shared.renderers.compare)(&a, &b, names)?)
             }
             false => {
                 let mut report = Report::default();
@@ -520,7 +537,12 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         body.push_str(&again_form(shared, run));
     }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
-    let url = query.get("url").or(again.as_ref().map(|run| run.service.as_str())).unwrap_or_default();
+    // What a run was made with is what its repetition begins with.
+    let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
+    let recorded = recorded.map(|form| form.words).unwrap_or_default();
+    // A service can have a name: the address is that of the recorded command.
+    let target = recorded.iter().skip(1).find(|word| !word.starts_with('-')).map(String::as_str);
+    let url = query.get("url").or(target).unwrap_or_default();
     body.push_str(
         "<form class=\"fields\" action=\"/start\" method=\"post\">\n\
          <label for=\"study\">Study</label><select id=\"study\" name=\"study\">\n",
@@ -538,9 +560,6 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         text(url)
     );
     let commands = COMMAND_FIELDS.iter().filter(|_| shared.allows_commands);
-    // What a run was made with is what its repetition begins with.
-    let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
-    let recorded = recorded.map(|form| form.words).unwrap_or_default();
     for field in FIELDS.iter().chain(commands) {
         let own = again.as_ref().filter(|_| field.name == "slo").and_then(|run| run.slo.clone());
         let made_with = recorded.iter().find_map(|word| word.strip_prefix(field.flag)?.strip_prefix('='));
@@ -559,7 +578,8 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     body.push_str(&in_place_of_an_address(query));
     body.push_str(
         "<p class=\"whole actions\"><button class=\"first\">Start</button> \
-         <button name=\"show\" value=\"line\">Show the command line</button></p>\n</form>\n",
+         <button name=\"show\" value=\"line\">Show the command line</button></p>\n\
+         <p class=\"whole aside\">Only the address is needed. Grey text shows a default or an example.</p>\n</form>\n",
     );
     if ["url", "curl", "traffic"].iter().any(|name| query.get(name).is_some()) {
         match StudyForm::parse(query, shared.allows_commands) {

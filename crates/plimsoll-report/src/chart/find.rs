@@ -26,6 +26,10 @@ pub struct NamedSearch<'a> {
 
 const PLOT_HEIGHT: f64 = 270.0;
 const STRIP_HEIGHT: f64 = 46.0;
+/// The height of the name of a line.
+const LABEL_ROW: f64 = 17.0;
+/// The name of the upright axis.
+const Y_NAME: &str = "p99 response time";
 /// Trials this near to each other on the page are one point of the curve.
 const NEAR: f64 = 9.0;
 
@@ -174,8 +178,8 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let y = Axis::new(times(searched, &all, &x.scale), AxisUnit::Time, 8);
 
     let two = searched.len() > 1;
-    // On a narrow screen the name of the axis has a row of its own, and so has each of two lines.
-    let labels_height = if two { 44.0 } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
+    // Each of two lines has a row for its name; on a narrow screen, so has the axis.
+    let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
     let entries = key(&all);
     let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;
     let left = EDGE + margin(&[&y]).max(52.0);
@@ -227,7 +231,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     draw_x(&mut canvas, &strip, &x, &format!("offered rate, {}/s", counted.unwrap_or("requests")));
     let title = Font::new(SMALL, Paint::Ink);
     let title_y = if theme.is_narrow() { below_key + 12.0 } else { area.y - 12.0 };
-    canvas.text((EDGE, title_y), "p99 response time", title);
+    canvas.text((EDGE, title_y), Y_NAME, title);
     canvas.finish(&heading.label())
 }
 
@@ -425,9 +429,10 @@ fn lines(
         .map(|s| s.findings.load_line_rps.rps)
         .map(|lower| (lower > 0.0).then(|| area.at_x(x, lower)))
         .collect();
-    let top = area.y - 11.0;
+    // The first of two has the upper row.
+    let row = |number: usize| area.y - 11.0 - (searched.len() - 1 - number) as f64 * LABEL_ROW;
     for (number, place) in places.iter().enumerate() {
-        let Some(at) = *place else { continue };
+        let (Some(at), top) = (*place, row(number)) else { continue };
         let paint = SearchPaints::new(number, searched.len()).water;
         canvas.ring((at, top), 5.5, Stroke::new(paint, 2.0));
         canvas.line((at, top - 10.0), (at, area.y), Stroke::new(paint, 2.0));
@@ -439,45 +444,36 @@ fn lines(
     match (searched, places.as_slice()) {
         ([one], [Some(at)]) => {
             let text = format!("load line {}", name(one));
-            label(canvas, area, (*at, top + 4.5), 11.0, &text, Paint::Water, LabelSide::Any);
+            label(canvas, area, (*at, row(0) + 4.5), 11.0, &text, Paint::Water);
         }
         ([a, b], [at_a, at_b]) => {
-            let first_left = at_a.unwrap_or(0.0) <= at_b.unwrap_or(f64::INFINITY);
             for (number, (one, at)) in [(a, at_a), (b, at_b)].into_iter().enumerate() {
-                let side = if (number == 0) == first_left { LabelSide::Left } else { LabelSide::Right };
                 if let Some(at) = at {
                     let text = format!("{} {}", names[number], name(one));
-                    label(canvas, area, (*at, top + 4.5), 11.0, &text, SearchPaints::new(number, 2).water, side);
+                    label(canvas, area, (*at, row(number) + 4.5), 11.0, &text, SearchPaints::new(number, 2).water);
                 }
             }
             if let (Some(from), Some(to), Some(change)) = (at_a, at_b, change) {
-                arrow(canvas, area, *from, *to, top - 19.0, change);
+                arrow(canvas, area, *from, *to, row(0) - 19.0, change);
             }
         }
         _ => {}
     }
 }
 
-/// On which side of its point a label stands.
-#[derive(Clone, Copy, PartialEq)]
-enum LabelSide {
-    Left,
-    Right,
-    /// At the right where there is room.
-    Any,
-}
-
-fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint, side: LabelSide) {
+/// A name at the right of its point where there is room, else at the left, beside the name of the
+/// axis; a name with room on neither side ends at the edge.
+fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT, true) + gap;
-    let (fits_left, fits_right) = (at.0 - width >= EDGE + 24.0, at.0 + width <= area.right() + EDGE - 4.0);
-    let right = match side {
-        LabelSide::Left => !fits_left,
-        LabelSide::Right | LabelSide::Any => fits_right || !fits_left,
-    };
+    let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL, false) + 8.0 };
+    let (start, end) = (EDGE + y_name, area.right() + EDGE - 4.0);
     let font = Font::new(TEXT, paint).bold().halo();
-    match right {
-        true => canvas.text((at.0 + gap, at.1), text, font),
-        false => canvas.text((at.0 - gap, at.1), text, font.anchored(Anchor::End)),
+    if at.0 + width <= end {
+        canvas.text((at.0 + gap, at.1), text, font);
+    } else if at.0 - width >= start {
+        canvas.text((at.0 - gap, at.1), text, font.anchored(Anchor::End));
+    } else {
+        canvas.text((end, at.1), text, font.anchored(Anchor::End));
     }
 }
 

@@ -12,6 +12,9 @@ use plimsoll_analysis::history::{HistoryLane, LaneOrder};
 
 const HEIGHT: f64 = 230.0;
 const STRIP: f64 = 12.0;
+/// The height of the name of the upright axis, and of a row of the key.
+const Y_NAME_ROW: f64 = 18.0;
+const KEY_ROW: f64 = 18.0;
 /// Room around the values, as a share of them.
 const AROUND: f64 = 0.04;
 /// The widest place of a point.
@@ -27,12 +30,17 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         return empty(heading, "no run has a value to draw", theme);
     };
     let axis = Axis::new(Scale::linear((lo * (1.0 - AROUND)).max(0.0), hi * (1.0 + AROUND)), AxisUnit::Count, 5);
-    let top = heading.height_in(theme.width()) + 22.0;
+    let top = heading.height_in(theme.width()) + 22.0 + Y_NAME_ROW;
     let left = EDGE + margin(&[&axis]);
     let area = Area { x: left, y: top, width: theme.width() - left - EDGE, height: HEIGHT };
-    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + STRIP + 58.0);
+    let causes = causes(lane);
+    let key = key_places(&causes, &area);
+    let key_rows = key.last().map_or(1.0, |(_, row)| row + 1.0);
+    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + STRIP + 40.0 + key_rows * KEY_ROW);
     heading.draw(&mut canvas);
     draw_y(&mut canvas, &area, &axis);
+    let y_name = format!("{}, 1/s", lane.measure);
+    canvas.text((EDGE, area.y - 8.0 - Y_NAME_ROW), &y_name, Font::new(SMALL, Paint::Ink));
     let step = (area.width / lane.points.len() as f64).min(STEP_MAX);
     let x = |at: usize| area.x + step * (at as f64 + 0.5);
     levels(&mut canvas, &area, &axis, lane, step);
@@ -47,7 +55,12 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         canvas.mark((x(at), y), Mark::Disc, 3.0, Paint::Blue, &text);
         canvas.read_out((x(at), y), || text.clone());
     }
-    strip(&mut canvas, &area, lane, step);
+    strip(&mut canvas, &area, lane, &causes, step);
+    for (number, (cause, (x, row))) in causes.iter().zip(key).enumerate() {
+        let y = area.bottom() + STRIP + 44.0 + row * KEY_ROW;
+        canvas.rect(x, y - 9.0, 10.0, 10.0, SERIES[number % SERIES.len()], 0.85);
+        canvas.text((x + 15.0, y), cause, Font::new(SMALL, Paint::Muted));
+    }
     // The first and the last, and the changes between them where there is room.
     let labelled = [0, lane.points.len() - 1];
     for (number, at) in labelled.into_iter().enumerate() {
@@ -98,31 +111,43 @@ fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, ste
     }
 }
 
-/// The bottleneck at each point, in the colours of the key below.
-fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, step: f64) {
-    let cause = |at: usize| lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref());
+/// The bottleneck of a point.
+fn cause_of(lane: &HistoryLane, at: usize) -> Option<&str> {
+    lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
+}
+
+/// The bottlenecks of a lane, in the order in which they first occur.
+fn causes(lane: &HistoryLane) -> Vec<&str> {
     let mut causes: Vec<&str> = Vec::new();
-    for at in 0..lane.points.len() {
-        let Some(cause) = cause(at) else { continue };
+    for cause in (0..lane.points.len()).filter_map(|at| cause_of(lane, at)) {
         if !causes.contains(&cause) {
             causes.push(cause);
         }
-        let number = causes.iter().position(|known| *known == cause).unwrap_or(0);
-        let paint = SERIES[number % SERIES.len()];
-        canvas.rect(
-            area.x + step * at as f64 + 0.5,
-            area.bottom() + 5.0,
-            (step - 1.0).max(0.5),
-            STRIP - 4.0,
-            paint,
-            0.85,
-        );
     }
-    let mut x = area.x;
-    for (number, cause) in causes.iter().enumerate() {
-        let y = area.bottom() + STRIP + 44.0;
-        canvas.rect(x, y - 9.0, 10.0, 10.0, SERIES[number % SERIES.len()], 0.85);
-        canvas.text((x + 15.0, y), cause, Font::new(SMALL, Paint::Muted));
-        x += 15.0 + text_width(cause, SMALL, false) + 16.0;
+    causes
+}
+
+/// Where the entries of the key stand: x, and the number of the row.
+fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
+    let (mut x, mut row) = (area.x, 0.0);
+    let place = |cause: &&str| {
+        let width = 15.0 + text_width(cause, SMALL, false);
+        if x > area.x && x + width > area.right() {
+            (x, row) = (area.x, row + 1.0);
+        }
+        let place = (x, row);
+        x += width + 16.0;
+        place
+    };
+    causes.iter().map(place).collect()
+}
+
+/// The bottleneck at each point, in the colours of the key below.
+fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, causes: &[&str], step: f64) {
+    for at in 0..lane.points.len() {
+        let Some(cause) = cause_of(lane, at) else { continue };
+        let number = causes.iter().position(|known| *known == cause).unwrap_or(0);
+        let (x, y) = (area.x + step * at as f64 + 0.5, area.bottom() + 5.0);
+        canvas.rect(x, y, (step - 1.0).max(0.5), STRIP - 4.0, SERIES[number % SERIES.len()], 0.85);
     }
 }

@@ -73,7 +73,8 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.upper.is_none() {
         parts.push("the upper end was not reached".to_owned());
     }
-    if let Some(s) = findings.provable_in_s.filter(|_| !line.provable) {
+    // On a disturbed machine more trials help little: a warning says what helps.
+    if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
         parts.push(format!("--budget {} narrows the interval", budget_text(s)));
     }
     Some(parts.join("; "))

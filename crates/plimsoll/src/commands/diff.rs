@@ -105,11 +105,11 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Two recordings beside each other, as a page shows them. A page says nothing of where the store
-/// is.
+/// Two recordings beside each other, as a page shows them. `names`: what the page calls them;
+/// `None`: the names of their files. A page says nothing of where the store is.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
-pub fn comparison_report(a: &Path, b: &Path) -> Result<Report, Failure> {
-    let names = names_apart(a, b);
+pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result<Report, Failure> {
+    let names = names.map_or_else(|| names_apart(a, b), |names| names.map(str::to_owned));
     let (first, second) = (read(a)?, read(b)?);
     let pair = RecordedPair::new((file_name(a), &names[0], &first), (file_name(b), &names[1], &second));
     let mut report = pair.as_ref().map(RecordedPair::page).ok_or_else(|| {

@@ -75,6 +75,51 @@ fn each_outcome_has_its_code_and_one_comment() {
     }
 }
 
+/// The action installs the version that it is given, and uses that one.
+#[test]
+fn a_package_is_installed_and_used() {
+    let out = folder("action-version");
+    let program = env!("CARGO_BIN_EXE_plimsoll");
+    // A package of the program under test, so that the name of the folder alone tells them apart.
+    let script = format!("#!/bin/sh\necho \"$0\" >>{}/used\nexec {program} \"$@\"\n", out.display());
+    let tree = out.join("tree");
+    std::fs::create_dir_all(tree.join("DEBIAN")).expect("a folder");
+    std::fs::create_dir_all(tree.join("usr/bin")).expect("a folder");
+    std::fs::write(tree.join("usr/bin/plimsoll"), &script).expect("written");
+    let executable = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(tree.join("usr/bin/plimsoll"), executable).expect("set");
+    let control = "Package: plimsoll\nVersion: 9\nArchitecture: all\nMaintainer: nobody <a@b.c>\nDescription: x\n";
+    std::fs::write(tree.join("DEBIAN/control"), control).expect("written");
+    let deb = out.join("plimsoll_9_all.deb");
+    let built = Command::new("dpkg-deb").arg("--build").args([&tree, &deb]).output().expect("dpkg-deb");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let wheel = out.join("plimsoll-9-py3-none-any.whl");
+    let made = Command::new("python3")
+        .args(["-c", "import sys, zipfile\nwheel = zipfile.ZipFile(sys.argv[1], 'w')\n\
+                      wheel.writestr('plimsoll-9.data/scripts/plimsoll', sys.argv[2])\n\
+                      wheel.writestr('plimsoll-9.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: plimsoll\\nVersion: 9\\n')\n\
+                      wheel.writestr('plimsoll-9.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: false\\nTag: py3-none-any\\n')\n\
+                      wheel.writestr('plimsoll-9.dist-info/RECORD', '')\nwheel.close()"])
+        .args([wheel.as_os_str(), script.as_ref()])
+        .output()
+        .expect("python3");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let server = baseline(1);
+    let args = format!("-n 3 -c 1 --no-probes {}/healthz", server.url);
+    for package in [deb, wheel] {
+        let _ = std::fs::remove_file(out.join("used"));
+        let version = package.display().to_string();
+        let done = action(&out, &[("COMMAND", "run"), ("ARGS", &args), ("VERSION", &version), ("PLIMSOLL", "false")]);
+        assert!(done.status.success(), "{version}: {}", String::from_utf8_lossy(&done.stderr));
+        let used = std::fs::read_to_string(out.join("used")).expect("it was used");
+        assert!(used.lines().all(|path| !Path::new(path).exists()), "nothing of it is left: {used}");
+    }
+    let done = action(&out, &[("COMMAND", "run"), ("ARGS", &args), ("VERSION", "nowhere.whl")]);
+    assert_eq!(done.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("version 'nowhere.whl' cannot be installed: give"), "{said}");
+}
+
 #[test]
 fn nothing_in_its_words_is_run() {
     let out = folder("action-words");

@@ -138,6 +138,11 @@ fn a_planted_change_is_named_with_its_commit() {
     assert!((changes[0]["ratio"].as_f64().expect("a ratio") - 0.94).abs() < 0.005, "{}", changes[0]);
     let text = plimsoll(&["history", "--by=commit", "--last=3", "--store", store]).stdout;
     assert!(text.contains("-5.9 %") && text.contains("\u{2586}\u{2583}"), "{text}");
+    // A long series fits a line.
+    let long = self::store("history-long", &[(2000.0, "main"); 90]);
+    let text = plimsoll(&["history", "--store", long.to_str().expect("text")]).stdout;
+    let sparks = |line: &str| line.chars().filter(|spark| ('\u{2581}'..='\u{2588}').contains(spark)).count();
+    assert_eq!(text.lines().map(sparks).max(), Some(72), "{text}");
     // Runs by name, in a store.
     let done = plimsoll(&["diff", "@2", "@999", "--store", store]);
     assert_eq!(done.code, 2, "{}", done.stderr);

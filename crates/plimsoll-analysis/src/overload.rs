@@ -230,19 +230,24 @@ impl<'a> RunTimeline<'a> {
 
     /// Successful responses within the latency bound.
     fn in_time(self, figures: &RouteFigures) -> u64 {
-        let late = self.bound_ns.map_or(0, |bound_ns| figures.response.to_histogram().count_above(bound_ns));
-        figures.ledger.succeeded.saturating_sub(late)
+        let Some(bound_ns) = self.bound_ns else { return figures.ledger.succeeded };
+        let late = figures.response.to_histogram().count_above(bound_ns);
+        // Timeouts are among the response times: beyond the bound, unless they are shorter.
+        let timeouts = figures.ledger.failed[RequestFailure::Timeout as usize];
+        let is_beyond = self.run.plan.traffic.routes.iter().all(|route| route.timeout_ns >= bound_ns);
+        figures.ledger.succeeded.saturating_sub(late.saturating_sub(if is_beyond { timeouts } else { 0 }))
     }
 
     fn step(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
         let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
         let (mut refused, mut failed, mut accepted) = (RefusalCounts::default(), Histogram::new(), Histogram::new());
-        let (mut scheduled, mut came_again, mut in_time) = (0, 0, 0);
+        let (mut scheduled, mut came_again, mut in_time, mut succeeded) = (0, 0, 0, 0);
         for (_, interval, _) in self.within(stretch) {
             let (whole, (first, again)) = (interval.whole(), self.scheduled_and_retried(interval));
             scheduled += first;
             came_again += again;
             in_time += self.in_time(whole);
+            succeeded += whole.ledger.succeeded;
             accepted.merge_sparse(&whole.response);
             let traffic = &self.run.plan.traffic;
             let unwanted = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
@@ -264,14 +269,16 @@ impl<'a> RunTimeline<'a> {
         }
         refused.after_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let goodput_rps = in_time as f64 / seconds;
+        // The longest of all times are those of timeouts.
+        let share_accepted = (succeeded as f64 / accepted.count().max(1) as f64).min(1.0);
         OverloadStep {
             factor,
             offered_rps: scheduled as f64 / seconds,
             again_rps: self.retried.then_some(came_again as f64 / seconds),
             goodput_rps,
-            answered_rps: accepted.count() as f64 / seconds,
+            answered_rps: succeeded as f64 / seconds,
             kept_share: goodput_rps / (factor.min(1.0) * line_rps).max(f64::MIN_POSITIVE),
-            accepted_p99_ns: (accepted.count() > 0).then(|| accepted.quantile_ns(0.99)),
+            accepted_p99_ns: (succeeded > 0).then(|| accepted.quantile_ns(0.99 * share_accepted)),
             refused,
         }
     }
@@ -471,11 +478,40 @@ mod tests {
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
 
+    /// What was refused gets no answer instead.
+    fn with_timeouts(mut run: Run, timeout_ns: u64) -> Run {
+        run.plan.traffic.routes[0].timeout_ns = timeout_ns;
+        for interval in run.intervals.values_mut() {
+            let figures = interval.routes.of_mut(0);
+            let count = std::mem::take(&mut figures.ledger.failed[RequestFailure::Status as usize]);
+            figures.ledger.failed[RequestFailure::Timeout as usize] = count;
+            let mut response = figures.response.to_histogram();
+            response.record_n(timeout_ns, count);
+            (figures.response, figures.failed, figures.statuses) =
+                (response.drain(), Default::default(), Tally::default());
+        }
+        run
+    }
+
+    #[test]
+    fn timeouts_are_no_late_responses() {
+        for timeout_ns in [30_000 * MS, 300 * MS] {
+            let found = OverloadResult::from_run(&with_timeouts(run(sheds), timeout_ns), 100.0, Some(500 * MS), false);
+            let third = &found.steps[4];
+            assert_eq!((third.goodput_rps, third.answered_rps, third.kept_share), (100.0, 100.0, 1.0), "{third:?}");
+            assert!(third.accepted_p99_ns.is_some_and(|ns| ns < 21 * MS), "{third:?}");
+            assert_eq!((third.refused.timeout, found.verdict), (400, Some(OverloadVerdict::Sheds)));
+        }
+    }
+
     #[test]
     fn a_server_that_serves_nothing_has_no_verdict() {
         let refused = run(|_, offered| SecondCounts { in_time: 0, late: 0, refused: offered, waiting: 1 });
-        let found = OverloadResult::from_run(&refused, 100.0, None, false);
-        assert_eq!((found.steps.len(), found.verdict), (FACTORS.len(), None));
+        for run in [with_timeouts(refused.clone(), 30_000 * MS), refused] {
+            let found = OverloadResult::from_run(&run, 100.0, None, false);
+            assert_eq!((found.steps.len(), found.verdict), (FACTORS.len(), None));
+            assert_eq!((found.steps[4].answered_rps, found.steps[4].accepted_p99_ns), (0.0, None));
+        }
     }
 
     #[test]

@@ -523,7 +523,7 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
             out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
         }
         ValueWriting::Plain => text.bytes().for_each(|byte| match byte {
-            b'#' => percent(byte, out),
+            b'#' | b'"' | b'<' | b'>' => percent(byte, out),
             byte if byte.is_ascii_graphic() => out.push(char::from(byte)),
             _ => percent(byte, out),
         }),
@@ -587,7 +587,7 @@ mod tests {
             ("/{{ next.id }}{{ next.id }}{{ next.id }}{{ next.id }}", "/1231", "/2312", "/3123"),
             ("/{{ once.name | json }}", "/b\\\"c\\n", "/b\\\"c\\n", "/b\\\"c\\n"),
             ("/{{ once.name | url }}", "/b%22c%0A", "/b%22c%0A", "/b%22c%0A"),
-            ("/{{ once.name }}", "/b\"c%0A", "/b\"c", "/b\"c\n"),
+            ("/{{ once.name }}", "/b%22c%0A", "/b\"c", "/b\"c\n"),
             ("/{{ env.TOKEN }}", "/t%0D%0Ax", "/tx", "/t\r\nx"),
             ("/{{ seq() }}/{{ int(5,5) }}/{{ int(-7,-7) }}", "/7/5/-7", "/7/5/-7", "/7/5/-7"),
             ("/{{ float(1.5,1.5) }}/{{ float(-0.25,-0.25) }}", "/1.500/-0.250", "/1.500/-0.250", "/1.500/-0.250"),

@@ -177,10 +177,12 @@ pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
         return row;
     }
-    row.push(duration(latency.mean_ns));
+    // Failures are beyond every quantile; without a response they have no times.
+    let time = |ns: f64| if latency.count == 0 { "-".to_owned() } else { duration(ns) };
+    row.push(time(latency.mean_ns));
     let Quantiles { p50, p75, p90, p95, p99, p999 } = latency.quantiles;
     row.extend([p50, p75, p90, p95, p99, p999].map(|quantile| quantile.to_string()));
-    row.push(duration(latency.max_ns as f64));
+    row.push(time(latency.max_ns as f64));
     row
 }
 

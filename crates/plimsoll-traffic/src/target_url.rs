@@ -61,7 +61,7 @@ impl Url {
 
 /// Path and query with what cannot stand in them percent-encoded, as browsers do it (WHATWG URL,
 /// percent-encode sets).
-fn target_in_ascii(target: &str) -> String {
+pub(crate) fn target_in_ascii(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     let mut in_query = false;
     for byte in target.bytes() {
@@ -142,6 +142,17 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(host_in_ascii(host).ok().as_deref(), expect, "{host}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_stand_in_a_url_is_encoded_as_browsers_do_it() {
+        for (target, expect) in [
+            ("/a b/\"<>`{}|^", "/a%20b/%22%3C%3E%60%7B%7D|^"),
+            ("/\u{fc}?q=\"<>`{}|^\u{fc}", "/%C3%BC?q=%22%3C%3E`{}|^%C3%BC"),
+            ("/%20%zz", "/%20%zz"),
+        ] {
+            assert_eq!(target_in_ascii(target), expect);
         }
     }
 

@@ -507,6 +507,14 @@ fn descriptions_say_how_values_are_written() {
             &["expect = { status = \"204\" }"],
             "",
         ),
+        // An empty choice is made only where there is no other.
+        (
+            get(
+                "parameters: [{name: a, in: query, required: true, schema: {type: string, nullable: true, enum: [null, v]}}]",
+            ),
+            &["/a?a=v\""],
+            "",
+        ),
         (
             post("application/x-www-form-urlencoded", "example: {a: [1, 2], b: x y}"),
             &["body = \"a=1&a=2&b=x%20y\""],
@@ -542,6 +550,13 @@ fn descriptions_say_how_values_are_written() {
         - {name: a, in: query, required: true, type: array, items: {type: string}, collectionFormat: multi, x-example: [1, 2]}\n        \
         - {name: b, in: query, required: true, type: array, items: {type: string}, x-example: [1, 2]}\n      responses: {}\n";
     has(openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
+    let paths = "\npaths: {/a: {get: {responses: {}}}}\n";
+    for (head, said) in
+        [("basePath: /v2", "it names no host: give it as the target, with the path /v2"), ("", "as the target")]
+    {
+        let imported = openapi(&format!("swagger: \"2.0\"\ninfo: {{title: t}}\n{head}{paths}")).expect(head);
+        assert!(imported.left_out.iter().any(|left| left.text.ends_with(said)), "{:?}", imported.left_out);
+    }
 }
 
 #[test]
@@ -648,7 +663,28 @@ fn test_plans_keep_scopes_and_defaults() {
         element("BoundaryExtractor", &(parts.concat() + &property("BoundaryExtractor.match_number", number)), "")
     };
     let each = property("ForeachController.inputVal", "id") + &property("ForeachController.returnVal", "one");
+    let times = property("LoopController.loops", "3");
+    let once = |path: &str| element("OnceOnlyController", "", &ask(path, "", ""));
     for (inside, parts, left_out) in [
+        (ask("/a/${__urlencode(a b&amp;c)}", "", ""), vec!["get = \"/a/a+b%26c\""], ""),
+        (
+            ask("/x", "", &regex("id", "id=(.+?);", &first)) + &ask("/a?q=${__urlencode(${id})}", "", ""),
+            vec!["get = \"/a?q={{ id | url }}\""],
+            "",
+        ),
+        // Once in each round of the loop, and not in each of its turns.
+        (
+            element("LoopController", &times, &(once("/once") + &ask("/l", "", ""))),
+            vec!["get = \"/once\"\n\n[[scenario.step]]\nname = \"HTTPSamplerProxy\"\nrepeat = 3\nget = \"/l\""],
+            "",
+        ),
+        (
+            element("LoopController", &times, &(ask("/l", "", "") + &once("/once"))),
+            vec!["get = \"/once\"\n\n[[scenario.step]]"],
+            "what runs once in it runs before its other steps",
+        ),
+        (once("/once") + &ask("/a", "", ""), vec!["once = true"], ""),
+        (ask("/a", "", "") + &ask("/b", "", ""), vec!["get = \"/b\""], "has no HTTP Cookie Manager"),
         (
             headers(&[("A", "0"), ("B", "1"), ("B", "2")]) + &ask("/a", "", &headers(&[("a", "3")])),
             vec!["headers = { B = [\"1\", \"2\"], a = \"3\" }"],
@@ -697,6 +733,65 @@ fn test_plans_keep_scopes_and_defaults() {
         (ask("/a?${never}", "", ""), vec!["{{ env.never }}"], "nothing sets the variable never"),
     ] {
         has(jmx, &plan(&inside), &parts, left_out);
+    }
+    let kept = element("CookieManager", "", "") + &ask("/a", "", "") + &ask("/b", "", "");
+    assert_eq!(jmx(&plan(&kept)).expect("a plan").left_out, []);
+}
+
+#[test]
+fn collections_are_filled_in_as_the_tool_does() {
+    let collection = |variables: &str, request: &str, more: &str| {
+        format!("{{\"variable\": [{variables}], \"item\": [{{\"name\": \"a\", \"request\": {request}{more}}}]}}")
+    };
+    let of_path = |path: &str| {
+        let variables = r#"{"key": "id", "value": "1"}, {"key": "id", "value": "2"}, {"key": "none", "value": ""}"#;
+        format!("{{\"url\": {{\"raw\": \"http://h{path}\", \"variable\": [{variables}]}}}}")
+    };
+    let twice =
+        r#"{"key": "x", "value": "1"}, {"key": "x", "value": "2"}, {"key": "x", "value": "3", "disabled": true}"#;
+    let plain = r#""http://h/a""#;
+    for (source, part) in [
+        // Of several of one name the last that is not switched off.
+        (collection(twice, r#""http://h/{{x}}""#, ""), "get = \"/2\""),
+        (collection("", &of_path("/:id/:id.json/:none/:other"), ""), "get = \"/2/2.json/:none/:other\""),
+        (collection("", plain, ""), "follow = 10"),
+        (collection("", plain, r#", "protocolProfileBehavior": {"maxRedirects": 3}"#), "follow = 3"),
+    ] {
+        has(postman, &source, &[part], "");
+    }
+    for more in [r#"{"followRedirects": false}"#, r#"{"maxRedirects": 0}"#] {
+        let source = collection("", plain, &format!(", \"protocolProfileBehavior\": {more}"));
+        let imported = postman(&source).expect(more);
+        assert!(!imported.text.contains("follow ="), "{}", imported.text);
+    }
+}
+
+#[test]
+fn recordings_keep_what_was_recorded_of_a_body() {
+    let asked = |data: &str| {
+        format!(
+            "{{\"log\": {{\"entries\": [{{\"request\": {{\"method\": \"POST\", \"url\": \"http://h/a\", \"headers\": [], \
+             \"postData\": {{{data}}}}}, \"response\": {{\"status\": 200}}}}]}}}}"
+        )
+    };
+    let bytes = |text: &str| format!(r#""mimeType": "text/plain", "encoding": "base64", "text": "{text}""#);
+    let part = |value: &str| {
+        format!(
+            r#""mimeType": "multipart/form-data", "params": [{{"name": "f", "fileName": "C:\\\\a.csv", "contentType": "text/csv", "value": "{value}"}}]"#
+        )
+    };
+    let file = "put the file a.csv of its form beside this file";
+    for (data, parts, left_out) in [
+        (bytes("aGVsbG8="), vec!["body = \"hello\""], ""),
+        (bytes("//8="), vec!["post = \"/a\""], "its body is not text"),
+        (bytes("no base64"), vec!["post = \"/a\""], "its body is not text"),
+        (part("1,2"), vec!["text = \"1,2\"", "filename = \"a.csv\"", "type = \"text/csv\""], ""),
+        (part(""), vec!["a.csv"], file),
+        (part("(binary)"), vec!["a.csv"], file),
+    ] {
+        let said = har(&asked(&data), None).expect(&data).left_out;
+        assert!(!left_out.is_empty() || said.is_empty(), "{data}: {said:?}");
+        has(har_of_the_page, &asked(&data), &parts, left_out);
     }
 }
 

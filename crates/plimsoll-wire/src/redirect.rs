@@ -110,7 +110,7 @@ fn without_dots(path: &str) -> String {
 fn encoded(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     for byte in target.bytes() {
-        match byte.is_ascii_graphic() {
+        match byte.is_ascii_graphic() && !b"\"<>".contains(&byte) {
             true => out.push(char::from(byte)),
             false => out.push_str(&format!("%{byte:02X}")),
         }

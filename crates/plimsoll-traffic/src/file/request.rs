@@ -7,6 +7,7 @@ use super::multipart::{FileBody, multipart};
 use super::texts::{PlanText, TextScope, literal, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use super::world::RequestDefaults;
+use crate::target_url::target_in_ascii;
 use plimsoll_model::expect::{AnswerCapture, Expectations};
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::template::{Template, target_shown};
@@ -151,15 +152,7 @@ fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Re
     if is_filled {
         return Ok((path, true));
     }
-    let path = path.split('#').next().unwrap_or_default();
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte.is_ascii_graphic() {
-            true => out.push(char::from(byte)),
-            false => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    Ok((out, false))
+    Ok((target_in_ascii(path.split('#').next().unwrap_or_default()), false))
 }
 
 /// The name of what has none: method and path.

@@ -424,6 +424,8 @@ impl CurlRequest {
             return Ok(());
         }
         match value.trim() {
+            // HTTP/1.1 has it in every request (RFC 9112, 3.2).
+            "" if name.trim().eq_ignore_ascii_case("host") => self.left_out.push(format!("{shown} Host:")),
             "" => self.removed.push(name.trim().to_owned()),
             value => self.headers.push((name.trim().to_owned(), value.to_owned())),
         }
@@ -813,9 +815,11 @@ mod tests {
             ("curl h -H 'X: 1' -H 'X: 2' -r 0-9", "X: 1, X: 2, Range: bytes=0-9", ""),
             ("curl h --oauth2-bearer t -H 'Authorization: Basic x'", "Authorization: Basic x", ""),
             ("curl h -A '' -e ''", "", "User-Agent"),
+            ("curl h -H 'Host:'", "", ""),
         ] {
             assert_eq!(said(line), (headers.to_owned(), removed.to_owned()), "{line}");
         }
+        assert_eq!(read("curl h -H 'Host:'").expect("understood").left_out, ["-H Host:"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::draft::{
     self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText,
     ImportResult,
 };
-use super::nodes::{encoded, entries, field, is_word, items, node_at, number, text, url};
+use super::nodes::{encoded, entries, field, is_word, items, number, text, url};
 use crate::file::json;
 use crate::file::tree::{TrafficFileError, TreeNode};
 use crate::logs::moment_ns;
@@ -285,8 +285,14 @@ impl<'a> HarReader<'a> {
         let kind = text(data, "mimeType").unwrap_or_default();
         let content = text(data, "text").filter(|content| !content.is_empty());
         let parameters = items(data, "params");
-        let is_binary = node_at(data, &["encoding"]).is_some() || content.is_some_and(|text| text.contains('\u{fffd}'));
-        if is_binary {
+        // Bytes are recorded in base64, and may be text all the same.
+        let decoded = match (text(data, "encoding"), content) {
+            (Some("base64"), Some(content)) => base64_text(content),
+            _ => None,
+        };
+        let is_encoded = field(data, "encoding").is_some() && decoded.is_none();
+        let content = decoded.as_deref().or(content);
+        if is_encoded || content.is_some_and(|content| content.contains('\u{fffd}')) {
             self.draft
                 .leave_out(data.at, format!("{shown}: its body is not text: put it into a file, body = \"@FILE\""));
         } else if let Some(content) = content {
@@ -297,6 +303,15 @@ impl<'a> HarReader<'a> {
                 let name = text(parameter, "name").unwrap_or_default();
                 let mut part = match text(parameter, "fileName") {
                     None => DraftPart::text(name, DraftText::fixed(text(parameter, "value").unwrap_or_default())),
+                    // Its content was recorded (HAR 1.2, `params`).
+                    Some(file) if text(parameter, "value").is_some_and(|value| is_text(value)) => {
+                        let content = text(parameter, "value").unwrap_or_default();
+                        let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
+                        DraftPart {
+                            file_name: Some(file.to_owned()),
+                            ..DraftPart::text(name, DraftText::fixed(content))
+                        }
+                    }
                     Some(file) => {
                         let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
                         let said = format!("{shown}: put the file {file} of its form beside this file");
@@ -331,6 +346,18 @@ impl<'a> HarReader<'a> {
             self.draft.leave_out(data.at, format!("{shown}: its body was not recorded"));
         }
     }
+}
+
+/// Whether a value is the content of a file, and not only a place for it.
+fn is_text(value: &str) -> bool {
+    !["", "(binary)"].contains(&value) && !value.contains('\u{fffd}')
+}
+
+/// What base64 stands for, if that is text.
+fn base64_text(content: &str) -> Option<String> {
+    use base64::Engine;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(content.trim()).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 /// Whether an answer is a stream of events (`EventSource`).

@@ -217,7 +217,13 @@ impl JmxReader {
         }
         let steps = self.steps(&element.below(), levels, depth + 1);
         self.pause_ms = 0.0;
-        self.load.end(requests_of(&steps));
+        let requests = requests_of(&steps);
+        let keeps_cookies = levels.iter().any(|level| level.keeps_cookies) || has_cookie_manager(element, 0);
+        if requests > 1 && !keeps_cookies {
+            let text = format!("'{name}' has no HTTP Cookie Manager: cookies that responses set are sent all the same");
+            self.draft.leave_out(at, text);
+        }
+        self.load.end(requests);
         let weight = (threads.unwrap_or(1.0) as u32).clamp(1, 1_000_000);
         self.draft.scenarios.push(DraftScenario { name, weight, steps });
     }
@@ -306,6 +312,14 @@ impl FlatSteps {
             }
         }
     }
+}
+
+/// Whether cookies are kept anywhere below an element.
+fn has_cookie_manager(element: &Element, depth: usize) -> bool {
+    element
+        .below()
+        .iter()
+        .any(|element| element.kind() == "CookieManager" || depth < DEPTH_MAX && has_cookie_manager(element, depth + 1))
 }
 
 /// The names that extractors of the load itself set.

@@ -77,14 +77,13 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     }
     draft.base = origin.filter(|origin| origin.starts_with("http"));
     draft.about.push(format!(
-        "The collection {name}. Redirects are followed only where the collection says so: else a 302 is a \
-             success."
+        "The collection {name}. Redirects are followed within this host, unless the collection says otherwise."
     ));
     draft.scenarios.push(DraftScenario { name, weight: 1, steps });
     draft.finish("no request of this collection can be sent")
 }
 
-/// How many redirects are followed, where the collection says something of it.
+/// How many redirects are followed: as the tool does by itself, or as the collection says.
 fn follow(scope: &Scope) -> Option<u32> {
     /// As many as the tool follows by itself, and as a file of traffic may.
     const HOPS: u32 = 10;
@@ -97,8 +96,7 @@ fn follow(scope: &Scope) -> Option<u32> {
     let hops = hops.map(|hops| hops.clamp(0.0, HOPS_MAX) as u32);
     match said("followRedirects").map(|node| &node.value) {
         Some(TreeValue::Flag(false)) => None,
-        Some(TreeValue::Flag(true)) => Some(hops.unwrap_or(HOPS)),
-        _ => hops.filter(|hops| *hops > 0),
+        _ => Some(hops.unwrap_or(HOPS)).filter(|hops| *hops > 0),
     }
 }
 
@@ -126,7 +124,7 @@ fn source_of(event: &TreeNode) -> String {
 struct Scope<'a> {
     parent: Option<&'a Scope<'a>>,
     node: &'a TreeNode,
-    /// Its variables: of one name the first.
+    /// Its variables: of one name the last.
     variables: HashMap<&'a str, &'a str>,
 }
 
@@ -135,7 +133,7 @@ impl<'a> Scope<'a> {
         let mut variables = HashMap::new();
         for variable in items(node, "variable").iter().filter(|variable| !flag(variable, "disabled")) {
             for name in [text(variable, "key"), text(variable, "id")].into_iter().flatten() {
-                variables.entry(name).or_insert_with(|| text(variable, "value").unwrap_or_default());
+                variables.insert(name, text(variable, "value").unwrap_or_default());
             }
         }
         Scope { parent, node, variables }
@@ -680,13 +678,17 @@ fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
-    // Of several of one name the first counts.
-    let variables: HashMap<&str, &TreeNode> =
-        variables.iter().rev().filter_map(|variable| Some((text(variable, "key")?, variable))).collect();
+    // Of several of one name the last counts.
+    let variables: HashMap<&str, &str> =
+        variables.iter().filter_map(|variable| Some((text(variable, "key")?, text(variable, "value")?))).collect();
+    // A name ends with the segment, or at its first point: `:id.json`.
     let segment = |segment: &str| {
-        let name = segment.strip_prefix(':').filter(|name| !name.is_empty());
-        let found = name.and_then(|name| variables.get(name));
-        found.and_then(|variable| text(variable, "value")).unwrap_or(segment).to_owned()
+        let name = segment.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or_default());
+        let value = name.and_then(|name| variables.get(name)).filter(|value| !value.is_empty());
+        match (name, value) {
+            (Some(name), Some(value)) => format!("{value}{}", &segment[1 + name.len()..]),
+            _ => segment.to_owned(),
+        }
     };
     let path: Vec<String> = path.split('/').map(segment).collect();
     format!("{}{query}", path.join("/"))

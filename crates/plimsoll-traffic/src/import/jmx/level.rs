@@ -19,6 +19,8 @@ pub struct TestLevel<'a, 'i> {
     pub headers: Vec<(String, DraftText)>,
     pub users: Vec<LevelUser>,
     pub cookies: Vec<LevelCookie>,
+    /// A cookie manager is here: without one the tool sends no cookies.
+    pub keeps_cookies: bool,
     pub timers: Vec<Element<'a, 'i>>,
     pub assertions: Vec<Element<'a, 'i>>,
 }
@@ -189,6 +191,7 @@ impl JmxReader {
                     }
                 }
                 "CookieManager" => {
+                    level.keeps_cookies = true;
                     for cookie in element.collection("CookieManager.cookies") {
                         let (at, part) = (xml::place(cookie), |name: &str| property(cookie, name).unwrap_or_default());
                         let value = self.text(part("Cookie.value").trim(), at);

@@ -7,6 +7,7 @@ use super::checks;
 use super::level::TestLevel;
 use super::reader::{DEPTH_MAX, JmxReader};
 use super::xml::{Element, short_text};
+use crate::file::TextPlace;
 
 /// Repetitions of a loop, at most.
 const TIMES_MAX: f64 = 1_000_000.0;
@@ -73,8 +74,12 @@ impl JmxReader {
                         *times >= 0.0 && !element.flag("LoopController.continue_forever") || *times >= 1.0
                     });
                     let inner = self.steps(&element.below(), levels, depth + 1);
+                    if times.is_some_and(|times| times < 1.0) {
+                        continue;
+                    }
+                    let (inner, first) = self.first_in_loop(inner, &name, at);
+                    steps.extend(first);
                     match times {
-                        Some(times) if times < 1.0 => {}
                         Some(times) => {
                             let times = times.min(TIMES_MAX) as u32;
                             steps.push(DraftStep { times: Some(times).filter(|times| *times > 1), ..group(inner) });
@@ -126,6 +131,18 @@ impl JmxReader {
         }
         levels.pop();
         steps
+    }
+
+    /// The steps of a loop, and those that each round of the loop begins with once: a Once Only
+    /// Controller runs with the first turn of the loop that it is in.
+    fn first_in_loop(&mut self, inner: Vec<DraftStep>, name: &str, at: TextPlace) -> (Vec<DraftStep>, Vec<DraftStep>) {
+        let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
+        if has_others_before {
+            self.draft.leave_out(at, format!("'{name}': what runs once in it runs before its other steps"));
+        }
+        let (mut first, each): (Vec<DraftStep>, Vec<DraftStep>) = inner.into_iter().partition(|step| step.once);
+        first.iter_mut().for_each(|step| step.once = false);
+        (each, first)
     }
 
     /// What is no step.

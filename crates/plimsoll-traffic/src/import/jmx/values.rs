@@ -2,7 +2,7 @@
 //! in.
 
 use super::super::draft::{DraftData, DraftText};
-use super::super::nodes::{plain_name, variable_name};
+use super::super::nodes::{encoded, plain_name, variable_name};
 use crate::file::TextPlace;
 use plimsoll_model::Budget;
 use std::borrow::Cow;
@@ -265,7 +265,17 @@ impl Values {
                     (None, None) => None,
                 }
             }
-            "urlencode" | "eval" | "V" => match arguments.first() {
+            "urlencode" => match arguments.first() {
+                Some(inner) => {
+                    let mut plain = FilledText::default();
+                    self.fill(inner, depth + 1, &mut plain);
+                    // As Java writes it: a blank is a plus.
+                    out.0.append(&plain.0.mapped(|text| encoded(text).replace("%20", "+"), "url"));
+                    return out.1.append(&mut plain.1);
+                }
+                None => None,
+            },
+            "eval" | "V" => match arguments.first() {
                 Some(inner) => return self.fill(inner, depth + 1, out),
                 None => None,
             },

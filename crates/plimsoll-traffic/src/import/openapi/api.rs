@@ -61,7 +61,7 @@ impl<'a> Api<'a> {
             Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
             None => {
                 let prefix = if path.is_empty() { String::new() } else { format!(", with the path {path}") };
-                self.no_base = Some(format!("it names no host: give it as the target, with the path {prefix}"));
+                self.no_base = Some(format!("it names no host: give it as the target{prefix}"));
             }
         }
     }

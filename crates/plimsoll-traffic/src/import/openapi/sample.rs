@@ -344,7 +344,9 @@ impl<'a, 'b> Sampler<'a, 'b> {
     /// A value that is drawn, and whether it is a text.
     fn scalar(&mut self, schema: &TreeNode) -> (DraftText, bool) {
         let choices = items(schema, "enum");
-        if let [first, ..] = choices {
+        // An empty value is chosen only where there is no other.
+        let first = choices.iter().find(|choice| own_text(choice).is_some()).or(choices.first());
+        if let Some(first) = first {
             return (enumerated(first, choices), matches!(first.value, TreeValue::Text(_)));
         }
         let format = text(schema, "format").unwrap_or_default();

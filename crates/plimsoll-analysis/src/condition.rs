@@ -187,7 +187,7 @@ impl Condition {
     pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
-            None => &totals.whole,
+            None => &totals.routes_sum,
             Some(name) => {
                 let number = named::number_of(&run.plan.traffic, name)?;
                 &run.totals_of(number as RouteNumber)

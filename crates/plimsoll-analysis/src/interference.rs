@@ -277,7 +277,7 @@ fn only_failed_answers(ledger: &Ledger) -> bool {
 
 /// Why the server's CPU time is not known.
 fn unseen(probes: &Probes) -> String {
-    match (probes.series.contains_key(table::SERVER_CPU.name), probes.unseen.first()) {
+    match (probes.series.contains_key(table::SERVER_CPU.name), probes.missing.first()) {
         (true, _) => "the server was observed only during a part of the load".into(),
         (false, Some(reason)) => format!("the server's process was not found ({reason})"),
         (false, None) => "the server's process was not found".into(),
@@ -405,7 +405,7 @@ mod tests {
             run.probes.series.insert(name.into(), series);
         }
         if scene.server.is_none() {
-            run.probes.unseen.push("no process listens".into());
+            run.probes.missing.push("no process listens".into());
         }
         run
     }

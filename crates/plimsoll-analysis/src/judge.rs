@@ -358,11 +358,11 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
 fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
     let totals = run.totals();
     let of_load = [408, 425, 429];
-    let refused = totals.whole.statuses.iter().filter(|(status, _)| {
+    let refused = totals.routes_sum.statuses.iter().filter(|(status, _)| {
         (400..=499).contains(status) && !of_load.contains(status) && !run.plan.traffic.succeeds(*status)
     });
     let refused: u64 = refused.map(|(_, times)| times).sum();
-    let allowed = (1.0 - slo.success_min) * totals.whole.ledger.scheduled as f64;
+    let allowed = (1.0 - slo.success_min) * totals.routes_sum.ledger.scheduled as f64;
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 

@@ -137,7 +137,7 @@ fn goodput(run: &Run) -> f64 {
 /// order of the command line. Without trials beforehand, and without loads for profiles.
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
-    match &experiment.asked {
+    match &experiment.spec {
         ExperimentSpec::Sweep(spec) => (0..spec.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
         _ => {
             let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);

@@ -181,7 +181,7 @@ impl Summary {
     pub fn beside(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
-        let whole = latencies(&mut totals.whole);
+        let whole = latencies(&mut totals.routes_sum);
         let ledger = whole.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);

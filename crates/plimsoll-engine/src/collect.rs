@@ -284,7 +284,7 @@ mod tests {
             let run = collector.finish();
             assert_eq!(shown[0], (1, 20));
             assert_eq!(shown.len(), 3, "every tick: {shown:?}");
-            let ledger = run.totals().whole.ledger;
+            let ledger = run.totals().routes_sum.ledger;
             let (succeeded, in_flight) = if lost_all { (17, 3) } else { (18, 2) };
             assert_eq!((ledger.scheduled, ledger.succeeded, ledger.in_flight), (20, succeeded, in_flight));
             assert!(ledger.closes());

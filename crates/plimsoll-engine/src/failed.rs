@@ -119,7 +119,7 @@ impl FailedAnswers {
         at_ns: u64,
         reason: &str,
     ) {
-        if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.missed != Some(missed)) {
+        if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.miss != Some(missed)) {
             let said = (&answer.status_line(status)[..], content);
             self.missing.push(FailedAnswer::missing(status, missed, at_ns, said, reason, self.redact));
         }

@@ -100,7 +100,7 @@ impl<'p> FormNames<'p> {
                 // Of several of one name the first counts.
                 variables: traffic.variables.iter().rev().map(pair).collect(),
                 data: traffic.data.iter().enumerate().rev().map(table).collect(),
-                given: traffic.around.given.iter().rev().map(pair).collect(),
+                given: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
                 captured: traffic.captured().into_iter().enumerate().map(|(at, name)| (name, at)).collect(),
             }
         })
@@ -304,7 +304,7 @@ impl RequestForm {
 
     /// What of `route` is filled in; `None`: nothing.
     pub fn compile(names: &FormNames, route: &Route) -> Result<Option<RequestForm>, FormError> {
-        if !route.filled.any() {
+        if !route.template_parts.any() {
             return Ok(None);
         }
         let pieces = |is: bool, text: &str, within: RequestSection| match is {
@@ -312,10 +312,11 @@ impl RequestForm {
             false => Ok(None),
         };
         let Request { target, headers, body, .. } = &route.request;
-        let headers = headers.iter().map(|(_, value)| pieces(route.filled.headers, value, RequestSection::Header));
-        let body = if route.filled.body { Some(compile_body(names, body)?) } else { None };
+        let headers =
+            headers.iter().map(|(_, value)| pieces(route.template_parts.headers, value, RequestSection::Header));
+        let body = if route.template_parts.body { Some(compile_body(names, body)?) } else { None };
         Ok(Some(RequestForm {
-            target: pieces(route.filled.target, target, RequestSection::Target)?,
+            target: pieces(route.template_parts.target, target, RequestSection::Target)?,
             headers: headers.collect::<Result<_, _>>()?,
             body,
         }))
@@ -571,7 +572,7 @@ mod tests {
             body: body.into(),
             ..Request::get()
         });
-        route.filled = TemplateFlags { target: true, headers: true, body: true };
+        route.template_parts = TemplateFlags { target: true, headers: true, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
@@ -618,7 +619,7 @@ mod tests {
             body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
             ..Request::get()
         });
-        route.filled = TemplateFlags { target: false, headers: false, body: true };
+        route.template_parts = TemplateFlags { target: false, headers: false, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
@@ -632,10 +633,10 @@ mod tests {
         const COUNT: usize = 40_000;
         let mut plan = plan();
         plan.traffic.variables = (0..COUNT).map(|n| (format!("V{n}"), "x".to_owned())).collect();
-        plan.traffic.around.given = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
+        plan.traffic.setup_teardown.captured_values = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
         let body: String = (0..COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
         let mut route = Route::new(Request { body: body.into(), ..Request::get() });
-        route.filled = TemplateFlags { body: true, ..TemplateFlags::default() };
+        route.template_parts = TemplateFlags { body: true, ..TemplateFlags::default() };
         let began_ns = plimsoll_sys::clock::thread_cpu_ns();
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let took_ns = plimsoll_sys::clock::thread_cpu_ns() - began_ns;

@@ -111,7 +111,7 @@ impl<'p> RouteCheck<'p> {
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
-        if !route.filled.any() {
+        if !route.template_parts.any() {
             encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
             return Ok(());
         }
@@ -162,11 +162,11 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     let captured = plan.traffic.captured();
     let marks: Vec<String> = (0..captured.len()).map(|number| format!("{CAPTURED_MARK}{number}-")).collect();
     // What is captured before a load is given to it.
-    let before = plan.traffic.around.setup.iter().flat_map(|asked| &asked.route.captures);
+    let before = plan.traffic.setup_teardown.setup.iter().flat_map(|asked| &asked.route.captures);
     let names = FormNames::new(plan);
     let mark_of = |name: &str| names.captured(name).map(|number| marks[number].clone());
     let mut marked = plan.clone();
-    marked.traffic.around.given =
+    marked.traffic.setup_teardown.captured_values =
         before.filter_map(|capture| Some((capture.name.clone(), mark_of(&capture.name)?))).collect();
     let mut source = Source::compile(&marked)?.for_worker(Stripe::ALL, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();

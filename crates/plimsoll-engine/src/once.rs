@@ -147,24 +147,24 @@ mod tests {
         let path = JsonPath::parse("$.token").expect("a path");
         let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path), default: None }];
         let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get() };
-        let filled = TemplateFlags { target: true, ..TemplateFlags::default() };
-        let login = Route { captures, filled, ..Route::new(post) };
-        plan.traffic.around.setup = vec![OneOffRoute { route: login.clone(), times: 2, goes_on: false }];
+        let template_parts = TemplateFlags { target: true, ..TemplateFlags::default() };
+        let login = Route { captures, template_parts, ..Route::new(post) };
+        plan.traffic.setup_teardown.setup = vec![OneOffRoute { route: login.clone(), times: 2, may_fail: false }];
         let target = Request { target: "/{{ token }}".into(), ..Request::get() };
-        plan.traffic.routes = vec![Route { filled, ..Route::new(target) }];
+        plan.traffic.routes = vec![Route { template_parts, ..Route::new(target) }];
         let mut once = OneOffRequest::compile(&plan, &login).expect("compiles");
         for (number, expect) in [(0, &b"POST /1 "[..]), (1, b"POST /2 ")] {
             assert!(once.request(number).h1().starts_with(expect), "{number}");
         }
         let answered = b"HTTP/1.1 201 Created\r\nContent-Length: 16\r\n\r\n{\"token\": \"a b\"}";
-        plan.traffic.around.given = left(&mut once, answered).expect("a token");
-        assert_eq!(plan.traffic.around.captured_value("token"), Some("a b"));
+        plan.traffic.setup_teardown.captured_values = left(&mut once, answered).expect("a token");
+        assert_eq!(plan.traffic.setup_teardown.captured_value("token"), Some("a b"));
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
         let missed = left(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}").expect_err("no token");
         assert_eq!(missed, "there is no $.token to capture 'token' from");
         // What nobody has asked for yet is empty.
-        plan.traffic.around.given.clear();
+        plan.traffic.setup_teardown.captured_values.clear();
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET / "), "{}", String::from_utf8_lossy(asked.h1()));
     }

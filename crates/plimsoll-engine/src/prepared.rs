@@ -375,9 +375,9 @@ mod tests {
         let mut summed = collector.finish();
         let mut runs = threads.into_iter().map(|thread| thread.join().expect("a run"));
         let (mut whole, other) = (runs.next().expect("one"), runs.next().expect("another"));
-        assert_eq!(whole.totals().whole.ledger.scheduled, 30);
+        assert_eq!(whole.totals().routes_sum.ledger.scheduled, 30);
         whole.merge(&other);
-        let ledger = whole.totals().whole.ledger;
+        let ledger = whole.totals().routes_sum.ledger;
         assert_eq!((ledger.scheduled, ledger.succeeded, ledger.unsent), (60, 60, 0), "{ledger:?}");
         let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|time| time.worker).collect();
         assert_eq!(numbers, [0, 1, 2], "each worker of all machines has a number of its own");

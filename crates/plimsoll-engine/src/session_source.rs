@@ -84,12 +84,12 @@ impl SessionSource {
                 traffic.scenarios.clone(),
                 plan.load.seed,
                 names.captured_count(),
-                users.stay() && !plan.load.newcomers,
+                users.stay() && !plan.load.new_users,
             ),
             filled,
             users,
             origin: traffic.origin.clone(),
-            newcomers: plan.load.newcomers,
+            newcomers: plan.load.new_users,
             ended: None,
             scratch: String::new(),
         })
@@ -268,7 +268,7 @@ mod tests {
         let route = |target: &str, header: Option<&str>| {
             let headers = header.map(|value| ("Authorization".to_owned(), value.to_owned())).into_iter().collect();
             let filled = TemplateFlags { target: target.contains("{{"), headers: header.is_some(), body: false };
-            Route { filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
+            Route { template_parts: filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
         };
         let mut login = route("/login?u={{ user.name }}", None);
         login.captures =
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(other.len(), 1, "what was to be captured was not there: {other:?}");
         // Where each session is that of a new user, it is as the first one again.
         let mut newcomers = plan();
-        newcomers.load.newcomers = true;
+        newcomers.load.new_users = true;
         let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::ALL, Some(2));
         for turn in 0..2 {
             let asked = session(&mut source, 1, fields);

@@ -56,7 +56,7 @@ impl Source {
             cookies,
         };
         if let [only] = plan.traffic.routes.as_slice()
-            && !only.filled.any()
+            && !only.template_parts.any()
             && only.follow == 0
             && plan.traffic.choice == Choice::Weighted
         {
@@ -69,7 +69,7 @@ impl Source {
             Choice::Weighted => Source::Weighted(MixSource::new(plan, filled(routes), users)),
             Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?)),
             Choice::Listed => {
-                let listed = plan.traffic.listed.as_ref().ok_or(SourceError::Unlisted)?;
+                let listed = plan.traffic.request_list.as_ref().ok_or(SourceError::Unlisted)?;
                 Source::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
             }
         })
@@ -459,7 +459,7 @@ mod tests {
         for route in &mut plan.traffic.routes {
             route.request.target = "/{{ seq() }}/{{ uuid() }}/{{ int(1,1000000) }}".into();
             route.request.body = b"{{ text(20) }}{{ seq() }}".to_vec();
-            route.filled = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
+            route.template_parts = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
         }
         let whole = Source::compile(&plan).expect("compiles");
         let one = user_requests(&whole, 1, 6, 20);
@@ -482,7 +482,7 @@ mod tests {
         (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(data)];
         plan.traffic.routes[0].request.target = "/{{ user.id }}".into();
-        plan.traffic.routes[0].filled.target = true;
+        plan.traffic.routes[0].template_parts.target = true;
         let whole = Source::compile(&plan).expect("compiles");
         let mut seen = Vec::new();
         for index in 0..2 {
@@ -532,7 +532,7 @@ mod tests {
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| ListedRequest { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();
-        plan.traffic.listed = Some(Arc::new(RequestList {
+        plan.traffic.request_list = Some(Arc::new(RequestList {
             targets: targets.into(),
             entries,
             sessions: None,
@@ -574,7 +574,7 @@ mod tests {
         let begins_at = (plimsoll_model::rng::mix(plan.load.seed) % 3) as usize;
         let expect: Vec<RouteNumber> = [0, 1, 0].into_iter().cycle().skip(begins_at).take(12).collect();
         assert_eq!(together, expect);
-        let listed = plan.traffic.listed.as_mut().expect("listed");
+        let listed = plan.traffic.request_list.as_mut().expect("listed");
         Arc::make_mut(&mut Arc::make_mut(listed).targets).push("/a b").expect("room");
         assert!(matches!(Source::compile(&plan), Err(SourceError::Request(h1::RequestError::Target(_)))));
     }

@@ -71,10 +71,10 @@ mod tests {
             cpu_us: 10.0,
             rate_rps: 9.0,
             lag_p99_ns: 1,
-            disturbed: Some("others".to_owned()),
+            disturbance: Some("others".to_owned()),
         };
         let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
-        AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 1, unix_s, measured }
+        AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 1, unix_s, measurement: measured }
     }
 
     #[test]

@@ -180,12 +180,12 @@ impl StoredLoad {
         let experiment = Experiment {
             command: Vec::new(),
             terms: None,
-            asked: ExperimentSpec::Run(RunSpec { plan: record.plan.clone(), stop_if: None, profiles: None }),
+            spec: ExperimentSpec::Run(RunSpec { plan: record.plan.clone(), stop_if: None, profiles: None }),
             started_unix_ms: record.started_unix_ms,
             environment: plimsoll_model::Environment { injectors, ..environment(false) },
-            noted: StartNotes {
+            start_notes: StartNotes {
                 warnings: vec!["the coordinator was lost: this is its last load".to_owned()],
-                fitted: Vec::new(),
+                adjustments: Vec::new(),
             },
             trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
             remarks: vec![Remark::Broken { reason: "the coordinator of the fleet was lost".to_owned() }],
@@ -218,7 +218,7 @@ impl StoredLoad {
                 seal => {
                     let why = seal.as_ref().and_then(|seal| seal.died.clone());
                     let why = why.unwrap_or_else(|| "the end of its part is not stored".to_owned());
-                    account.lost = Some(why.clone());
+                    account.loss_reason = Some(why.clone());
                     account.ledger.in_flight += account.ledger.without_end();
                     PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }
                 }

@@ -284,7 +284,8 @@ mod tests {
     fn to_coordinators() -> Vec<ToCoordinator> {
         let mut interval = Interval::default();
         interval.routes.of_mut(0).ledger.scheduled = 7;
-        let measured = SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbed: None };
+        let measured =
+            SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbance: None };
         let seal = Seal {
             ticks: 8,
             ledger: Ledger { scheduled: 7, ..Ledger::default() },
@@ -323,7 +324,7 @@ mod tests {
     fn readings(name: &str, unit: &str) -> Probes {
         let mut series = Series::new(SeriesKind::Counter, unit);
         series.push(SeriesSample { at_ns: 86_400_000_000_000, value: 5e6 });
-        let mut probes = Probes { unseen: vec!["it has too many threads".to_owned()], cpu_ns: 3, ..Probes::default() };
+        let mut probes = Probes { missing: vec!["it has too many threads".to_owned()], cpu_ns: 3, ..Probes::default() };
         probes.series.insert(name.to_owned(), series);
         probes.sampled.refused = Some("the kernel permits it to root only".to_owned());
         probes

@@ -143,8 +143,8 @@ impl Merge {
         }
         let name = &self.parts[part].account.name;
         let stop = Stop::Died(format!("agent {name} was lost: {why}"));
-        self.parts[part].account.lost = Some(why.to_owned());
-        if !(goes_on && self.parts.iter().any(|part| part.account.lost.is_none())) {
+        self.parts[part].account.loss_reason = Some(why.to_owned());
+        if !(goes_on && self.parts.iter().any(|part| part.account.loss_reason.is_none())) {
             let made = &mut self.parts[part];
             let in_flight: u64 = made.ledgers.values().map(Ledger::without_end).sum();
             made.account.ledger.in_flight += in_flight;

@@ -289,8 +289,8 @@ fn are_possible(probes: &mut Probes) -> bool {
             })
     });
     probes.host = None;
-    probes.unseen.truncate(SENTENCES_MAX);
-    probes.unseen.iter_mut().for_each(tame);
+    probes.missing.truncate(SENTENCES_MAX);
+    probes.missing.iter_mut().for_each(tame);
     probes.servers.truncate(SENTENCES_MAX);
     for server in &mut probes.servers {
         tame(&mut server.name);
@@ -311,7 +311,7 @@ impl ToCoordinator {
                 system.len() <= AGENT_NAME_BYTES_MAX && is_fingerprint && *cores <= 1 << 16
             }
             ToCoordinator::Calibrated { result: Ok(measured), .. } => {
-                measured.disturbed.iter_mut().for_each(tame);
+                measured.disturbance.iter_mut().for_each(tame);
                 measured.is_bounded()
             }
             ToCoordinator::Calibrated { result: Err(reason), .. } => {

@@ -164,8 +164,8 @@ impl Sink {
 
     /// A part that cannot be seen, and why.
     pub fn unseen_part(&mut self, reason: &str) {
-        if !self.seen.unseen.iter().any(|known| known == reason) {
-            self.seen.unseen.push(reason.to_owned());
+        if !self.seen.missing.iter().any(|known| known == reason) {
+            self.seen.missing.push(reason.to_owned());
         }
     }
 
@@ -194,9 +194,9 @@ impl Sink {
         let mut seen = std::mem::replace(&mut self.seen, next);
         seen.series.retain(|_, series| !series.samples.is_empty() || !series.gaps.is_empty());
         seen.servers.extend(self.server.clone());
-        seen.unseen.extend(self.unseen.clone());
+        seen.missing.extend(self.unseen.clone());
         seen.sampled.refused.clone_from(&self.sampling_refused);
-        seen.unseen.sort_unstable();
+        seen.missing.sort_unstable();
         seen
     }
 }

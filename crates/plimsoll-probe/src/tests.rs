@@ -23,13 +23,13 @@ fn a_sink_tells_gaps_of_what_it_knows() {
     let gap = &second.series["server.rss"].gaps;
     assert_eq!((gap.len(), gap[0].from_ns, gap[0].to_ns), (1, 100, 300));
     assert_eq!(second.series["server.rss"].kind, SeriesKind::Gauge);
-    assert_eq!(second.unseen, ["no socket listens"]);
+    assert_eq!(second.missing, ["no socket listens"]);
     sink.begin(400, false);
     sink.unseen(None);
     sink.server(8, "api", "--pid 7");
     let third = sink.take();
     assert_eq!(third.servers.iter().map(|s| (s.pid, s.from_ns)).collect::<Vec<_>>(), [(7, 100), (8, 400)]);
-    assert!(third.unseen.is_empty());
+    assert!(third.missing.is_empty());
     let fourth = sink.take();
     assert_eq!(fourth.servers.iter().map(|s| s.pid).collect::<Vec<_>>(), [8]);
 }

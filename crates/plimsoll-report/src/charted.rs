@@ -39,7 +39,7 @@ pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
 pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let totals = run.totals();
     let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
-    let lines = [line("response time", &totals.whole.response), line("service time", &totals.whole.service)];
+    let lines = [line("response time", &totals.routes_sum.response), line("service time", &totals.routes_sum.service)];
     chart::percentile_chart(&heading::percentiles(&run.plan, summary), &lines, theme)
 }
 
@@ -136,7 +136,10 @@ fn latency_rows(run: &Run) -> Vec<Vec<String>> {
         _ => duration(histogram.quantile_ns(q) as f64),
     };
     let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { AxisUnit::Share.tick(q) };
-    quantiles.iter().map(|q| vec![name(*q), of(&totals.whole.response, *q), of(&totals.whole.service, *q)]).collect()
+    quantiles
+        .iter()
+        .map(|q| vec![name(*q), of(&totals.routes_sum.response, *q), of(&totals.routes_sum.service, *q)])
+        .collect()
 }
 
 fn time_rows(run: &Run) -> Vec<Vec<String>> {
@@ -166,7 +169,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     let heading = heading::time(&run.plan, summary).untitled();
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
-    if run.totals().whole.response.count() == 0 {
+    if run.totals().routes_sum.response.count() == 0 {
         return;
     }
     let headings = ["share of the requests", "response time", "service time"];

@@ -126,7 +126,7 @@ struct BenchmarkFields {
 
 impl From<&SelfMeasurement> for MeasuredFields {
     fn from(measured: &SelfMeasurement) -> MeasuredFields {
-        let SelfMeasurement { highest_rps, cpu_us, rate_rps, lag_p99_ns, disturbed } = measured.clone();
+        let SelfMeasurement { highest_rps, cpu_us, rate_rps, lag_p99_ns, disturbance: disturbed } = measured.clone();
         MeasuredFields { highest_rps, cpu_us, rate_rps, lag_p99_ns, disturbed }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         cpu_us: 9.0,
         rate_rps: 10_000.0,
         lag_p99_ns: 100_000,
-        disturbed: None,
+        disturbance: None,
     };
 
     /// A machine that lacks everything still fits on a screen.

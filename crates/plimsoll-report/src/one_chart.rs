@@ -51,7 +51,7 @@ pub fn one_chart(
     theme: Theme,
 ) -> Result<String, String> {
     let experiment = view.experiment;
-    let kind = wanted.unwrap_or_else(|| ChartKind::of_question(&experiment.asked));
+    let kind = wanted.unwrap_or_else(|| ChartKind::of_question(&experiment.spec));
     match kind {
         ChartKind::Line => {
             view.line_svg(theme).ok_or_else(|| format!("--chart line: '{file}' contains no search for the load line"))
@@ -63,7 +63,7 @@ pub fn one_chart(
             .evidence_svg(theme)
             .ok_or_else(|| format!("--chart evidence: '{file}' contains no explanation (plimsoll explain)")),
         ChartKind::Throughput | ChartKind::Success => {
-            let levels = recorded_levels(experiment).filter(|_| experiment.asked.search().is_none());
+            let levels = recorded_levels(experiment).filter(|_| experiment.spec.search().is_none());
             let (over, levels) = levels
                 .ok_or_else(|| format!("--chart: '{file}' contains no concurrencies to draw; give a sweep or a run"))?;
             let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
@@ -73,7 +73,7 @@ pub fn one_chart(
             })
         }
         ChartKind::Time | ChartKind::Percentiles | ChartKind::Heat => match experiment.trials.as_slice() {
-            [only, ..] if matches!(experiment.asked, ExperimentSpec::Run(_)) => {
+            [only, ..] if matches!(experiment.spec, ExperimentSpec::Run(_)) => {
                 let summary = Summary::from_run(&only.run);
                 Ok(match kind {
                     ChartKind::Percentiles => percentiles_svg(&only.run, &summary, theme),

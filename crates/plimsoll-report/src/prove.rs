@@ -331,7 +331,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     ));
     facts.push(("load", compared_load(context)));
     facts.push(("spread", spread_text(proof)));
-    if let ExperimentSpec::Prove(asked) = &context.experiment.asked {
+    if let ExperimentSpec::Prove(asked) = &context.experiment.spec {
         let others = if proof.measures.len() > 1 {
             "; the other measures are secondary, corrected for their number"
         } else {

@@ -11,7 +11,7 @@ use plimsoll_model::Criterion;
 
 /// The question of a search.
 pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
-    let what = match &settings.base.traffic.listed {
+    let what = match &settings.base.traffic.request_list {
         Some(_) => "the multiple of the log",
         None => "the highest rate",
     };

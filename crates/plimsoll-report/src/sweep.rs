@@ -283,7 +283,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
     let lines: Vec<Line> = chosen
         .map(|trial| Line {
             name: users(trial.run.plan.load.shape.curve().max()),
-            points: series::by_quantile(&trial.run.totals().whole.response),
+            points: series::by_quantile(&trial.run.totals().routes_sum.response),
         })
         .filter(|line| !line.points.is_empty())
         .collect();

@@ -42,7 +42,7 @@ pub struct TrafficCheck<'a> {
 /// The text of a check.
 pub fn check_text(check: &TrafficCheck) -> String {
     let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
-    let Traffic { origin, routes, scenarios, around, .. } = traffic;
+    let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
     let is_grpc = origin.is_grpc();
     let of = |count: usize, what: &str| if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
     let drawn =

@@ -185,7 +185,7 @@ fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Pla
     let mut plan = plan.clone();
     for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
         route.request.body = bytes.to_vec();
-        route.filled.body = false;
+        route.template_parts.body = false;
         // What was expected of the answer was that to the other body.
         route.expect = Expectations::default();
     }
@@ -240,9 +240,10 @@ fn of_reference(plan: &Plan, target: String) -> Plan {
     let describes_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
     let headers = asked.request.headers.iter().filter(|(name, _)| !describes_body(name)).cloned().collect();
     let request = Request { method: "GET".to_owned(), target, headers, body: Vec::new() };
-    let filled = TemplateFlags { headers: asked.filled.headers, ..TemplateFlags::default() };
+    let template_parts = TemplateFlags { headers: asked.template_parts.headers, ..TemplateFlags::default() };
     let ok_status = StatusSet::parse(ANY_ANSWER).unwrap_or_default();
-    plan.traffic.routes = vec![Route { ok_status, timeout_ns: asked.timeout_ns, filled, ..Route::new(request) }];
+    plan.traffic.routes =
+        vec![Route { ok_status, timeout_ns: asked.timeout_ns, template_parts, ..Route::new(request) }];
     plan.traffic.first = Some(0);
     plan
 }

@@ -82,7 +82,7 @@ pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> R
         let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };
         let is_grpc = origin.is_grpc();
         let mut traffic = file.traffic(origin, &path, &defaults, redact);
-        if is_grpc && !traffic.around.is_empty() {
+        if is_grpc && !traffic.setup_teardown.is_empty() {
             return Err(Failure::usage(
                 "-f: gRPC has no setup or cleanup requests: leave [[setup]] and [[cleanup]] out",
             ));

@@ -38,7 +38,9 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
     let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
     let mut answers_in_turn = false;
     for route in &mut plan.traffic.routes {
-        let Route { label, request, filled, expect, captures, grpc: Some(call), .. } = route else { continue };
+        let Route { label, request, template_parts: filled, expect, captures, grpc: Some(call), .. } = route else {
+            continue;
+        };
         // A query is nothing that gRPC has.
         let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
         call.gives_stream = method.gives_stream();

@@ -44,14 +44,14 @@ pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profi
 
 /// What the profiles beside a run file say; `None` if none were asked for.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
-    let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
+    let recorded = experiment.spec.profiles().filter(|_| experiment.spec.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
     let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::from_run(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
-    let name_of = |tag: &Tag| experiment.asked.profile_name(tag);
+    let name_of = |tag: &Tag| experiment.spec.profile_name(tag);
     let level_name = name_of(&level_tag(1));
     let names = [name_of(&level_tag(0)), level_name.clone()];
     let names = [names[0].as_str(), names[1].as_str()];

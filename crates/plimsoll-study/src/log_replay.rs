@@ -110,14 +110,14 @@ pub fn of_logs(
     let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
     let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
     let without_method = gathered.without_method();
-    let timed = match replay.drawn {
+    let timed = match replay.draws_sessions {
         true => gathered.in_sessions(seed, lines),
         false => gathered.timed(&timing),
     };
     let timed = timed.map_err(|error| refused(replay, &error, without_method))?;
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
     let traffic = timed.traffic(origin, &defaults, redact);
-    if !quiet && let Some(listed) = &traffic.listed {
+    if !quiet && let Some(listed) = &traffic.request_list {
         let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
         note(&reading_text(&logs, &counts, asked, &listed.facts));
     }
@@ -199,7 +199,7 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u6
 fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();
-    let (what, sessions) = match facts.drawn_from {
+    let (what, sessions) = match facts.sessions {
         None => ("replays", String::new()),
         Some(drawn_from) => ("draws from", format!(" of {} sessions", format::count(drawn_from.sessions))),
     };
@@ -212,11 +212,11 @@ fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), f
         format::duration(length_ns as f64),
         formats.join(", "),
     );
-    if facts.spread {
+    if facts.has_whole_seconds {
         text.push_str("; its timestamps are whole seconds, and requests are spread within them");
     }
     let mut left_out: Vec<String> =
-        facts.left_out.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();
+        facts.skip_counts.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();
     if counts.unparsed > 0 {
         left_out.push(format!("not understood {}", format::count(counts.unparsed)));
     }

@@ -56,7 +56,7 @@ impl Capture {
     /// The profiles that are asked for of one target; looks whether the server will do it, so that
     /// nobody waits in vain.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
-        let Some(ProfilesTerms { served, seconds }) = &terms.profiles else { return Ok(None) };
+        let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
             EndpointChoice::ByTarget => on_target(plan, terms)?,
             EndpointChoice::At(urls) => Endpoint::resolve(urls.first().map_or("", String::as_str), terms.public)

@@ -100,7 +100,9 @@ pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>
 /// The profiles that are asked for. Of servers that run already, looks whether they will do it, so
 /// that nobody waits in vain.
 pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
-    let (Some(ProfilesTerms { served, seconds }), [a, b]) = (&terms.profiles, targets) else { return Ok(None) };
+    let (Some(ProfilesTerms { endpoint: served, seconds }), [a, b]) = (&terms.profiles, targets) else {
+        return Ok(None);
+    };
     let (public, seconds) = (terms.public, *seconds);
     let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
     let of_target = |target: &BuildTarget, number| {

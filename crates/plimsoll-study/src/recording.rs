@@ -123,14 +123,14 @@ impl Recording {
         let experiment = Experiment {
             command: spell(&asked, &terms),
             terms: Some(Box::new(terms)),
-            asked,
+            spec: asked,
             started_unix_ms: now.as_millis() as u64,
             environment: Environment {
                 injectors: vec![injector.clone()],
                 revision: path.and_then(|_| source_revision::current()),
                 ..environment(target_local)
             },
-            noted,
+            start_notes: noted,
             trials: Vec::new(),
             remarks: Vec::new(),
             elapsed_ns: None,
@@ -138,12 +138,12 @@ impl Recording {
         let mut file = path.map(RunFile::create).transpose()?;
         if let Some(file) = &mut file {
             file.write(&Frame::Experiment(Box::new(codec::Header {
-                asked: experiment.asked.clone(),
+                spec: experiment.spec.clone(),
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
                 terms: experiment.terms.clone(),
                 environment: experiment.environment.clone(),
-                noted: experiment.noted.clone(),
+                start_notes: experiment.start_notes.clone(),
             })));
         }
         Ok(Recording { experiment, file })
@@ -151,7 +151,7 @@ impl Recording {
 
     /// What it was asked.
     pub fn spec(&self) -> &ExperimentSpec {
-        &self.experiment.asked
+        &self.experiment.spec
     }
 
     /// When it began, in ms since 1970.

@@ -53,7 +53,7 @@ pub fn measure() -> Result<SelfMeasurement, Failure> {
         cpu_us: closed.generator.cpu_s * 1e6 / closed.requests.max(1) as f64,
         rate_rps,
         lag_p99_ns: open.generator.lag.p99_ns,
-        disturbed: disturbed(&closed).or_else(|| disturbed(&open)),
+        disturbance: disturbed(&closed).or_else(|| disturbed(&open)),
     })
 }
 

@@ -32,21 +32,21 @@ impl TeardownGuard {
     /// Asks what is to be asked before the load of `plan`, which is given what that leaves behind.
     /// `None`: nothing is.
     pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<TeardownGuard>, Failure> {
-        if plan.traffic.around.is_empty() {
+        if plan.traffic.setup_teardown.is_empty() {
             return Ok(None);
         }
-        plan.traffic.around.given.clear();
+        plan.traffic.setup_teardown.captured_values.clear();
         let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?;
         let mut around = TeardownGuard { plan: plan.clone(), injector: injector.clone(), tls };
-        for asked in around.plan.traffic.around.setup.clone() {
+        for asked in around.plan.traffic.setup_teardown.setup.clone() {
             if let Err(why) = around.ask(&asked, false)
-                && !asked.goes_on
+                && !asked.may_fail
             {
                 let name = &asked.route.label;
                 return Err(Failure::start(format!("the load was not started: the setup '{name}' {why}")));
             }
         }
-        plan.traffic.around.given.clone_from(&around.plan.traffic.around.given);
+        plan.traffic.setup_teardown.captured_values.clone_from(&around.plan.traffic.setup_teardown.captured_values);
         Ok(Some(around))
     }
 
@@ -57,14 +57,14 @@ impl TeardownGuard {
 
     fn clean_up(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
-        for asked in self.plan.traffic.around.cleanup.clone() {
+        for asked in self.plan.traffic.setup_teardown.cleanup.clone() {
             if let Err(why) = self.ask(&asked, true)
-                && !asked.goes_on
+                && !asked.may_fail
             {
                 failed.push(format!("the cleanup '{}' {why}", asked.route.label));
             }
         }
-        self.plan.traffic.around.cleanup.clear();
+        self.plan.traffic.setup_teardown.cleanup.clear();
         failed
     }
 
@@ -75,7 +75,7 @@ impl TeardownGuard {
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
         for number in 0..u64::from(asked.times) {
             let taken = self.ask_once(&mut once, number, asked.route.timeout_ns, in_any_case)?;
-            let SetupTeardown { given, .. } = &mut self.plan.traffic.around;
+            let SetupTeardown { captured_values: given, .. } = &mut self.plan.traffic.setup_teardown;
             for (name, value) in taken {
                 given.retain(|(known, _)| *known != name);
                 given.push((name, value));

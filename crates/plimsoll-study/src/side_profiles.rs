@@ -17,7 +17,7 @@ const HOLDS_SHARE: f64 = 0.98;
 /// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the
 /// record says.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<ProveProfiles>> {
-    let recorded = experiment.asked.profiles()?;
+    let recorded = experiment.spec.profiles()?;
     experiment.profiles().next()?;
     let mut missing = Vec::new();
     let asked_ns = u64::from(recorded.seconds) * SECOND;
@@ -28,7 +28,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let mut rate = 0.0f64;
     for taken in experiment.profiles() {
         let Some(arm) = taken.tag.arm.map(ArmIndex::index).filter(|arm| *arm < 2) else { continue };
-        let name = experiment.asked.profile_name(&taken.tag);
+        let name = experiment.spec.profile_name(&taken.tag);
         let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
         let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
             let reason = taken.file.as_ref().err().map_or("its load is not recorded", String::as_str);

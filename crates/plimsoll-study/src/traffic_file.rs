@@ -62,7 +62,7 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
 pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::texts(plan)?;
     // Nothing is asked of gRPC servers around a load.
-    let around = plan.traffic.around.requests().map(|asked| (&asked.route, None));
+    let around = plan.traffic.setup_teardown.requests().map(|asked| (&asked.route, None));
     let mut routes = plimsoll_engine::RouteCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
         routes.check(route, text).map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))

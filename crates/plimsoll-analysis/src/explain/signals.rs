@@ -337,7 +337,7 @@ impl LoadSignals {
         let seconds = (to_ns - from_ns).max(1) as f64 / 1e9;
         let carriage = &run.plan.carriage;
         let under_way_max = f64::from(carriage.connections_max) * f64::from(carriage.streams_max.max(1));
-        let unseen = run.probes.unseen.clone();
+        let unseen = run.probes.missing.clone();
         let host = run.probes.host.clone();
         let mut sight = LoadSignals { seconds, under_way_max, unseen, host, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);

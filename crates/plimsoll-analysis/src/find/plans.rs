@@ -220,7 +220,7 @@ impl<'a> Planner<'a> {
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
             // A closed loop of few users stands for arrivals, so each session logs in for itself.
-            newcomers: base.traffic.choice == Choice::Scenarios,
+            new_users: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
     }

@@ -163,6 +163,6 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Asse
         load.or_else(unheld)
     };
     let found = SweepFinding::from_levels((0..).zip(&spec.levels).filter_map(of_turn).collect());
-    let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.noted.warnings)).collect();
+    let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.start_notes.warnings)).collect();
     Assessment::new(doubts, found)
 }

@@ -63,7 +63,7 @@ impl Reading {
     pub fn from_trial(trial: &Trial) -> Reading {
         let run = &trial.run;
         let summary = Summary::from_run(run);
-        let whole = run.totals().whole;
+        let whole = run.totals().routes_sum;
         let used = ServerUse::from_run(run).ok().filter(|used| used.cpu_us_per_request().is_some());
         let several = run.plan.traffic.routes.len() > 1;
         let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| RouteReading {

@@ -159,8 +159,8 @@ impl Explain {
             search: Search::new(&spec.search, slo),
             budget_ns: spec.budget_ns,
             interventions: spec.interventions.clone(),
-            flagged: spec.flagged.clone(),
-            varied: spec.varied.clone(),
+            flagged: spec.requested_interventions.clone(),
+            varied: spec.setting_values.clone(),
         }
     }
 
@@ -460,7 +460,7 @@ impl Explain {
             grace_ns: self.grace_ns(),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            newcomers: false,
+            new_users: false,
         };
         Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, StopRule::End)
     }

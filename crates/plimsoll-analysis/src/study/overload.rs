@@ -46,7 +46,7 @@ pub fn overload_tag(against: bool) -> Tag {
 impl Overload {
     /// Nothing is measured yet.
     pub fn new(spec: &OverloadSpec, slo: Slo) -> Overload {
-        let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.against.clone());
+        let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.second_target.clone());
         Overload { search: Search::new(&spec.search, slo), line_rps, budget_ns, against }
     }
 

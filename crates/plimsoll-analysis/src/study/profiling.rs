@@ -89,7 +89,7 @@ pub(super) fn levels(
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
-        newcomers: false,
+        new_users: false,
     };
     Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }

@@ -163,7 +163,7 @@ impl Search {
             grace_ns: base.load.grace_ns.min(SECOND),
             connections_ready: ready,
             interval_ns: Plan::TICK_NS,
-            newcomers: false,
+            new_users: false,
         };
         PlanRecord { load, ..base.clone() }
     }

@@ -145,31 +145,34 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
     let totals = run.totals();
-    let ledger = &totals.whole.ledger;
+    let ledger = &totals.routes_sum.ledger;
     let timeouts = ledger.failed[RequestFailure::Timeout as usize];
-    let statuses: u64 = totals.whole.statuses.iter().map(|(_, count)| count).sum();
+    let statuses: u64 = totals.routes_sum.statuses.iter().map(|(_, count)| count).sum();
     let claim = |holds: bool, what: &str| match holds {
         true => Ok(()),
         false => Err(format!("{what}: {ledger:?}, {totals:?}, {account:?}")),
     };
     claim(ledger.closes(), "the ledger closes")?;
     claim(
-        totals.whole.response.count() == ledger.succeeded + timeouts,
+        totals.routes_sum.response.count() == ledger.succeeded + timeouts,
         "response times are of successes and timeouts",
     )?;
-    claim(totals.whole.failed.count() == ledger.failed_total() - timeouts, "other failures have their own histogram")?;
-    claim(totals.whole.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
-    let unsent_timeouts = totals.whole.response.count().checked_sub(totals.whole.service.count());
+    claim(
+        totals.routes_sum.failed.count() == ledger.failed_total() - timeouts,
+        "other failures have their own histogram",
+    )?;
+    claim(totals.routes_sum.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
+    let unsent_timeouts = totals.routes_sum.response.count().checked_sub(totals.routes_sum.service.count());
     claim(unsent_timeouts.is_some_and(|count| count <= timeouts), "only a timeout lacks a service time")?;
     let answers = ledger.answered();
     claim(statuses == answers, "every answer has a status, and nothing else has")?;
     if plan.load.warmup_ns == 0 {
-        claim(totals.whole.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
+        claim(totals.routes_sum.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
     }
     claim(totals.load.connections_opened == account.connected, "connections opened are those that stood")?;
     claim(totals.load.bytes_out == account.bytes_sent, "bytes sent are those that were taken")?;
     claim(totals.load.bytes_in == account.bytes_read, "bytes received are those that were read")?;
-    let of_answers = totals.whole.answers_bytes + totals.load.surplus_bytes;
+    let of_answers = totals.routes_sum.answers_bytes + totals.load.surplus_bytes;
     claim(of_answers <= totals.load.bytes_in, "what is counted by route was received")?;
     claim(account.streams_over == 0, "no more streams are opened than the server takes")?;
     claim(totals.load.resent >= account.untaken || timeouts > 0, "what the server has not taken is sent again")?;
@@ -190,11 +193,12 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     // service.)
     let way_ns = 2 * server.latency_ns;
     claim(
-        totals.whole.ttfb.count() == 0 || totals.whole.ttfb.min_ns() >= way_ns,
+        totals.routes_sum.ttfb.count() == 0 || totals.routes_sum.ttfb.min_ns() >= way_ns,
         "no answer comes before its question",
     )?;
     for q in [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0] {
-        let [response, service, ttfb] = [&totals.whole.response, &totals.whole.service, &totals.whole.ttfb];
+        let [response, service, ttfb] =
+            [&totals.routes_sum.response, &totals.routes_sum.service, &totals.routes_sum.ttfb];
         let (what, bounds) =
             (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
         // Above any bound there are no fewer response times than service times, whether or not all

@@ -64,7 +64,7 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
     let unseen = match &server.usage {
         Err(reason) => vec![format!("the server: {reason}")],
-        Ok(_) => server.around().unseen,
+        Ok(_) => server.around().missing,
     };
     let refused = match &found.explanation.functions {
         Some(FunctionObservation::Refused(why)) => Some(format!("functions: {why}")),

@@ -257,8 +257,8 @@ impl Runner for Builds<'_> {
             Some(fleet) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
         };
         // Sides that other machines load are not alike.
-        if let Some(agent) = run.agents.iter().find(|agent| agent.lost.is_some()) {
-            let why = agent.lost.as_deref().unwrap_or_default();
+        if let Some(agent) = run.agents.iter().find(|agent| agent.loss_reason.is_some()) {
+            let why = agent.loss_reason.as_deref().unwrap_or_default();
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
         }
         authoring.into_iter().for_each(AuthorFactory::unload);

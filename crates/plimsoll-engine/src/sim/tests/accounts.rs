@@ -46,7 +46,7 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
                         Some(tick) => run_until(&plan, &pool(slots), first_seed(), tick),
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
-                    let counted = sim.run.totals().whole.succeeded_in_window as f64;
+                    let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
                     // Each worker of the pool may be in the midst of one at either end.
                     let off = (counted - expect).abs();
                     let what = format!("{slots} slots, {users} users, {warmup_ns} + {length_ns}, {stop_at:?}");
@@ -65,10 +65,10 @@ fn throughput_past_capacity_is_capacity() {
                 let sim = run(&windowed(load.clone(), warmup_ns, length_ns), &pool(4), first_seed());
                 let totals = sim.run.totals();
                 let expect = 200.0 * length_ns as f64 / SECOND as f64;
-                assert!((totals.whole.succeeded_in_window as f64 - expect).abs() <= 4.0, "{totals:?}");
+                assert!((totals.routes_sum.succeeded_in_window as f64 - expect).abs() <= 4.0, "{totals:?}");
                 // All that was scheduled in the window is in the ledger, whenever it was answered.
-                assert_eq!(totals.whole.ledger.scheduled, arrivals_until(&sim, u64::MAX));
-                assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled);
+                assert_eq!(totals.routes_sum.ledger.scheduled, arrivals_until(&sim, u64::MAX));
+                assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled);
             }
         }
     }
@@ -101,14 +101,14 @@ fn rate_response_time_and_number_in_flight_agree() {
         };
         let Some(in_flight) = sim.run.in_flight_mean() else { continue };
         let totals = sim.run.totals();
-        let (window_ns, completed) = (sim.run.duration_ns() as f64, totals.whole.succeeded_in_window as f64);
+        let (window_ns, completed) = (sim.run.duration_ns() as f64, totals.routes_sum.succeeded_in_window as f64);
         // The area under the number in flight, and the same from what requests took.
-        let (area, took) = (in_flight * window_ns, completed * totals.whole.response.mean_ns());
+        let (area, took) = (in_flight * window_ns, completed * totals.routes_sum.response.mean_ns());
         let most = sim.run.intervals.values().map(|it| it.whole().in_flight_end).max().unwrap_or(0).max(1) as f64;
-        let longest_ns = totals.whole.response.max_ns().max(2 * service_ns) as f64;
+        let longest_ns = totals.routes_sum.response.max_ns().max(2 * service_ns) as f64;
         let edge = most * (longest_ns + Plan::TICK_NS as f64);
         let what = format!("PLIMSOLL_SEED={seed}: {:?}, {server:?}", plan.load);
-        if totals.whole.response.count() > 0 {
+        if totals.routes_sum.response.count() > 0 {
             assert!((area - took).abs() <= edge, "{what}: {area} in flight, {took} taken, {edge}");
         }
         // Where the window is long, the ends are little of it.

@@ -42,7 +42,7 @@ fn a_server_that_answers_twice_is_caught() {
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!caught(&sim, &server));
-    assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (10, 10));
+    assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (10, 10));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
             });
             let server = SimServer { service: Service::Exponential(5 * MS), ..SimServer::new(0) };
             let sim = run(&plan, &server, seed);
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{connections_max}, {connections_ready}, PLIMSOLL_SEED={seed}: {ledger:?}");
             assert_eq!(sim.account.connects_beside_idle, 0, "{what}");
             assert!(sim.account.connections_max <= u64::from(connections_max), "{what}");
@@ -49,7 +49,7 @@ fn an_open_load_never_waits_for_a_free_connection() {
     let sim = run(&constant("1000@300ms"), &SimServer::new(50 * MS), first_seed());
     let totals = sim.run.totals();
     assert!(totals.load.lag.count() == 300 && totals.load.lag.max_ns() < 1_000, "{:?}", totals.load.lag);
-    assert_eq!(totals.whole.ledger.succeeded, 300);
+    assert_eq!(totals.routes_sum.ledger.succeeded, 300);
     assert!((50..=52).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
 }
 
@@ -74,7 +74,7 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
-        let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
+        let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
     // The preparation knows when there is nothing left to wait for, and does not wait for ever.
@@ -106,14 +106,14 @@ fn a_dead_address_of_a_name_fails_no_request() {
                     let machine = SimMachine { connects_at_once, ..SimMachine::default() };
                     let sim = run_on(machine, &plan, &server, first_seed());
                     let totals = sim.run.totals();
-                    let what = format!("{dead:?}, {ready}, {:?}", totals.whole.ledger);
+                    let what = format!("{dead:?}, {ready}, {:?}", totals.routes_sum.ledger);
                     let failing: Vec<u16> = totals.load.address_errors.iter().map(|(number, _)| number).collect();
                     let expect: Vec<u16> = (0..3).filter(|n| dead.contains(&address(*n as u8 + 1))).collect();
                     assert_eq!(failing, expect, "{what}");
                     if dead.len() < 3 {
-                        assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled, "{what}");
+                        assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled, "{what}");
                     } else {
-                        assert_eq!(failed(&sim, RequestFailure::Connect), totals.whole.ledger.scheduled, "{what}");
+                        assert_eq!(failed(&sim, RequestFailure::Connect), totals.routes_sum.ledger.scheduled, "{what}");
                     }
                 }
             }
@@ -137,7 +137,7 @@ fn what_cannot_be_trusted_is_replaced() {
     ] {
         for seed in first_seed()..first_seed() + 3 {
             let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             // Every fault costs one connection, but the last one's successor may come after the
             // end.
@@ -155,7 +155,7 @@ fn what_cannot_be_trusted_is_replaced() {
     let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(Fault::Status(500), 1.0), first_seed());
     assert_eq!(
         (sim.account.connects, failed(&sim, RequestFailure::Status)),
-        (1, sim.run.totals().whole.ledger.scheduled)
+        (1, sim.run.totals().routes_sum.ledger.scheduled)
     );
 }
 
@@ -165,26 +165,26 @@ fn idle_connections_that_the_server_closes_are_not_used() {
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
     for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
         assert!(sim.account.connects >= 20);
     }
     // So with users whose connections were made ready too early.
     let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
     let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
-    let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
+    let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
     // A server that speaks out of turn loses the connection, not a request.
     let server = SimServer::new(MS).with_fault(Fault::Blurts(20 * MS), 1.0);
     let sim = run(&constant("10@2s"), &server, first_seed());
-    assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (20, 20));
+    assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (20, 20));
 }
 
 #[test]
 fn users_come_and_go_and_keep_their_connections() {
     let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
-    let requests = sim.run.totals().whole.ledger.succeeded;
+    let requests = sim.run.totals().routes_sum.ledger.succeeded;
     // 1.1 ms a request: 15 users x 100 ms; a user who is sent away finishes what it does.
     assert!(near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
     // Users who come back while they still wait to try again must not carry two requests.
@@ -202,11 +202,11 @@ fn big_bodies_wait_for_room() {
     plan.traffic.routes[0].request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
     let server = SimServer { intake: Some((60_000, MS)), ..SimServer::new(MS) };
     let sim = run(&plan, &server, first_seed());
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 20);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 20);
     assert!(sim.account.blocked > 20, "{}", sim.account.blocked);
     // The service clock runs from the first byte sent: 17 readings of the server, a millisecond
     // apart.
-    assert!(sim.run.totals().whole.service.min_ns() > 16 * MS);
+    assert!(sim.run.totals().routes_sum.service.min_ns() > 16 * MS);
     // A connection that breaks while a body is on its way is a reset, or the answer that came
     // before.
     for seed in first_seed()..first_seed() + 3 {
@@ -222,7 +222,7 @@ fn big_bodies_wait_for_room() {
                     it.load.duration_ns = Some(100 * MS)
                 });
                 let sim = run(&plan, &server.clone().with_fault(fault, 1.0), seed);
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 assert_eq!(failed(&sim, failure), ledger.scheduled, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             }
         }
@@ -239,7 +239,7 @@ fn a_send_that_finds_the_connection_broken_is_a_reset() {
                 let mut plan = plan.clone();
                 plan.traffic.routes[0].request.body = vec![b'x'; 100_000];
                 let sim = run_on(machine, &plan, &SimServer::new(100_000).with_fault(fault, 0.7), seed);
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 let allowed = [RequestFailure::Connect, RequestFailure::Reset, RequestFailure::ClosedEarly];
                 let other =
                     RequestFailure::ALL.iter().filter(|f| !allowed.contains(f)).map(|f| ledger.failed[*f as usize]);
@@ -259,8 +259,8 @@ fn one_byte_at_a_time_is_all_at_once() {
             let bytes = SimServer { cut: Cut::Bytes, ..whole.clone() };
             let [whole, bytes] = [whole, bytes].map(|server| run(&plan, &server, seed).run.totals());
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}");
-            assert_eq!(whole.whole.ledger, bytes.whole.ledger, "{what}");
-            assert_eq!(whole.whole.statuses, bytes.whole.statuses, "{what}");
+            assert_eq!(whole.routes_sum.ledger, bytes.routes_sum.ledger, "{what}");
+            assert_eq!(whole.routes_sum.statuses, bytes.routes_sum.statuses, "{what}");
         }
     }
 }

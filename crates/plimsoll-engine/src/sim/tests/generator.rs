@@ -13,17 +13,28 @@ fn a_generator_that_is_too_slow_says_so() {
         });
         let sim = run_on(machine, &plan, &SimServer::new(50_000), first_seed());
         let totals = sim.run.totals();
-        assert_eq!(totals.whole.ledger.scheduled, 20_000, "{:?}", totals.whole.ledger);
-        assert!(totals.whole.ledger.unsent > 10_000, "what was not sent is counted: {:?}", totals.whole.ledger);
-        assert_eq!(totals.whole.ledger.scheduled, totals.whole.ledger.succeeded + totals.whole.ledger.unsent);
+        assert_eq!(totals.routes_sum.ledger.scheduled, 20_000, "{:?}", totals.routes_sum.ledger);
+        assert!(
+            totals.routes_sum.ledger.unsent > 10_000,
+            "what was not sent is counted: {:?}",
+            totals.routes_sum.ledger
+        );
+        assert_eq!(
+            totals.routes_sum.ledger.scheduled,
+            totals.routes_sum.ledger.succeeded + totals.routes_sum.ledger.unsent
+        );
         let lag_ns = totals.load.lag.quantile_ns(0.99);
         assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
         let share = totals.load.workers[0].work_share();
         assert!(share >= 0.95, "work share {share}");
         // The response clock shows what the users of such a generator would have seen, the service
         // clock the server.
-        assert!(totals.whole.response.quantile_ns(0.99) > 300 * MS);
-        assert!(totals.whole.service.quantile_ns(0.99) < 50 * MS, "{}", totals.whole.service.quantile_ns(0.99));
+        assert!(totals.routes_sum.response.quantile_ns(0.99) > 300 * MS);
+        assert!(
+            totals.routes_sum.service.quantile_ns(0.99) < 50 * MS,
+            "{}",
+            totals.routes_sum.service.quantile_ns(0.99)
+        );
     }
 }
 
@@ -38,7 +49,7 @@ fn a_generator_with_time_to_spare_says_so() {
             first_seed(),
         );
         let totals = sim.run.totals();
-        assert_eq!(totals.whole.ledger.succeeded, 2_000, "{:?}", totals.whole.ledger);
+        assert_eq!(totals.routes_sum.ledger.succeeded, 2_000, "{:?}", totals.routes_sum.ledger);
         let share = totals.load.workers[0].work_share();
         // 6 us of every 100, and not what was spent on looking.
         assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
@@ -64,11 +75,11 @@ fn replies_that_wait_to_be_read_are_counted() {
             let plan = closed(&format!("{users}@200ms")).with(|it| it.load.warmup_ns = warmup_ns);
             let sim = run_on(machine, &plan, &SimServer::new(200_000), first_seed());
             let totals = sim.run.totals();
-            let (wait, answers) = (&totals.load.read_wait, totals.whole.succeeded_in_window);
+            let (wait, answers) = (&totals.load.read_wait, totals.routes_sum.succeeded_in_window);
             let p50_ns = wait.quantile_ns(0.5);
             assert!((least_ns..=most_ns).contains(&p50_ns), "{users} users, {warmup_ns}: {p50_ns}");
             assert!(wait.count().abs_diff(answers) <= answers / 20 + 2, "{} of {answers}", wait.count());
-            assert!(wait.max_ns() <= totals.whole.response.max_ns(), "no more than the whole");
+            assert!(wait.max_ns() <= totals.routes_sum.response.max_ns(), "no more than the whole");
         }
     }
 }
@@ -81,8 +92,8 @@ fn users_who_start_late_are_measured_from_when_they_were_to_start() {
     let totals = run_on(machine, &closed("1@90ms,5@60ms"), &SimServer::new(100_000), first_seed()).run.totals();
     assert_eq!(totals.load.lag.count(), 5);
     assert_eq!(totals.load.lag.max_ns(), 10 * MS);
-    assert_eq!(totals.whole.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
-    assert_eq!(totals.whole.service.count_above(9 * MS), 1);
+    assert_eq!(totals.routes_sum.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
+    assert_eq!(totals.routes_sum.service.count_above(9 * MS), 1);
 }
 
 #[test]
@@ -96,7 +107,7 @@ fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
         let p50 = totals.load.lag.quantile_ns(0.5);
         assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
         // Asleep, the end of a reply is seen late as well.
-        let service = totals.whole.service.quantile_ns(0.5);
+        let service = totals.routes_sum.service.quantile_ns(0.5);
         assert_eq!(service >= 250_000, spin == Spin::Off, "{spin:?}: {service}");
     }
 }

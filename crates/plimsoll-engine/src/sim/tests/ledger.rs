@@ -71,7 +71,7 @@ fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
         None => plan.load.requests_max,
         Some(_) => {
             assert!(
-                plan.load.requests_max.is_none_or(|max| sim.run.totals().whole.ledger.scheduled <= max),
+                plan.load.requests_max.is_none_or(|max| sim.run.totals().routes_sum.ledger.scheduled <= max),
                 "{name}: no more than asked for"
             );
             None
@@ -89,7 +89,7 @@ fn server_of(name: &str) -> SimServer {
 
 fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     let sim = run(plan, server, seed);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     if let Some(expect) = scheduled(name, &sim) {
         assert_eq!(ledger.scheduled, expect, "{name}, {:?}, PLIMSOLL_SEED={seed}", server.faults);
     }
@@ -106,7 +106,7 @@ fn closes_for_every_shape_under_every_fault() {
                 let sim = check(name, &plan, &server, seed);
                 // Where the fault befalls everything, every request ends as the fault makes it.
                 let (succeeds, failures) = fault.may_end();
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
                 // An answer that comes byte by byte or in pieces may take longer than a warm-up or
                 // stage lasts, but not longer than the timeout.
@@ -181,7 +181,7 @@ fn closes_when_stopped() {
                 }
                 assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))), "{what}");
                 assert!(sim.over_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.over_ns);
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 if sim.schedule.is_open() {
                     assert_eq!(ledger.scheduled, arrivals_until(&sim, sim.run.window_ns.1), "{what}");
                 }
@@ -208,7 +208,7 @@ fn nothing_is_unsent_for_a_stop() {
                     if looks > 5 { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
                 },
             );
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!((ledger.unsent, ledger.scheduled), (0, arrivals_until(&sim, sim.run.window_ns.1)), "{rate}");
         assert!(ledger.scheduled > 2, "{rate}: {ledger:?}");
     }
@@ -221,20 +221,20 @@ fn a_run_ends_when_the_grace_period_does() {
         let end_ns = plan.load.duration_ns.expect("a duration");
         // Never answered: every request is in flight at the end, after exactly the grace period.
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0), first_seed());
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
         assert_eq!(sim.run.window_ns, (0, end_ns));
         // Answered late, but within the grace period: nothing is in flight, and the run ends with
         // the last answer.
         let sim = run(&plan, &SimServer::new(70 * MS), first_seed());
-        let (ledger, totals) = (sim.run.totals().whole.ledger, sim.run.totals());
+        let (ledger, totals) = (sim.run.totals().routes_sum.ledger, sim.run.totals());
         assert_eq!((ledger.in_flight, ledger.failed_total(), ledger.unsent), (0, 0, 0), "{ledger:?}");
         assert!(sim.over_ns > end_ns + 50 * MS && sim.over_ns < end_ns + 71 * MS, "{}", sim.over_ns);
-        assert!(totals.whole.succeeded_in_window < ledger.succeeded, "some came after the window");
+        assert!(totals.routes_sum.succeeded_in_window < ledger.succeeded, "some came after the window");
         // Answered too late for the grace period.
         let sim = run(&plan, &SimServer::new(130 * MS), first_seed());
-        assert!(sim.run.totals().whole.ledger.in_flight > 0);
+        assert!(sim.run.totals().routes_sum.ledger.in_flight > 0);
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
     }
 }
@@ -248,11 +248,11 @@ fn warm_up_is_not_measured() {
         let sim = run(&warm, &faulty, first_seed());
         let totals = sim.run.totals();
         assert!(sim.account.faults > 20, "{}", sim.account.faults);
-        assert_eq!(totals.whole.ledger.failed_total(), 0, "{:?}", totals.whole.ledger);
-        assert_eq!(totals.whole.statuses, Tally::from_iter([(200, totals.whole.ledger.succeeded)]));
+        assert_eq!(totals.routes_sum.ledger.failed_total(), 0, "{:?}", totals.routes_sum.ledger);
+        assert_eq!(totals.routes_sum.statuses, Tally::from_iter([(200, totals.routes_sum.ledger.succeeded)]));
         assert_eq!(sim.run.window_ns, (200 * MS, 500 * MS));
         let lags = totals.load.lag.count();
-        assert!(lags <= totals.whole.ledger.scheduled, "{lags} lags, {:?}", totals.whole.ledger);
+        assert!(lags <= totals.routes_sum.ledger.scheduled, "{lags} lags, {:?}", totals.routes_sum.ledger);
     }
     // A number of requests counts what is measured, and the warm-up runs its time all the same.
     let plan = closed("2").with(|it| {
@@ -262,12 +262,12 @@ fn warm_up_is_not_measured() {
         it.injector.workers = 3
     });
     let sim = run(&plan, &SimServer::new(MS), first_seed());
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 50);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
     // So do workers that have none of the number.
     let plan = plan.with(|it| it.load.requests_max = Some(1));
     let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &SimServer::new(MS), first_seed());
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 1);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 1);
     assert!(sim.account.requests > 1 + 500, "{}", sim.account.requests);
 }
 

@@ -44,11 +44,11 @@ fn stripes_make_up_the_plan() {
             let runs: Vec<Run> =
                 (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
             let whole = merged(&runs);
-            let ledger = whole.totals().whole.ledger;
+            let ledger = whole.totals().routes_sum.ledger;
             let alone = stripe_run(&plan.clone().with(|it| it.injector.workers = 1), &server, 0, 1, first_seed());
             let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load.shape);
             assert!(ledger.closes() && ledger.succeeded == ledger.scheduled, "{what}");
-            assert_eq!(ledger.scheduled, alone.totals().whole.ledger.scheduled, "{what}");
+            assert_eq!(ledger.scheduled, alone.totals().routes_sum.ledger.scheduled, "{what}");
             assert!(scheduled.is_none_or(|expect| ledger.scheduled == expect), "{what}");
             let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|w| w.worker).collect();
             assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");

@@ -73,7 +73,7 @@ fn arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
 }
 
 fn failed(sim: &Sim, failure: RequestFailure) -> u64 {
-    sim.run.totals().whole.ledger.failed[failure as usize]
+    sim.run.totals().routes_sum.ledger.failed[failure as usize]
 }
 
 /// Whether `value` is within `share` of `expect`.

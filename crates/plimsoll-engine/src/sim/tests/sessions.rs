@@ -32,7 +32,7 @@ fn an_arrival_may_be_a_session() {
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     // Fifty arrivals that ask three times each; the last ones end with the schedule.
     let sim = scripted(&constant("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
     // With a number of arrivals alone, sessions are carried to their end.
@@ -40,7 +40,7 @@ fn an_arrival_may_be_a_session() {
         it.load.requests_max = Some(10);
         it.load.duration_ns = None
     });
-    let ledger = scripted(&plan, &SimServer::new(MS), &[60 * MS], &steps).run.totals().whole.ledger;
+    let ledger = scripted(&plan, &SimServer::new(MS), &[60 * MS], &steps).run.totals().routes_sum.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
 }
 
@@ -49,14 +49,14 @@ fn a_user_begins_anew_after_its_session() {
     // 1.1 ms, 20 ms of thought, 1.1 ms, 1.1 ms: 23.3 ms a session of three.
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     let sim = scripted(&closed("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
     // One who begins with a thought.
     let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[UserAction::Wait(20 * MS, 0)])
         .run
         .totals()
-        .whole
+        .routes_sum
         .ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
 }
@@ -77,8 +77,8 @@ fn routes_of_a_plan_are_asked_by_weight() {
                 .run(&mut |_| ControlFlow::Continue(()));
             verify(&sim, &server).expect("holds");
             let totals = sim.run.totals();
-            all += totals.whole.response.count();
-            quick += totals.whole.response.count() - totals.whole.response.count_above(30 * MS);
+            all += totals.routes_sum.response.count();
+            quick += totals.routes_sum.response.count() - totals.routes_sum.response.count_above(30 * MS);
         }
         let (share, spread) = (quick as f64 / all as f64, 3.0 * (0.75 * 0.25 / all as f64).sqrt());
         assert!((share - 0.75).abs() < spread, "{quick} of {all}");
@@ -91,8 +91,8 @@ fn a_request_has_the_timeout_of_its_route() {
     let steps = [UserAction::Send(0), UserAction::Send(1), UserAction::Send(2), UserAction::Send(1)];
     for plan in [closed("3@1s"), constant("20@1s")] {
         let totals = scripted(&plan, &server, &[60 * MS, 10 * MS, 30 * MS], &steps).run.totals();
-        let (all, response) = (totals.whole.ledger.scheduled, &totals.whole.response);
-        assert_eq!(totals.whole.ledger.failed[RequestFailure::Timeout as usize], all);
+        let (all, response) = (totals.routes_sum.ledger.scheduled, &totals.routes_sum.response);
+        assert_eq!(totals.routes_sum.ledger.failed[RequestFailure::Timeout as usize], all);
         let share = |low_ns: u64, high_ns: u64| {
             (response.count_above(low_ns) - response.count_above(high_ns)) as f64 / all as f64
         };
@@ -176,21 +176,21 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
 fn an_author_is_asked_for_each_request_and_hears_each_answer() {
     for plan in [closed("4@1s"), constant("200@1s")] {
         let (sim, heard) = authored(&plan, 1, 0, u32::MAX, false);
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
     }
     // A delay before each, also the first; arrivals of an open load are not delayed.
     let (sim, _) = authored(&closed("4@2110ms"), 1, 20 * MS, u32::MAX, false);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
     let (sim, _) = authored(&constant("200@1s"), 1, 20 * MS, u32::MAX, false);
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 200);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 200);
 }
 
 #[test]
 fn each_message_of_a_batch_is_a_request() {
     let (sim, heard) = authored(&closed("2@1s"), 3, 0, 10, false);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
     assert!((24..=30).contains(&heard), "{heard}");
 }
@@ -200,7 +200,7 @@ fn an_author_that_stops_ends_the_load_of_its_worker() {
     for fails in [false, true] {
         for plan in [closed("4@2s"), constant("200@2s")] {
             let (sim, heard) = authored(&plan, 1, 0, 10, fails);
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
             // What was under way when the author stopped is not told any more.
             assert!((7..=10).contains(&heard), "{heard}");
@@ -230,7 +230,10 @@ fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
     assert_eq!(load.session_time.count(), load.sessions_completed);
     let ended = load.sessions_completed + load.sessions_abandoned + load.sessions_cut;
     assert_eq!(load.sessions_started, ended, "{load:?}");
-    ([load.sessions_started, load.sessions_completed, load.sessions_abandoned, load.sessions_cut], totals.whole.ledger)
+    (
+        [load.sessions_started, load.sessions_completed, load.sessions_abandoned, load.sessions_cut],
+        totals.routes_sum.ledger,
+    )
 }
 
 #[test]
@@ -332,7 +335,7 @@ fn replayed(requests: u64) -> Setup {
         };
         let entries = (0..requests).map(entry).collect();
         it.traffic.choice = Choice::Listed;
-        it.traffic.listed = Some(Arc::new(RequestList {
+        it.traffic.request_list = Some(Arc::new(RequestList {
             targets: targets.into(),
             entries,
             sessions: None,

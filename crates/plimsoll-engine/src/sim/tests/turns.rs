@@ -12,10 +12,14 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
     for users in ["1@200ms", "4@200ms", "300@200ms"] {
         let sim = run(&closed(users), &SimServer::new(MS).with_fault(Fault::Floods, 1.0), first_seed());
         let totals = sim.run.totals();
-        let what = format!("{users}: {:?}, over at {}", totals.whole.ledger, sim.over_ns);
-        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.whole.ledger.scheduled, "{what}");
+        let what = format!("{users}: {:?}, over at {}", totals.routes_sum.ledger, sim.over_ns);
+        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.routes_sum.ledger.scheduled, "{what}");
         assert!(totals.load.bytes_in > 50_000_000, "it does flood: {what}: {}", totals.load.bytes_in);
-        assert!(totals.whole.response.max_ns() < 60 * MS + TURN_NS, "{what}: {}", totals.whole.response.max_ns());
+        assert!(
+            totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS,
+            "{what}: {}",
+            totals.routes_sum.response.max_ns()
+        );
         // The last deadlines are awaited.
         assert!(sim.over_ns < 200 * MS + 60 * MS + 2 * TURN_NS, "{what}");
     }
@@ -47,11 +51,11 @@ fn beside_floods_others_get_their_turn() {
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
-        let ledger = &totals.whole.ledger;
+        let ledger = &totals.routes_sum.ledger;
         assert!(ledger.succeeded > 0, "{ledger:?}");
         assert_eq!(ledger.succeeded + failed(&sim, RequestFailure::Timeout), ledger.scheduled, "{ledger:?}");
         assert_eq!(failed(&sim, RequestFailure::Timeout), sim.account.faults, "{ledger:?}");
-        assert!(totals.whole.ttfb.max_ns() < 5 * MS, "{}", totals.whole.ttfb.max_ns());
+        assert!(totals.routes_sum.ttfb.max_ns() < 5 * MS, "{}", totals.routes_sum.ttfb.max_ns());
         assert!(totals.load.lag.max_ns() < TURN_NS, "arrivals: {}", totals.load.lag.max_ns());
     }
 }
@@ -67,7 +71,7 @@ fn what_a_turn_leaves_is_gone_on_with() {
                 it.load.grace_ns = 10 * SECOND
             });
             let sim = run_on(machine, &plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             assert!(ledger.succeeded > 5, "{fault:?}, {receive_ns}: {ledger:?}");
             assert_eq!(ledger.succeeded, ledger.scheduled, "{fault:?}, {receive_ns}: {ledger:?}");
             assert!(connects.is_none_or(|connects| connects == sim.account.connects), "{}", sim.account.connects);
@@ -86,12 +90,17 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
         plan.traffic.routes[0].request.body = vec![b'x'; 64 << 20];
         let sim = run_on(machine, &plan, &server, first_seed());
         let totals = sim.run.totals();
-        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.whole.ledger.scheduled, "{:?}", totals.whole.ledger);
-        assert!(totals.whole.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.whole.response.max_ns());
+        assert_eq!(
+            failed(&sim, RequestFailure::Timeout),
+            totals.routes_sum.ledger.scheduled,
+            "{:?}",
+            totals.routes_sum.ledger
+        );
+        assert!(totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.routes_sum.response.max_ns());
         // With time it goes through.
         plan.traffic.routes[0].timeout_ns = 20 * SECOND;
         plan.load.grace_ns = 20 * SECOND;
-        let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().whole.ledger;
+        let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert!(ledger.succeeded > 0 && ledger.succeeded == ledger.scheduled, "{ledger:?}");
     }
 }
@@ -106,8 +115,12 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
         it.traffic.routes[0].timeout_ns = SECOND
     });
     let totals = run_on(machine, &plan, &SimServer::new(MS), first_seed()).run.totals();
-    assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled, "{:?}", totals.whole.ledger);
-    assert!(totals.whole.service.quantile_ns(0.1) < 4 * MS, "{}", totals.whole.service.quantile_ns(0.1));
+    assert_eq!(
+        totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled,
+        "{:?}",
+        totals.routes_sum.ledger
+    );
+    assert!(totals.routes_sum.service.quantile_ns(0.1) < 4 * MS, "{}", totals.routes_sum.service.quantile_ns(0.1));
     // Refusals take longer than the pause after them: the loop turns all the same.
     let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
     let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
@@ -130,7 +143,7 @@ fn bytes_beyond_an_answer_are_counted() {
     for (fault, bytes) in [(Fault::GarbageAfterReply, 8), (Fault::Blurts(20 * MS), 14)] {
         let sim = run(&constant("10@2s"), &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
         let totals = sim.run.totals();
-        assert_eq!((totals.whole.ledger.succeeded, totals.load.surplus_connections), (20, 20), "{fault:?}");
+        assert_eq!((totals.routes_sum.ledger.succeeded, totals.load.surplus_connections), (20, 20), "{fault:?}");
         assert_eq!(totals.load.surplus_bytes, 20 * bytes, "{fault:?}");
     }
     for fault in [Fault::Chunked, Fault::Large, Fault::UntilClose, Fault::SaysClose, Fault::Garbage] {

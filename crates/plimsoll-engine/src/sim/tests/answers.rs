@@ -1,4 +1,4 @@
-//! Answers that are looked through for more than their status, however their bytes come.
+//! Responses with checks beyond the status, for any split of their bytes.
 
 use super::*;
 use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, TextExpectation};

@@ -1,4 +1,4 @@
-//! Connections: when one is opened, kept, given up and replaced.
+//! When connections are opened, reused, given up and replaced.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
             assert!(sim.account.connections_max <= u64::from(connections_max), "{what}");
             assert_eq!(ledger.scheduled, arrivals_until(&sim, u64::MAX), "{what}");
             if connections_max == 10_000 {
-                // Never waits for a connection: all are sent.
+                // Nothing waits for a connection: all requests are sent.
                 assert_eq!((ledger.unsent, ledger.succeeded), (0, ledger.scheduled), "{what}");
             } else {
                 assert!(ledger.unsent > 0, "{what}");
@@ -30,8 +30,7 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
     }
 }
 
-/// Threads of some servers wait for the first request of what they have accepted, first come, first
-/// served.
+/// Threads of some servers wait for the first request of each accepted connection, in order.
 #[test]
 fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again() {
     for service_ns in [MS, 200 * MS] {
@@ -45,7 +44,7 @@ fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again()
 
 #[test]
 fn an_open_load_never_waits_for_a_free_connection() {
-    // Each request takes 50 ms: 50 are under way at a time, and every one starts on time.
+    // Each request takes 50 ms: 50 are in flight at a time, and every one starts on time.
     let sim = run(&constant("1000@300ms"), &SimServer::new(50 * MS), first_seed());
     let totals = sim.run.totals();
     assert!(totals.load.lag.count() == 300 && totals.load.lag.max_ns() < 1_000, "{:?}", totals.load.lag);
@@ -58,7 +57,7 @@ fn users_find_their_connections_ready() {
     let plan = closed("7@100ms").with(|it| it.load.connections_ready = 7);
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
-    // As many as are asked for, no more than there are users.
+    // As many as requested, at most one for each user.
     for (ready, expect) in [(3, 3), (50, 7)] {
         let plan = closed("7@100ms").with(|it| it.load.connections_ready = ready);
         let sim = run(&plan, &SimServer::new(MS), first_seed());
@@ -69,15 +68,15 @@ fn users_find_their_connections_ready() {
 
 #[test]
 fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
-    // Nothing is accepted until the schedule begins: the load opens its own, and none is held by
-    // what never opened.
+    // Nothing is accepted before the schedule: the load opens its own connections, and none is
+    // blocked by one that never opened.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
-    // The preparation knows when there is nothing left to wait for, and does not wait for ever.
+    // The preparation ends when nothing is left to wait for.
     for (fault, prepared_ns_max) in [
         (Fault::Refuses, 20 * MS),
         (Fault::NoPort, 20 * MS),
@@ -139,7 +138,7 @@ fn what_cannot_be_trusted_is_replaced() {
             let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
             let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
-            // Every fault costs one connection, but the last one's successor may come after the
+            // Every fault costs one connection, but the replacement of the last one may follow the
             // end.
             let faults = sim.account.faults;
             assert!(
@@ -151,7 +150,7 @@ fn what_cannot_be_trusted_is_replaced() {
             assert_eq!(ledger.failed_total(), failure.map_or(0, |kind| ledger.failed[kind as usize]), "{what}");
         }
     }
-    // A status is an answer: its connection is kept.
+    // An error status is a response, so the connection stays.
     let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(Fault::Status(500), 1.0), first_seed());
     assert_eq!(
         (sim.account.connects, failed(&sim, RequestFailure::Status)),
@@ -161,7 +160,7 @@ fn what_cannot_be_trusted_is_replaced() {
 
 #[test]
 fn idle_connections_that_the_server_closes_are_not_used() {
-    // Closed while idle, long before the next arrival: nothing fails.
+    // Closed while idle, long before the next arrival: no request fails.
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
     for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
@@ -169,12 +168,12 @@ fn idle_connections_that_the_server_closes_are_not_used() {
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
         assert!(sim.account.connects >= 20);
     }
-    // So with users whose connections were made ready too early.
+    // The same for users whose connections were prepared too early.
     let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
     let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
     let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
-    // A server that speaks out of turn loses the connection, not a request.
+    // Unsolicited bytes cost the connection, and no request.
     let server = SimServer::new(MS).with_fault(Fault::Blurts(20 * MS), 1.0);
     let sim = run(&constant("10@2s"), &server, first_seed());
     assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (20, 20));
@@ -185,9 +184,9 @@ fn users_come_and_go_and_keep_their_connections() {
     let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
     let requests = sim.run.totals().routes_sum.ledger.succeeded;
-    // 1.1 ms a request: 15 users x 100 ms; a user who is sent away finishes what it does.
+    // 1.1 ms a request: 15 users x 100 ms; a user that leaves finishes its request.
     assert!(near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
-    // Users who come back while they still wait to try again must not carry two requests.
+    // A user that returns while its retry is pending must not have two requests.
     for seed in first_seed()..first_seed() + 20 {
         let plan = closed("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
         run(&plan, &SimServer::new(MS).with_fault(Fault::Refuses, 0.5), seed);
@@ -204,10 +203,9 @@ fn big_bodies_wait_for_room() {
     let sim = run(&plan, &server, first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 20);
     assert!(sim.account.blocked > 20, "{}", sim.account.blocked);
-    // The service clock runs from the first byte sent: 17 readings of the server, a millisecond
-    // apart.
+    // Service time starts with the first byte sent: 17 reads of the server, 1 ms apart.
     assert!(sim.run.totals().routes_sum.service.min_ns() > 16 * MS);
-    // A connection that breaks while a body is on its way is a reset, or the answer that came
+    // A connection that breaks during a request body is a reset, or the response that arrived
     // before.
     for seed in first_seed()..first_seed() + 3 {
         for (fault, failure) in [

@@ -1,10 +1,10 @@
-//! The generator's own limits show, and nothing is dropped in silence.
+//! The generator's own limits are visible, and no request is dropped silently.
 
 use super::*;
 
 #[test]
 fn a_generator_that_is_too_slow_says_so() {
-    // A request costs 130 us of the generator's time and one is due every 50.
+    // A request costs the generator 130 us, and one is due every 50 us.
     let machine = SimMachine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..SimMachine::default() };
     for spin in [Spin::Off, Spin::On] {
         let plan = constant("20000@1s").with(|it| {
@@ -27,8 +27,7 @@ fn a_generator_that_is_too_slow_says_so() {
         assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
         let share = totals.load.workers[0].work_share();
         assert!(share >= 0.95, "work share {share}");
-        // The response clock shows what the users of such a generator would have seen, the service
-        // clock the server.
+        // Response time is what users of such a generator would see, service time is the server's.
         assert!(totals.routes_sum.response.quantile_ns(0.99) > 300 * MS);
         assert!(
             totals.routes_sum.service.quantile_ns(0.99) < 50 * MS,
@@ -51,7 +50,7 @@ fn a_generator_with_time_to_spare_says_so() {
         let totals = sim.run.totals();
         assert_eq!(totals.routes_sum.ledger.succeeded, 2_000, "{:?}", totals.routes_sum.ledger);
         let share = totals.load.workers[0].work_share();
-        // 6 us of every 100, and not what was spent on looking.
+        // 6 us of every 100, without the time of polling.
         assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
         let (cpu_ns, wall_ns) = (totals.load.workers[0].cpu_ns, totals.load.workers[0].wall_ns);
         let looked_ns: u64 = sim.run.intervals.values().map(|interval| interval.load.looked_ns).sum();
@@ -65,8 +64,8 @@ fn a_generator_with_time_to_spare_says_so() {
     }
 }
 
-/// How long replies wait before they are read is counted: it is little where the worker is idle,
-/// and what the others before them cost where it is busy. Those of the warm-up do not count.
+/// The wait of replies before they are read: short for an idle worker, the cost of other requests
+/// for a busy one. The warm-up does not count.
 #[test]
 fn replies_that_wait_to_be_read_are_counted() {
     let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };
@@ -86,7 +85,7 @@ fn replies_that_wait_to_be_read_are_counted() {
 
 #[test]
 fn users_who_start_late_are_measured_from_when_they_were_to_start() {
-    // Four users are to join at 90 ms, in the midst of a pause of the generator that ends at 100.
+    // Four users should join at 90 ms, during a pause of the generator until 100 ms.
     let machine =
         SimMachine { pause: Some(SimStall { every_ns: 100 * MS, length_ns: 20 * MS }), ..SimMachine::default() };
     let totals = run_on(machine, &closed("1@90ms,5@60ms"), &SimServer::new(100_000), first_seed()).run.totals();
@@ -106,7 +105,7 @@ fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
                 .totals();
         let p50 = totals.load.lag.quantile_ns(0.5);
         assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
-        // Asleep, the end of a reply is seen late as well.
+        // A sleeping worker sees the end of a reply late, too.
         let service = totals.routes_sum.service.quantile_ns(0.5);
         assert_eq!(service >= 250_000, spin == Spin::Off, "{spin:?}: {service}");
     }

@@ -1,11 +1,11 @@
-//! Loads over HTTP/2: several exchanges on a connection, servers that take fewer streams, refuse
-//! some, and go away.
+//! Loads over HTTP/2: concurrent exchanges on a connection, and servers that limit streams, refuse
+//! some, and send GOAWAY.
 
 use super::*;
 use crate::sim::server::SimH2;
 use plimsoll_model::{CallFault, GrpcCall, HttpChoice};
 
-/// The plan over HTTP/2, with up to so many streams a connection.
+/// The plan over HTTP/2, with at most this number of streams a connection.
 fn over_streams(plan: Setup, streams: u32) -> Setup {
     plan.with(|plan| (plan.carriage.http, plan.carriage.streams_max) = (HttpChoice::H2, streams))
 }
@@ -14,7 +14,7 @@ fn h2_server(service_ns: u64, how: SimH2) -> SimServer {
     SimServer { h2: Some(how), ..SimServer::new(service_ns) }
 }
 
-/// A time, to a tenth.
+/// Whether a time is within 10 % of the expected one.
 fn near(ns: u64, expect_ns: u64) -> bool {
     ns.abs_diff(expect_ns) <= expect_ns / 10
 }
@@ -28,7 +28,7 @@ fn users_share_connections_and_each_meets_the_server_alone() {
         assert_eq!(sim.account.connections_max, connections, "{streams} streams");
         assert_eq!(totals.load.h2_connections, connections);
         assert_eq!(totals.load.stream_waits, 0, "{streams} streams");
-        // A millisecond of work, and the way there and back.
+        // A millisecond of service, and the round trip.
         assert!(
             near(totals.routes_sum.service.quantile_ns(0.5), 1_100_000),
             "{}",
@@ -40,10 +40,10 @@ fn users_share_connections_and_each_meets_the_server_alone() {
 
 #[test]
 fn what_waits_for_a_free_stream_waits_for_us_and_says_so() {
-    // Sixteen users on two connections, of which the server takes three streams each.
+    // Sixteen users on two connections, with three streams each.
     let plan = over_streams(closed("16"), 8).with(|plan| {
         plan.load.duration_ns = Some(SECOND);
-        // How many it takes is known before.
+        // The limit is known before the load.
         plan.load.connections_ready = 2;
     });
     let sim = run(&plan, &h2_server(MS, SimH2::new(3)), first_seed());
@@ -60,7 +60,7 @@ fn what_waits_for_a_free_stream_waits_for_us_and_says_so() {
 fn arrivals_fill_connections_before_they_open_others() {
     for (streams, at_least, at_most) in [(1, 40, u64::MAX), (8, 5, 8), (100, 1, 1)] {
         let plan = over_streams(constant("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
-        // Some 44 are under way at a time.
+        // About 44 requests are in flight at a time.
         let sim = run(&plan, &h2_server(11 * MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
         let connections = sim.account.connections_max;
@@ -121,12 +121,12 @@ fn nobody_waits_for_a_slow_answer_on_a_connection_that_is_left() {
     let server = h2_server(MS, SimH2 { leaves_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
     let totals = sim.run.totals();
-    // Each of six users answers to 200 requests in 200 times 1.1 ms and a second; with the others
-    // it would be 200 together.
+    // Each of six users makes 200 requests in 200 times 1.1 ms and a second; blocked by the others
+    // they would make 200 together.
     assert!(totals.routes_sum.ledger.succeeded > 1_500, "{:?}", totals.routes_sum.ledger);
     let response_ns = totals.routes_sum.response.quantile_ns(0.98);
     assert!(response_ns < 2 * MS, "{response_ns}");
-    // The slow ones are on connections of their own meanwhile.
+    // Slow responses stay on connections of their own meanwhile.
     assert!((2..=8).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
 }
 

@@ -1,10 +1,9 @@
-//! The loop's time is shared: no connection keeps it from the others, from deadlines, from arrivals
-//! or from its end.
+//! The loop's time is shared: no connection delays others, deadlines, arrivals or the loop's end.
 
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
-/// What a slice and the rest of a turn may add to anything.
+/// The delay that one turn may add to anything, ns.
 const TURN_NS: u64 = 6 * MS;
 
 #[test]
@@ -46,8 +45,7 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
 
 #[test]
 fn beside_floods_others_get_their_turn() {
-    // Three of ten answers never end; the others come as fast as they do without them, but for the
-    // turns.
+    // Three of ten responses never end; the others are as fast as without them, plus the turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
@@ -62,7 +60,7 @@ fn beside_floods_others_get_their_turn() {
 
 #[test]
 fn what_a_turn_leaves_is_gone_on_with() {
-    // All of it is there at once, so there is one event, and no other for what was left.
+    // All bytes arrive at once: one event, and none for the rest.
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
             let machine = SimMachine { receive_ns, ..SimMachine::default() };
@@ -81,7 +79,7 @@ fn what_a_turn_leaves_is_gone_on_with() {
 
 #[test]
 fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
-    // A send of 256 KiB takes 0.4 ms and finds room again: 64 MiB in one go would take 100 ms.
+    // A send of 256 KiB takes 0.4 ms and finds room again: 64 MiB at once would take 100 ms.
     let machine = SimMachine { send_ns: 400_000, ..SimMachine::default() };
     let server = SimServer { latency_ns: 0, buffer_bytes: 256 << 10, ..SimServer::new(0) };
     for plan in [closed("2@200ms"), constant("20@200ms")] {
@@ -97,7 +95,7 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
             totals.routes_sum.ledger
         );
         assert!(totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.routes_sum.response.max_ns());
-        // With time it goes through.
+        // Given time, it completes.
         plan.traffic.routes[0].timeout_ns = 20 * SECOND;
         plan.load.grace_ns = 20 * SECOND;
         let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().routes_sum.ledger;
@@ -107,7 +105,7 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
 
 #[test]
 fn many_who_join_or_try_again_at_once_hold_nobody_up() {
-    // 2 000 users join at once, which takes 40 ms of the generator's time: the first answers are
+    // 2 000 users join at once, which takes 40 ms of the generator's time. The first responses are
     // read meanwhile.
     let machine = SimMachine { send_ns: 20_000, ..SimMachine::default() };
     let plan = closed("2000@60ms").with(|it| {
@@ -121,7 +119,7 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
         totals.routes_sum.ledger
     );
     assert!(totals.routes_sum.service.quantile_ns(0.1) < 4 * MS, "{}", totals.routes_sum.service.quantile_ns(0.1));
-    // Refusals take longer than the pause after them: the loop turns all the same.
+    // Refusals take longer than the pause after them, and the loop still turns.
     let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
     let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
     let sim = Simulation {

@@ -1,6 +1,7 @@
-//! What the profiles say that were taken of both sides of a comparison.
+//! Reads the profiles of both sides of a comparison.
 //!
-//! Not here: taking them (`profile_capture`), and how they look.
+//!
+//! Not here: taking them (`profile_capture`), and their presentation.
 
 use crate::load_profiles::read_kept;
 use plimsoll_analysis::profile::{PeriodFigures, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
@@ -11,11 +12,11 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
 use std::path::Path;
 
-/// A server that answers this share of the rate holds it.
+/// Least share of the rate that a server must reach to sustain it.
 const HOLDS_SHARE: f64 = 0.98;
 
-/// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the
-/// record says.
+/// The profiles beside a run file; `None` if none were requested. The record says which side each
+/// belongs to.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<ProveProfiles>> {
     let recorded = experiment.spec.profiles()?;
     experiment.profiles().next()?;

@@ -60,8 +60,8 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
     kinds
 }
 
-/// The requests of a load that ended like this one: with its status, as its call did, with what is
-/// no HTTP, or missing what it misses.
+/// The requests of a load with the same kind of failure: status, gRPC status, protocol error, or
+/// miss.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {

@@ -55,13 +55,11 @@ pub struct Interference {
     pub cores: Option<f64>,
     /// Cores of the machine; 0: not known.
     pub machine_cores: f64,
-    /// Steal: the share of the time in which a core was wanted that the host of this virtual
-    /// machine used itself, 0..=1; `None`: not known.
+    /// Steal: share of the wanted CPU time that the hypervisor withheld, 0..=1; `None`: unknown.
     pub steal_share: Option<f64>,
     /// Whether that disturbed the load.
     pub disturbed: bool,
-    /// How it was disturbed, or, where it was not, what is not known and why: a sentence without a
-    /// full stop.
+    /// The disturbance, or without one what is unknown and why: a sentence without a full stop.
     pub reason: Option<String>,
     /// Time that was looked at, ns.
     pub span_ns: u64,
@@ -81,7 +79,7 @@ struct CpuAccount {
 #[derive(Clone, Copy)]
 struct MachineSeries<'a> {
     probes: &'a Probes,
-    /// It is the machine that makes the load, beside a server that is watched on another.
+    /// Whether this is the load generator's machine, next to a server watched on another.
     is_generator: bool,
 }
 
@@ -98,8 +96,8 @@ impl<'a> MachineSeries<'a> {
         change_of(self.get(name)?, from_ns, to_ns)
     }
 
-    /// The same of plimsoll's own processes on the machine: where the server is watched in a
-    /// container of it, these are two.
+    /// The change of plimsoll's own series on the machine: two series if the server is watched in a
+    /// container of the same machine.
     fn change_of_ours(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
@@ -544,7 +542,7 @@ mod tests {
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
             let others = Interference::from_run(&run);
             assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
-            // What others used is known all the same.
+            // The use of other processes is known all the same.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
             assert_eq!(others.doubt().is_some(), expect);
         }

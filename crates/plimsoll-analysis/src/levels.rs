@@ -1,9 +1,10 @@
-//! What was measured at each of several loads, from runs or from the text of `.dat` files: its peak
-//! and knee, how two such lists differ, and how long a level has to be measured.
+//! Measurements at several levels, from runs or `.dat` files: peak and knee, differences between
+//! two such lists, and the length of a level.
 //!
-//! A `.dat` file holds a line a level: `concurrency qps mean_ms success_percent`, separated by
-//! white space. Empty lines, comments (`#`, `%`, `;`, `//`) and headings of words are passed over;
-//! so are further columns.
+//!
+//! A `.dat` file has a line for each level: `concurrency qps mean_ms success_percent`, separated by
+//! white space. Empty lines, comments (`#`, `%`, `;`, `//`), headings of words and further columns
+//! are ignored.
 
 use crate::interference::Interference;
 use crate::series::{Spread, spread};

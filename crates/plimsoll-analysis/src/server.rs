@@ -57,7 +57,7 @@ impl ServerUse {
         if self.window_ns > 0.0 { self.window_cpu_ns / self.window_ns } else { 0.0 }
     }
 
-    /// How often the server was seen to be restarted.
+    /// Number of observed restarts of the server.
     pub fn restarts(&self) -> usize {
         self.servers.len().saturating_sub(1)
     }

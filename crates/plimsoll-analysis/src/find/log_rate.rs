@@ -1,5 +1,6 @@
-//! The rate of a log from which the loads of a search were drawn, and how many times over it a
-//! server carries it.
+//! The rate of the log from which a search drew its loads, and the multiple of it that a server
+//! sustains.
+//!
 //!
 //! Not here: the line itself.
 

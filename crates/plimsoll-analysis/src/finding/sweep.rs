@@ -35,7 +35,8 @@ pub struct SweepFigures<'a> {
     /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was
     /// measured to tell.
     pub error: Option<f64>,
-    /// Whether that is from separate visits of the level, so that what moves between them is in it.
+    /// Whether the interval comes from separate visits of the level, so that it covers drift
+    /// between them.
     pub replicated: bool,
     /// The server's CPU and memory; `None` where they are not known.
     pub server: Option<ServerUse>,

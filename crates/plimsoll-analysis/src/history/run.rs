@@ -38,8 +38,8 @@ pub struct HistoryRun {
     pub traffic: String,
     /// The SLO, of a study that searches a line.
     pub slo: Option<String>,
-    /// The machine of the load: processor, cores, what a container leaves of it, and whether the
-    /// target is on it.
+    /// The machine of the load: processor, cores, limits of the container, and whether the target
+    /// is on it.
     pub machine: String,
     /// The commit that was checked out.
     pub revision: Option<SourceRevision>,

@@ -1,16 +1,17 @@
-//! Whether others disturbed a load ([`Interference`]): CPU that neither the server, nor what it
-//! calls, nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine
-//! took, and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of
-//! what the load measured, so that no outcome can decide what counts. One exception: a load of
-//! which every answer failed measured nothing that interference could lower. A 404 is no
-//! disturbance.
+//! Whether other processes disturbed a load ([`Interference`]): CPU time outside the server, its
+//! dependencies, the kernel's own threads and plimsoll; steal by the hypervisor; and waiting for a
+//! core. One rule, fixed beforehand, for every command. The rule does not know the load's
+//! measurements, so that no result can decide what counts. One exception: a load with only failed
+//! responses measured nothing that interference could lower. A 404 is no disturbance.
 //!
-//! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the
-//! server and plimsoll used, *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the
-//! server's threads and ours waited for a core in [`WAIT_SHARE`] of the time that they wanted one.
-//! On a machine with cores to spare others cost nothing. The same over any half second with
-//! [`BURST_CORES`]: that is enough to break a p99. And the host disturbs by taking [`STEAL_MAX`] of
-//! the time wanted. What is not known is not blamed.
+//!
+//! Other processes disturb a load if they used more than [`CORES_MAX`] and more than [`PART_MAX`]
+//! of the use of server and plimsoll, *and* that had an effect. It had one if [`BUSY_SHARE`] of all
+//! cores were busy, or if threads of server or plimsoll waited for a core in [`WAIT_SHARE`] of the
+//! time that they wanted one. With idle cores, other processes cost nothing. The same holds over
+//! any half second with [`BURST_CORES`], which is enough to break a p99. The hypervisor disturbs by
+//! taking [`STEAL_MAX`] of the wanted time. Unknown values never count as interference.
+//!
 //!
 //! Not here: how the readings were taken.
 

@@ -1,6 +1,7 @@
-//! How calibrations of a fleet look: a table, and a document.
+//! The calibrations of a fleet, as a table and as a document.
 //!
-//! Not here: how machines are calibrated, and which shares follow.
+//!
+//! Not here: calibrating machines, and the resulting shares.
 
 use crate::block::{Report, Tone};
 use crate::document::value;

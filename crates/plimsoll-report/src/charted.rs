@@ -1,6 +1,6 @@
-//! Reports with charts, as pages show them: the answer, the picture, the evidence, the environment.
-//! The sentences and tables are those of the terminal. Charts of one load are here too, as every
-//! kind of experiment shows some.
+//! Reports with charts, as pages show them: answer, chart, evidence, environment. Sentences and
+//! tables are those of the terminal. Charts of one load are here too, because every kind of
+//! experiment has some.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
@@ -54,8 +54,8 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     chart::heat_chart(&heading::heat(&run.plan, summary), &series::heat(run, COLUMNS, ROWS), &lines, theme)
 }
 
-/// Series that something else measured meanwhile (such as a probe), as a chart: panels below each
-/// other over seconds since the start, with their figures behind it.
+/// A chart of series from probes: panels in a column over seconds since the start, with their
+/// figures.
 pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: title.into(), subtitle: subtitle.into() };
@@ -72,8 +72,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a
-/// panel each besides.
+/// Panels of watched series: title, unit, and the series in it. The server's own metrics have a
+/// panel each.
 const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -177,7 +177,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     report.drawn(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
-/// Where and by what it was measured, and how to repeat it.
+/// The environment of the measurement, and how to repeat it.
 pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;

@@ -5,7 +5,7 @@ use plimsoll_analysis::failed::FailedKind;
 use plimsoll_model::Purpose;
 use serde::Serialize;
 
-/// A fact for each kind: what the first of them said, how many there were, when it began.
+/// A fact for each kind of failure: the first response, the count, and the first time.
 pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
         let side = match (kind.tag.purpose, kind.tag.arm) {

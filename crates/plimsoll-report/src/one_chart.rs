@@ -1,6 +1,7 @@
-//! One chart of a run file, chosen by its name or by what the file holds.
+//! One chart of a run file, chosen by name or by the content of the file.
 //!
-//! Not here: how a chart is drawn (`chart`), and turning it into a picture file.
+//!
+//! Not here: drawing (`chart`), and conversion to a picture file.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};
 use crate::charted::{heat_svg, percentiles_svg, time_svg};
@@ -42,7 +43,7 @@ impl ChartKind {
     }
 }
 
-/// A chart of the file that is shown as `file`: the kind that is wanted, or the one that suits it.
+/// A chart of the file with the name `file`: the requested kind, or the default for its content.
 /// The error says what the file lacks.
 pub fn one_chart(
     view: &ResultView,

@@ -1,6 +1,7 @@
-//! What a study is going to find out, in a sentence before it begins.
+//! The question of a study, in a sentence before it begins.
 //!
-//! Not here: how it stands meanwhile (`study_status`), and what it found.
+//!
+//! Not here: its progress (`study_status`), and its finding.
 
 use crate::chart::heading;
 use crate::format::duration;

@@ -1,9 +1,9 @@
-//! All outputs of an experiment ([`ResultView`]): a method for each format, and in it a renderer
-//! for each finding. The evidence against figures stands above them in all formats; it is added
-//! here.
+//! All outputs of an experiment ([`ResultView`]): a method for each format, with a renderer for
+//! each finding. Every format shows the evidence against figures above them; it is added here.
 //!
-//! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
-//! the findings themselves.
+//!
+//! Not here: the text of each finding (`run`, `sweep`, `find`, `prove`, and `charted` for pages),
+//! and the findings themselves.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -46,8 +46,8 @@ pub struct ResultView<'a> {
 }
 
 impl<'a> ResultView<'a> {
-    /// As text, for a terminal of `columns` or lines of any length. `in_full`: with what was shown
-    /// while it was measured.
+    /// The text, for a terminal of `columns` or lines of any length. `in_full`: with everything
+    /// shown during the measurement.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
         match self.finding.open().1 {
@@ -59,8 +59,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// The first screen of it: the answer, how sure it is, and what comes next, in few lines for a
-    /// terminal of `columns`. Everything else is in the text.
+    /// The first screen: the answer, its certainty, and the next step, in few lines for a terminal
+    /// of `columns`. Everything else is in the text.
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.open();
         let mut screen: Screen = match finding {
@@ -159,7 +159,7 @@ impl<'a> ResultView<'a> {
         report
     }
 
-    /// As a page, with charts; also what a summary is made of.
+    /// The page, with charts; also the basis of a summary.
     pub fn page(&self, around: &PageContext) -> Report {
         let mut around = around.clone();
         if let Some(profiles) = self.profiles.and_then(ProfileFindings::of_sides) {

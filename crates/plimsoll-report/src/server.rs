@@ -1,5 +1,4 @@
-//! How what was seen of the server looks: lines of a report, and the member `server` of a JSON
-//! document.
+//! The readings of the server: lines of a report, and the member `server` of a JSON document.
 
 use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};

@@ -332,7 +332,7 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
             asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
         }
     };
-    // Each is spelled where it is not the default: random for a search, even for any other load.
+    // Arrivals are spelt unless they are the default: random for a search, even for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
     words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
     words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);

@@ -13,13 +13,13 @@ const BODY_CHARS_MAX: usize = 400;
 
 /// One of the first requests.
 pub struct CheckedRequest<'a> {
-    /// Which arrival asks it, from 0.
+    /// The number of the arrival, from 0.
     pub arrival: u64,
     /// The pause before it, ns.
     pub wait_ns: u64,
     /// The route of the request.
     pub route: RouteNumber,
-    /// As it goes on the wire, over HTTP/2 with its head in lines.
+    /// The encoded request, over HTTP/2 with its head as lines.
     pub bytes: &'a [u8],
 }
 

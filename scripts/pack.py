@@ -171,7 +171,8 @@ def oci_archive(name: str, version: str, entries: list[tuple[str, bytes | None, 
         "layers": [described("layer.v1.tar+gzip", packed)],
         "annotations": labels,
     }).encode()
-    named = {"org.opencontainers.image.ref.name": version, "io.containerd.image.name": f"{name}:{version}"}
+    # With a registry: containerd keeps a name as it is, and kubelet does not find one without.
+    named = {"org.opencontainers.image.ref.name": version, "io.containerd.image.name": f"localhost/{name}:{version}"}
     platform = {"architecture": "amd64", "os": "linux"}
     index = json.dumps({
         "schemaVersion": 2,

@@ -37,6 +37,10 @@ const UNSEEN: f64 = 0.5;
 /// wander by this share, as usual ones do (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
 const WANDER_USUAL: f64 = 0.01;
+/// The least standard error of a capacity, as a share of it. A window of a few seconds ends with a
+/// completion that is seen up to a millisecond late, in each trial alike, however evenly a server
+/// works.
+const ERROR_SHARE_MIN: f64 = 0.0005;
 /// Points of the grid over capacities, and how many standard errors of the worst known trial it
 /// reaches to either side.
 const GRID: usize = 801;
@@ -108,7 +112,7 @@ impl Capacity {
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
-        capacity.error_rps = capacity.error_rps.hypot(edge_rps);
+        capacity.error_rps = capacity.error_rps.hypot(edge_rps).hypot(ERROR_SHARE_MIN * capacity.rps);
         capacity.refuses = usable.into_iter().any(|trial| trial.evidence.rejecting);
         Some(capacity)
     }

@@ -169,7 +169,10 @@ fn a_command_ends_when_it_is_told_to_wherever_it_is() {
                     let deadline = Instant::now() + Duration::from_secs(20);
                     // SIGTERM is the fifteenth.
                     let mask = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
-                    let is_ready = || stdin || status().lines().filter_map(mask).any(|mask| mask & 1 << 14 != 0);
+                    let handles = || status().lines().filter_map(mask).any(|mask| mask & 1 << 14 != 0);
+                    // Before it is plimsoll it is `env`, which may ignore ^C as its parent does.
+                    let is_plimsoll = || status().starts_with("Name:\tplimsoll\n");
+                    let is_ready = || if stdin { is_plimsoll() } else { handles() };
                     while !is_ready() && Instant::now() < deadline {
                         std::thread::sleep(Duration::from_millis(10));
                     }

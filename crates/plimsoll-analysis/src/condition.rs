@@ -1,15 +1,17 @@
-//! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
-//! lists of them ([`Conditions`]). Not here: the same looked after while a run is under way
+//! Conditions on a run in the user's syntax: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
+//! and lists of them ([`Conditions`]). Not here: conditions checked during a run
 //! ([`crate::ConditionWatch`]).
 //!
-//! A condition is said to *hold* when it is true of the run; whether that is good or bad is the
-//! caller's affair. For a gate ([`Conditions::crossed`]) a condition on something that was not
-//! measured counts as crossed: a gate that cannot tell must not let pass.
 //!
-//! Latencies are of all requests that were scheduled: one that failed, was never sent or was not
-//! answered is slower than any bound, as in an [`crate::Slo`]. Else a server that answers nothing
-//! but errors would have no slow request. So a percentile may have no bound (it is infinite), and
-//! so has the mean or the maximum as soon as one request did not succeed.
+//! A condition *holds* when it is true of the run; the caller decides whether that is good or bad.
+//! For a gate ([`Conditions::crossed`]) a condition on an unmeasured figure counts as crossed,
+//! because an undecided gate must not pass.
+//!
+//!
+//! Latencies cover all scheduled requests: a failed, unsent or open request is slower than any
+//! bound, as in an [`crate::Slo`]. Otherwise a server that returns only errors would have no slow
+//! request. So a percentile may be infinite, and the mean or maximum is infinite as soon as one
+//! request did not succeed.
 
 use crate::format;
 use crate::named;
@@ -182,12 +184,12 @@ impl Condition {
         self.figure_with(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// The same with what the server used, which `run` itself does not tell where it is made of
-    /// several.
+    /// The same with the server's CPU use, which `run` does not contain if it was joined from
+    /// several loads.
     pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
-            None => &totals.whole,
+            None => &totals.routes_sum,
             Some(name) => {
                 let number = named::number_of(&run.plan.traffic, name)?;
                 &run.totals_of(number as RouteNumber)
@@ -419,8 +421,8 @@ impl Conditions {
         self.crossed_with(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// The same with what the server used, which `run` itself does not tell where it is made of
-    /// several.
+    /// The same with the server's CPU use, which `run` does not contain if it was joined from
+    /// several loads.
     pub fn crossed_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<Crossing> {
         let crossing = |condition: &Condition| {
             let figure = condition.figure_with(run, used);
@@ -533,7 +535,7 @@ pub(crate) fn share_syntax(share: f64) -> String {
     format!("{}%", format_number(share * 100.0))
 }
 
-/// A time as conditions write it, in the largest unit in which it is at least 1: `1.5ms`.
+/// A time in the syntax of conditions, in the largest unit with a value of at least 1: `1.5ms`.
 pub(crate) fn duration_syntax(ns: f64) -> String {
     let (factor, unit) = match ns {
         ns if ns >= 1e9 => (1e9, "s"),
@@ -771,7 +773,7 @@ mod tests {
             ("order.errors>=20%", true),
             ("errors>=20%", false),
             ("'GET /'.errors>0%", false),
-            // Who asks after what is not asked must not pass.
+            // A condition on an unknown request must not pass.
             ("other.p99>1h", true),
         ] {
             let conditions = Conditions::parse(gate).expect("parses");

@@ -43,9 +43,9 @@ pub enum DoubtKind {
     Beyond,
     /// There is no figure, as nothing succeeded or was answered.
     Nothing,
-    /// The promise: it cannot hold, or too little was measured to prove it.
+    /// The SLO: the server cannot meet it, or too little was measured to prove that it does.
     Promise,
-    /// What the server did is more than one figure tells: it stalls, alternates, rejects, drifts.
+    /// One figure does not describe the server: it stalls, alternates, rejects or drifts.
     Server,
     /// Accounts that must be equal are not.
     Accounts,
@@ -125,7 +125,7 @@ impl Doubts {
         self.0.iter()
     }
 
-    /// The texts of those of whose kind it is true.
+    /// The texts of the doubts whose kind satisfies `of`.
     pub fn texts(&self, of: impl Fn(DoubtKind) -> bool) -> impl Iterator<Item = &Sentence> {
         self.0.iter().filter(move |doubt| of(doubt.kind)).map(|doubt| &doubt.text)
     }

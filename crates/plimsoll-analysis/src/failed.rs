@@ -40,7 +40,7 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
         for answer in &run.failed_answers {
             let (at_ns, requests) = (start_ns.saturating_add(answer.at_ns), requests(run, answer));
             let routes = &run.plan.traffic.routes;
-            let route = answer.missed.filter(|_| routes.len() > 1).and_then(|it| routes.get(usize::from(it.route)));
+            let route = answer.miss.filter(|_| routes.len() > 1).and_then(|it| routes.get(usize::from(it.route)));
             let route = route.map(|route| route.label.clone());
             let kind = FailedKind { first: answer.clone(), at_ns, tag, requests, route };
             match kinds.binary_search_by_key(&answer.kind(), |kind| kind.first.kind()) {
@@ -60,10 +60,10 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
     kinds
 }
 
-/// The requests of a load that ended like this one: with its status, as its call did, with what is
-/// no HTTP, or missing what it misses.
+/// The requests of a load with the same kind of failure: status, gRPC status, protocol error, or
+/// miss.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
-    let of_kind = |interval: &plimsoll_model::Interval| match (answer.missed, answer.grpc_status, answer.status) {
+    let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {
             interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])
         }

@@ -286,7 +286,7 @@ fn sampling(facts: &MachineFacts) -> FitnessCheck {
 fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
     let (name, lag) = ("plimsoll", format::duration(measured.lag_p99_ns as f64));
     let rate = format::rate(measured.rate_rps);
-    if let Some(disturbed) = &measured.disturbed {
+    if let Some(disturbed) = &measured.disturbance {
         let remedy = "Measure again when other processes are idle";
         return check(name, Fitness::Limited, format!("disturbed: {disturbed}"), Some(remedy));
     }
@@ -317,7 +317,7 @@ mod tests {
         cpu_us: 9.0,
         rate_rps: 10_000.0,
         lag_p99_ns: 100_000,
-        disturbed: None,
+        disturbance: None,
     };
 
     fn good() -> MachineFacts {
@@ -379,7 +379,7 @@ mod tests {
             (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET }, Fitness::Unfit),
             (SelfMeasurement { highest_rps: 3000.0, ..QUIET }, Fitness::Limited),
             // Lateness that others caused is not plimsoll's.
-            (SelfMeasurement { lag_p99_ns: 50 * MS, disturbed: Some("others".into()), ..QUIET }, Fitness::Limited),
+            (SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET }, Fitness::Limited),
         ] {
             let found = MachineFitness::assess(&good(), Some(&measured));
             assert_eq!(found.fitness(), fitness, "{measured:?}: {found:?}");

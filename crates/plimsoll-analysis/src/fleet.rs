@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// agents come first, then busy ones, then late ones.
 pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
-    if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?))) {
+    if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
         let unsent = match agent.ledger.unsent {
             0 => String::new(),
             unsent => format!(", and {} of its requests were not sent", format::count(unsent)),
@@ -52,7 +52,7 @@ mod tests {
             lag_p99_ns: Some(lag_ms * 1_000_000),
             ..AgentAccount::new(name, 1)
         };
-        let mut lost = AgentAccount { lost: Some("its ssh ended".into()), ..agent("c", 0.1, 0) };
+        let mut lost = AgentAccount { loss_reason: Some("its ssh ended".into()), ..agent("c", 0.1, 0) };
         lost.ledger.unsent = 1_200;
         for (agents, expect) in [
             (vec![], None),

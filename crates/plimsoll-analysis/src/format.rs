@@ -1,7 +1,6 @@
-//! Numbers for people: three significant digits, units that fit, no false precision. Every figure
-//! of every output is written here, so that one value never has two spellings. (Conditions and
-//! promises, such as `p99<=500ms`, are a language of their own: what is written must read back. See
-//! [`crate::condition`].)
+//! Numbers for people: three significant digits, fitting units, no false precision. Every figure of
+//! every output is formatted here, so that one value has one spelling. Conditions and SLOs such as
+//! `p99<=500ms` have their own syntax, which must parse back: see [`crate::condition`].
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;

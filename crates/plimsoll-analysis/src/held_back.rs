@@ -1,26 +1,25 @@
-//! The rest of answers that waits for an acknowledgement: a server has written head and rest of a
-//! short answer apart, and its kernel holds the second small piece back until the first one is
-//! acknowledged (Nagle's algorithm, RFC 896), which ours puts off (RFC 1122, 4.2.3.2). Nobody works
-//! on such a request, and none waits for it: it is no backlog. What a load says of it ([`under`]),
-//! and how many wait so ([`waited_ns`]).
+//! Responses delayed by a delayed acknowledgement. A server wrote head and body of a short response
+//! separately, and its kernel holds the second small piece back until the first is acknowledged
+//! (Nagle's algorithm, RFC 896). The client delays that acknowledgement (RFC 1122, 4.2.3.2).
+//! Nothing works on such a request: it is no backlog. [`under`] detects the delay in a load, and
+//! [`waited_ns`] counts the waiting responses.
 //!
-//! Kernels put acknowledgements off for some answers only, at first: Linux sends up to 16 of a new
-//! connection's at once. So answers become slower by 40 ms while a load goes on, and as many more
-//! are under way, without any load that is too much.
+//!
+//! Kernels delay acknowledgements only after the first responses: Linux sends up to 16 of a new
+//! connection at once. So response times grow by 40 ms during a load, with more requests in flight,
+//! without any overload.
 
 use crate::summary::Summary;
 use plimsoll_model::Interval;
 use std::ops::Range;
 
-/// The time after which an acknowledgement that is put off is sent: 40 ms at least on Linux
-/// (TCP_DELACK_MIN), more or less a tick of the kernel's, and of tails, more or less what else
-/// differs.
+/// The delay of a delayed acknowledgement: at least 40 ms on Linux (TCP_DELACK_MIN), plus or minus
+/// a tick of the kernel, and for tails plus or minus other variation.
 const ACK_PUT_OFF_NS: [Range<f64>; 2] = [38e6..46e6, 30e6..46e6];
 /// Of a longer answer the rest is on its way when the first byte comes.
 const SHORT_ANSWER_BYTES: f64 = 16_384.0;
 
-/// How long the rest of answers waits for an acknowledgement under this load, in ns; `None`: it
-/// does not.
+/// Delay of responses by delayed acknowledgements in this load, ns; `None`: no delay.
 pub(crate) fn under(summary: &Summary) -> Option<f64> {
     let whole = &summary.whole;
     let behind = |service_ns: u64, ttfb_ns: u64| service_ns as f64 - ttfb_ns as f64;
@@ -28,8 +27,8 @@ pub(crate) fn under(summary: &Summary) -> Option<f64> {
     held_back_ns(behind_ns, whole.answers_bytes as f64 / whole.ttfb.count.max(1) as f64)
 }
 
-/// The same, of answers of so many bytes, by how much later the last byte comes than the first, at
-/// the median and at the 99th percentile.
+/// The same for responses of this size, from the time between first and last byte at the median and
+/// the 99th percentile.
 fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
     let put_off = behind_ns.into_iter().zip(ACK_PUT_OFF_NS).find(|(ns, range)| range.contains(ns))?;
     (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
@@ -61,7 +60,7 @@ mod tests {
         check([41.0, 41.0], 200.0, Some(41.0));
         // Of some answers only.
         check([4.0, 36.0], 200.0, Some(36.0));
-        // By chance as long, but it is sent meanwhile.
+        // The same delay by chance, but bytes are sent meanwhile.
         check([41.0, 41.0], 1e6, None);
         check([21.0, 24.0], 200.0, None);
         check([60.0, 300.0], 200.0, None);

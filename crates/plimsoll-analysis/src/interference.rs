@@ -1,16 +1,17 @@
-//! Whether others disturbed a load ([`Interference`]): CPU that neither the server, nor what it
-//! calls, nor the kernel's own threads, nor plimsoll used, time that the host of a virtual machine
-//! took, and waiting for a core. One rule, fixed beforehand, for every command; it knows nothing of
-//! what the load measured, so that no outcome can decide what counts. One exception: a load of
-//! which every answer failed measured nothing that interference could lower. A 404 is no
-//! disturbance.
+//! Whether other processes disturbed a load ([`Interference`]): CPU time outside the server, its
+//! dependencies, the kernel's own threads and plimsoll; steal by the hypervisor; and waiting for a
+//! core. One rule, fixed beforehand, for every command. The rule does not know the load's
+//! measurements, so that no result can decide what counts. One exception: a load with only failed
+//! responses measured nothing that interference could lower. A 404 is no disturbance.
 //!
-//! Others disturb when they used more than [`CORES_MAX`] and more than [`PART_MAX`] of what the
-//! server and plimsoll used, *and* it was felt: [`BUSY_SHARE`] of all cores were in use, or the
-//! server's threads and ours waited for a core in [`WAIT_SHARE`] of the time that they wanted one.
-//! On a machine with cores to spare others cost nothing. The same over any half second with
-//! [`BURST_CORES`]: that is enough to break a p99. And the host disturbs by taking [`STEAL_MAX`] of
-//! the time wanted. What is not known is not blamed.
+//!
+//! Other processes disturb a load if they used more than [`CORES_MAX`] and more than [`PART_MAX`]
+//! of the use of server and plimsoll, *and* that had an effect. It had one if [`BUSY_SHARE`] of all
+//! cores were busy, or if threads of server or plimsoll waited for a core in [`WAIT_SHARE`] of the
+//! time that they wanted one. With idle cores, other processes cost nothing. The same holds over
+//! any half second with [`BURST_CORES`], which is enough to break a p99. The hypervisor disturbs by
+//! taking [`STEAL_MAX`] of the wanted time. Unknown values never count as interference.
+//!
 //!
 //! Not here: how the readings were taken.
 
@@ -55,13 +56,11 @@ pub struct Interference {
     pub cores: Option<f64>,
     /// Cores of the machine; 0: not known.
     pub machine_cores: f64,
-    /// Steal: the share of the time in which a core was wanted that the host of this virtual
-    /// machine used itself, 0..=1; `None`: not known.
+    /// Steal: share of the wanted CPU time that the hypervisor withheld, 0..=1; `None`: unknown.
     pub steal_share: Option<f64>,
     /// Whether that disturbed the load.
     pub disturbed: bool,
-    /// How it was disturbed, or, where it was not, what is not known and why: a sentence without a
-    /// full stop.
+    /// The disturbance, or without one what is unknown and why: a sentence without a full stop.
     pub reason: Option<String>,
     /// Time that was looked at, ns.
     pub span_ns: u64,
@@ -81,7 +80,7 @@ struct CpuAccount {
 #[derive(Clone, Copy)]
 struct MachineSeries<'a> {
     probes: &'a Probes,
-    /// It is the machine that makes the load, beside a server that is watched on another.
+    /// Whether this is the load generator's machine, next to a server watched on another.
     is_generator: bool,
 }
 
@@ -98,8 +97,8 @@ impl<'a> MachineSeries<'a> {
         change_of(self.get(name)?, from_ns, to_ns)
     }
 
-    /// The same of plimsoll's own processes on the machine: where the server is watched in a
-    /// container of it, these are two.
+    /// The change of plimsoll's own series on the machine: two series if the server is watched in a
+    /// container of the same machine.
     fn change_of_ours(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
@@ -277,7 +276,7 @@ fn only_failed_answers(ledger: &Ledger) -> bool {
 
 /// Why the server's CPU time is not known.
 fn unseen(probes: &Probes) -> String {
-    match (probes.series.contains_key(table::SERVER_CPU.name), probes.unseen.first()) {
+    match (probes.series.contains_key(table::SERVER_CPU.name), probes.missing.first()) {
         (true, _) => "the server was observed only during a part of the load".into(),
         (false, Some(reason)) => format!("the server's process was not found ({reason})"),
         (false, None) => "the server's process was not found".into(),
@@ -405,7 +404,7 @@ mod tests {
             run.probes.series.insert(name.into(), series);
         }
         if scene.server.is_none() {
-            run.probes.unseen.push("no process listens".into());
+            run.probes.missing.push("no process listens".into());
         }
         run
     }
@@ -544,7 +543,7 @@ mod tests {
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
             let others = Interference::from_run(&run);
             assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
-            // What others used is known all the same.
+            // The use of other processes is known all the same.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
             assert_eq!(others.doubt().is_some(), expect);
         }

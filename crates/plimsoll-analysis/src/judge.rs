@@ -1,23 +1,27 @@
-//! What a trial showed ([`TrialOutcome`]): a run held against an SLO ([`judge`]).
+//! The outcome of a trial ([`TrialOutcome`]): a run compared with an SLO ([`judge`]).
+//!
 //!
 //! An open trial **passes** when every bound of the SLO holds over all requests scheduled in its
-//! judged window (failed, unsent and unanswered ones are slower than any bound) and its backlog
-//! does not grow. It is **void** when the generator was the limit, whatever the SLO says; unless
-//! the server was silent towards requests that had left for so long that it broke a bound by that
-//! alone. It **fails** otherwise. A closed trial has no SLO: it passes unless void.
+//! judged window (failed, unsent and open ones are slower than any bound) and its backlog does not
+//! grow. It is **void** when the generator was the limit, whatever the SLO says. One exception: the
+//! server was silent towards sent requests for so long that this alone broke a bound. It **fails**
+//! otherwise. A closed trial has no SLO: it passes unless void.
 //!
-//! Others on the machine ([`Interference`]) can only take from the server: a load that held in
-//! spite of them held, and one that did not says nothing. So a disturbed open trial is void unless
-//! it passes, and a disturbed closed one is void.
+//!
+//! Other processes ([`Interference`]) can only slow a server down. So a disturbed trial that passes
+//! counts, and one that does not gives no information: a disturbed open trial is void unless it
+//! passes, and a disturbed closed one is void.
+//!
 //!
 //! The backlog grows when the mean number in flight in the last quarter exceeds that in the second
-//! quarter by more than 1 % of the arrivals between the middles of the two, and by more than chance
-//! would do: one request, plus two standard deviations of the difference of two such means for
-//! requests that come and go independently (sqrt(4 n W / T), n in flight, W their mean stay, T the
-//! quarter). At 100/s and more that guard is below the 1 % and changes nothing.
+//! quarter by more than 1 % of the arrivals between the middles of the two, and by more than
+//! chance. Chance is one request, plus two standard deviations of the difference of two such means
+//! for independent requests (sqrt(4 n W / T), n in flight, W their mean stay, T the quarter). At
+//! 100/s and more that guard is below the 1 % and changes nothing.
 //!
-//! Requests whose answer is held back until its first part is acknowledged ([`crate::held_back`])
-//! are no backlog.
+//!
+//! Responses delayed by a delayed acknowledgement ([`crate::held_back`]) are no backlog.
+//!
 //!
 //! Not here: which plan to try next.
 
@@ -127,8 +131,8 @@ pub struct Evidence {
     pub unanswered: u64,
     /// Mean number in flight in each quarter of the judged window.
     pub in_flight: [f64; 4],
-    /// The mean number of these that wait for the rest of their answer alone, where
-    /// acknowledgements hold it back.
+    /// Mean number of open requests that wait only for the rest of their response, because of
+    /// delayed acknowledgements.
     pub held_back: [f64; 4],
     /// Growth of the backlog as a share of the arrivals.
     pub growth: f64,
@@ -204,7 +208,7 @@ impl TrialOutcome {
         }
     }
 
-    /// One of a second whose requests all succeeded at once; a test sets what it is about.
+    /// An outcome of a second with all requests successful; a test changes what it needs.
     #[cfg(test)]
     pub(crate) fn of_a_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
         let achieved_rps = match load {
@@ -319,8 +323,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
             let (series, inside) = window_series(run, &window);
-            // The last answers, which came after the window, tell how long a silence at its end
-            // lasted.
+            // The last responses, after the window, show the length of a stall at its end.
             outcome.evidence.stalls = stalls::detect(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
@@ -358,11 +361,11 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
 fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
     let totals = run.totals();
     let of_load = [408, 425, 429];
-    let refused = totals.whole.statuses.iter().filter(|(status, _)| {
+    let refused = totals.routes_sum.statuses.iter().filter(|(status, _)| {
         (400..=499).contains(status) && !of_load.contains(status) && !run.plan.traffic.succeeds(*status)
     });
     let refused: u64 = refused.map(|(_, times)| times).sum();
-    let allowed = (1.0 - slo.success_min) * totals.whole.ledger.scheduled as f64;
+    let allowed = (1.0 - slo.success_min) * totals.routes_sum.ledger.scheduled as f64;
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
@@ -700,8 +703,8 @@ mod tests {
         assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
     }
 
-    /// As kernels acknowledge the first answers of a connection at once, and put it off later: 40
-    /// ms more, step by step.
+    /// Kernels acknowledge the first responses of a connection at once, and delay later ones: 40 ms
+    /// more, step by step.
     #[test]
     fn the_rest_of_an_answer_that_waits_for_an_acknowledgement_is_no_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
@@ -748,7 +751,7 @@ mod tests {
             assert_eq!(outcome.verdict, Verdict::Void, "{:?}", outcome.reason);
             assert!(!outcome.reason.is_empty());
         }
-        // With every connection waiting for the server, be it to accept it, it is the server's.
+        // If every connection waits for the server, also to be accepted, the wait is the server's.
         let connections_max = u64::from(unsent.plan.carriage.connections_max);
         let (mut open, mut under_way) = (unsent.clone(), unsent.clone());
         open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
@@ -765,8 +768,8 @@ mod tests {
 
     #[test]
     fn a_silence_that_breaks_the_promise_is_the_servers_though_not_all_was_sent() {
-        // From tick 2 to 9 of 20 nobody is answered, and a worker is busy making connections; then
-        // what had left is.
+        // From tick 2 to 9 of 20 no response arrives and a worker is busy with connections; then
+        // the sent requests are served.
         let silence = |service_ms: u64| {
             run(&[(1000.0, 20)], move |at| {
                 let mut interval = tick(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
@@ -792,7 +795,7 @@ mod tests {
         }
     }
 
-    /// Probes of a machine of two cores, of which the load used 0.6 and others so many.
+    /// Probes of a machine with two cores; the load uses 0.6 cores, other processes `others`.
     fn beside(others: f64, seconds: f64) -> Probes {
         let mut probes = Probes::default();
         for (name, kind, rate) in [
@@ -879,7 +882,7 @@ mod tests {
 
     #[test]
     fn the_piece_of_a_tick_that_a_load_ends_with_is_no_silence() {
-        // Stopped in the tenth tick; what came in the piece of it, and whether it is a stall.
+        // Stopped in the tenth tick; responses in its part of it, and whether it is a stall.
         for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
             let mut cut = run(&[(1000.0, 20)], |at| match at {
                 9 => tick(answered, 2, 70),
@@ -896,8 +899,8 @@ mod tests {
 
     #[test]
     fn what_is_cut_short_under_way_has_not_failed() {
-        // Of the last tick: what was answered, what failed, and what was under way at its end; and
-        // the share of successes.
+        // In the last tick: responses, failures, and requests open at its end; and the success
+        // rate.
         let shown = || Stop::Shown("enough".into());
         for (answered, failed, under_way, ending, expect) in [
             (60, 0, 40, LoadEnd::Finished, 0.96),
@@ -915,7 +918,7 @@ mod tests {
             cut.ending = Some(ending);
             assert_eq!(judged(&cut).success_rate, expect, "{:?}", cut.ending);
         }
-        // Where nobody was ever answered nothing has succeeded.
+        // Without any response nothing has succeeded.
         let mut silent = run(&[(1000.0, 2)], |_| {
             let mut interval = tick(0, 100, 1);
             interval.routes.of_mut(0).ledger.in_flight = 100;

@@ -1,9 +1,10 @@
-//! What was measured at each of several loads, from runs or from the text of `.dat` files: its peak
-//! and knee, how two such lists differ, and how long a level has to be measured.
+//! Measurements at several levels, from runs or `.dat` files: peak and knee, differences between
+//! two such lists, and the length of a level.
 //!
-//! A `.dat` file holds a line a level: `concurrency qps mean_ms success_percent`, separated by
-//! white space. Empty lines, comments (`#`, `%`, `;`, `//`) and headings of words are passed over;
-//! so are further columns.
+//!
+//! A `.dat` file has a line for each level: `concurrency qps mean_ms success_percent`, separated by
+//! white space. Empty lines, comments (`#`, `%`, `;`, `//`), headings of words and further columns
+//! are ignored.
 
 use crate::interference::Interference;
 use crate::series::{Spread, spread};
@@ -137,7 +138,7 @@ fn goodput(run: &Run) -> f64 {
 /// order of the command line. Without trials beforehand, and without loads for profiles.
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
-    match &experiment.asked {
+    match &experiment.spec {
         ExperimentSpec::Sweep(spec) => (0..spec.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
         _ => {
             let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);

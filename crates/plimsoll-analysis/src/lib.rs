@@ -1,17 +1,19 @@
-//! What runs mean, and which plan to try next: plain functions on values.
+//! The meaning of runs, and the next plan to try: plain functions on values.
 //!
-//! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures;
-//! [`judge`](judge()) says whether a trial held the SLO, [`Watch`] as soon as that is certain;
-//! [`find`] searches for the load line; [`prove`] compares builds; [`explain`] says what holds the
-//! line; [`server`] says what the server used, [`interference`] whether other programs disturbed;
-//! [`study`] is what each command does next, [`finding`] what it found in the end; [`doubts`] is
-//! what speaks against that, in [`sentence`]s; [`profile`] reads profiles, sums them up and
-//! compares them; [`stages`] are the figures of a staged load by stage, [`quantile`] says which
+//!
+//! [`condition`] and [`slo`] parse a user's conditions; [`summary`] computes a run's figures.
+//! [`judge`](judge()) compares a trial with the SLO, and [`Watch`] does so as soon as the result is
+//! certain. [`find`] searches for the load line; [`prove`] compares builds; [`explain`] finds the
+//! cause that limits the line. [`server`] has the server's CPU use, and [`interference`] that of
+//! other programs. [`study`] chooses the next load of each command, [`finding`] has its result,
+//! [`doubts`] the evidence against it, in [`sentence`]s. [`profile`] parses, sums and compares
+//! profiles; [`stages`] are the figures of a staged load by stage. [`quantile`] decides which
 //! quantiles may be stated, [`fitness`] whether a machine is fit to measure; [`live_meter`] has the
-//! figures of a load under way. [`format`](mod@format) writes every figure, wherever it is said.
+//! figures of a running load. [`format`](mod@format) formats every figure.
 //!
-//! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its
-//! only text. How a run was made and how a finding looks are the affair of others.
+//!
+//! This crate has no sockets, files, threads, current time or layout: sentences are its only text.
+//! Other crates make runs and show findings.
 
 #![forbid(unsafe_code)]
 

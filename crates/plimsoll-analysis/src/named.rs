@@ -1,7 +1,7 @@
-//! Requests that conditions and SLOs name: `order.p99<=300ms`, `'list, sorted'.errors>1%`.
+//! Request names in conditions and SLOs: `order.p99<=300ms`, `'list, sorted'.errors>1%`.
 //!
-//! A name stands before a point, and in quotation marks where it could be read as something else.
-//! Not here: the conditions.
+//!
+//! A name precedes a point; ambiguous names are in quotation marks. Not here: the conditions.
 
 use plimsoll_model::{RouteRecord, TrafficRecord};
 
@@ -35,7 +35,7 @@ pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
     Some((name, rest.strip_prefix('.')?))
 }
 
-/// A name as it stands before its point: in quotation marks unless it is plain.
+/// A name in that syntax: in quotation marks unless it is plain.
 pub(crate) fn written(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_plain = !name.is_empty() && name != "service" && name.chars().all(plain);

@@ -1,10 +1,10 @@
-//! What a server does past its line ([`OverloadResult`]): one load in steps of the line, from half
-//! of it to three times, and back to half. What is kept of the line at each step, what becomes of
-//! the rest, and how long it takes after the load has fallen.
+//! A server's behaviour beyond its line ([`OverloadResult`]): one load in steps of the line, from
+//! half to three times, and back to half. The share of the line's goodput at each step, the outcome
+//! of excess requests, and the recovery time.
 //!
-//! Goodput is what is answered with success within the longest time that was promised: who answers
-//! everything much later has kept nothing of its line. Not here: how the line is found, and that
-//! the load is made (`study::overload`).
+//!
+//! Goodput counts successes within the SLO's longest time: a server that responds much later keeps
+//! no goodput. Not here: the search for the line, and the load itself (`study::overload`).
 
 use crate::explain::level_of;
 use crate::find::Findings;
@@ -17,8 +17,8 @@ use std::ops::Range;
 /// The steps, as shares of the line; the last is the way back.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// The rate whose multiples are the steps, 1/s: the line. Without a line (stalls, or no certain one
-/// yet) it is the highest throughput that met the SLO. 0: there is no such rate.
+/// The rate whose multiples are the steps, 1/s: the line. Without a certain line it is the highest
+/// throughput that met the SLO; 0: there is none.
 pub fn level_to_pass(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { level_of(findings) } else { 0.0 }
@@ -65,11 +65,11 @@ pub struct RefusalCounts {
 /// The behaviour of a server past its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
-    /// It answers nine tenths of its line or more at every step, and refuses the rest.
+    /// Goodput stays at nine tenths of the line or more at every step; the rest is refused.
     Sheds,
-    /// It answers half of its line or more.
+    /// Goodput stays at half of the line or more.
     Degrades,
-    /// It answers less.
+    /// Goodput falls below half of the line.
     Collapses,
     /// It does not come back when the load has fallen, and nothing gets better.
     Metastable,
@@ -326,8 +326,7 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
-    /// What a server with a line of 100/s does in a second, by the number of the second and what is
-    /// offered.
+    /// The responses of a server with a line of 100/s, by second and offered rate.
     struct SecondCounts {
         in_time: u64,
         late: u64,

@@ -1,20 +1,20 @@
-//! Quantiles of times as they may be stated ([`Quantile`]): over every request of the ledger, and
-//! none with too few requests beyond it.
+//! Quantiles of times that may be stated ([`Quantile`]): over every request of the ledger, and only
+//! with enough requests beyond them.
 //!
-//! A request that failed, was not sent or was not answered is slower than any bound: else a server
-//! that fails fast would look quick. And a p99.9 of a hundred requests is their longest, not a
-//! p99.9.
 //!
-//! Not here: promises and conditions, which compare counts of requests ([`crate::slo`],
+//! A failed, unsent or open request is slower than any bound: otherwise a server that fails fast
+//! would look quick. And a p99.9 of a hundred requests is their maximum, no p99.9.
+//!
+//!
+//! Not here: SLOs and conditions, which compare counts of requests ([`crate::slo`],
 //! [`crate::condition`]).
 
 use crate::format;
 use plimsoll_model::{Histogram, Ledger};
 use std::fmt;
 
-/// A quantile is stated where at least so many requests lie beyond it: its own rank is then known
-/// to about a third of that number (the standard deviation of a count of ten), which is what a tail
-/// can be known to.
+/// Fewest requests beyond a stated quantile: the standard deviation of a count of ten is about a
+/// third of it, which limits the precision of a tail.
 pub const BEYOND_MIN: u64 = 10;
 
 /// One quantile, as far as it is known.
@@ -32,9 +32,8 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// The quantile `q` of `all` requests, of which `succeeded` took the shortest times of `times`.
-    /// The other times are those of requests that were given up, and the rest of all is slower than
-    /// any bound.
+    /// The quantile `q` of `all` requests, of which `succeeded` have the shortest of `times`. The
+    /// other times belong to requests that timed out; the rest of all is slower than any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
         // The small subtraction undoes the rounding of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
@@ -112,7 +111,7 @@ impl Quantiles {
 mod tests {
     use super::*;
 
-    /// So many successes of 1 ms to that many ms, then so many that were given up after 30 s.
+    /// Successes of 1 ms to `succeeded` ms, then `timeouts` requests that timed out after 30 s.
     fn times(succeeded: u64, timeouts: u64) -> Histogram {
         let mut times = Histogram::new();
         (1..=succeeded).for_each(|ms| times.record(ms * 1_000_000));

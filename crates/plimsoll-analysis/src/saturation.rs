@@ -1,7 +1,8 @@
-//! What a server completed while it was saturated: its capacity, from closed trials
-//! ([`Saturation`]) and from open ones that fell behind ([`saturated`]).
+//! The capacity of a saturated server, from closed trials ([`Saturation`]) and from open ones with
+//! a backlog ([`saturated`]).
 //!
-//! Not here: which trials say so ([`crate::judge()`]), and what several of them come to
+//!
+//! Not here: which trials are saturated ([`crate::judge()`]), and the estimate over several
 //! ([`crate::find`]).
 
 use crate::watch::TickFigures;
@@ -56,9 +57,9 @@ pub(crate) fn saturation(
     })
 }
 
-/// Successes a second while the server did all it could: after its queue had filled, or after it
-/// had begun to reject. With its relative standard error. The highest and lowest tenth of the ticks
-/// are left out, so that a single stall does not count as capacity.
+/// Throughput of successes while the server was saturated, 1/s: after its queue had filled, or it
+/// had begun to reject. With the relative standard error. The highest and lowest tenth of the ticks
+/// are dropped, so that a stall does not count as capacity.
 pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,

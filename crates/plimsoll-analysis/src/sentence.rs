@@ -122,7 +122,7 @@ impl Sentence {
         self.0.is_empty()
     }
 
-    /// Whether these words stand in it, with no remedy between them.
+    /// Whether the sentence contains these words, without a remedy between them.
     pub fn contains(&self, words: &str) -> bool {
         self.0.iter().any(|part| matches!(part, SentencePart::Words(said) if said.contains(words)))
     }

@@ -13,7 +13,7 @@ pub struct IntervalFigures {
     pub start_s: f64,
     /// Length in s.
     pub length_s: f64,
-    /// It lies after the end of the schedule: only late answers come there.
+    /// Whether the point lies after the end of the schedule, where only late responses arrive.
     pub after: bool,
     /// Scheduled requests.
     pub scheduled_rps: f64,
@@ -188,10 +188,9 @@ const BATCHES_MAX: usize = 10;
 /// Fewer intervals show nothing of the error of a mean.
 const STRETCHES_MIN: usize = 5;
 
-/// How far the goodput of a run may be off: the half-width of its 95 % interval as a share of it.
-/// From the means of up to ten batches of whole intervals inside the measured window, so that
-/// neighbours which resemble each other, or make up for each other, do not make it look better or
-/// worse known than it is. `None` where there is too little to tell.
+/// Relative half-width of the 95 % interval of a run's goodput. It uses the means of up to ten
+/// batches of whole intervals in the measured window, so that correlated neighbours do not distort
+/// the error. `None` with too few intervals.
 pub fn goodput_error(run: &Run) -> Option<f64> {
     let length_ns = run.plan.load.interval_ns.max(1);
     let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
@@ -303,7 +302,7 @@ mod tests {
         // 1.508 of 10.
         let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
-        // What alternates makes up for itself: batches of two are all alike.
+        // Alternating values cancel out: batches of two are equal.
         assert_eq!(goodput_error(&run(&[8, 12].repeat(10))), Some(0.0));
         // What stays for long is worth less than as many independent stretches.
         let slow: Vec<u64> = [8u64, 12].iter().flat_map(|level| [*level; 50]).collect();

@@ -57,7 +57,7 @@ impl ServerUse {
         if self.window_ns > 0.0 { self.window_cpu_ns / self.window_ns } else { 0.0 }
     }
 
-    /// How often the server was seen to be restarted.
+    /// Number of observed restarts of the server.
     pub fn restarts(&self) -> usize {
         self.servers.len().saturating_sub(1)
     }
@@ -65,7 +65,7 @@ impl ServerUse {
     /// The server's CPU and memory during `run`, or why they are not known.
     pub fn from_run(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
-        let unseen = || match (&probes.unseen[..], probes.is_empty()) {
+        let unseen = || match (&probes.missing[..], probes.is_empty()) {
             ([], true) => "no probe ran".to_owned(),
             ([], false) => "no process was found".to_owned(),
             (reasons, _) => reasons.join("; "),
@@ -197,7 +197,7 @@ mod tests {
     fn what_was_not_seen_has_a_reason() {
         let mut nothing = run((0, 1_000_000_000), 5);
         assert_eq!(ServerUse::from_run(&nothing), Err("no probe ran".into()));
-        nothing.probes.unseen.push("the target is not on this machine".into());
+        nothing.probes.missing.push("the target is not on this machine".into());
         assert_eq!(ServerUse::from_run(&nothing), Err("the target is not on this machine".into()));
         let mut late = run((0, 1_000_000_000), 5);
         let mut series = Series::new(SeriesKind::Counter, "ns");

@@ -55,8 +55,8 @@ impl<'a> ServerView<'a> {
     pub fn around(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
-            let Probes { unseen, cpu_ns, wall_ns, .. } = run.probes.clone();
-            sum.merge(&Probes { unseen, cpu_ns, wall_ns, ..Probes::default() });
+            let Probes { missing: unseen, cpu_ns, wall_ns, .. } = run.probes.clone();
+            sum.merge(&Probes { missing: unseen, cpu_ns, wall_ns, ..Probes::default() });
         }
         sum
     }

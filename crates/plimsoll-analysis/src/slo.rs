@@ -1,9 +1,9 @@
-//! What a service promises ([`Slo`]), counted over all requests that were scheduled.
+//! An SLO ([`Slo`]), counted over all scheduled requests.
 //!
-//! Every bound of a promise is turned into one number: how many of the scheduled requests may be
-//! bad. A request that failed, was never sent or was never answered is slower than any latency
-//! bound. Such counts add up exactly over workers and machines, which percentiles do not. Not here:
-//! judging a run (see [`crate::judge()`]).
+//!
+//! Every bound becomes a number of scheduled requests that may be bad. A failed, unsent or open
+//! request is slower than any latency bound. Such counts add up exactly over workers and machines,
+//! which percentiles do not. Not here: judging a run (see [`crate::judge()`]).
 
 use crate::condition::{
     Condition, ConditionError, Metric, Op, Statistic, duration_syntax, measure_prefix, share_syntax,

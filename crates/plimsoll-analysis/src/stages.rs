@@ -1,10 +1,10 @@
-//! The figures of a staged load by stage, computed from the recorded intervals: whoever reads the
-//! file again says the same.
+//! The figures of a staged load by stage, computed from recorded intervals, so that a later reader
+//! gets the same result.
 //!
-//! An interval belongs to the stage in which its middle lies. As in every interval, scheduled
-//! requests count where their intended start lies, and answers where they came: one that was asked
-//! for in a stage and came in the next is among the latencies of the next. What came after the end
-//! of the schedule belongs to the last stage.
+//!
+//! An interval belongs to the stage of its middle. Scheduled requests count at their intended
+//! start, responses at their arrival: a request of one stage with a response in the next counts in
+//! the latencies of the next. Responses after the end of the schedule belong to the last stage.
 
 use crate::quantile::Quantile;
 use plimsoll_model::{Histogram, Ledger, Run};
@@ -18,14 +18,14 @@ pub struct StageFigures {
     pub to: f64,
     /// Its start, ns since the start of the measured window.
     pub start_ns: u64,
-    /// Its length, ns; shorter than asked for where the load was ended in it.
+    /// Length, ns; shorter than planned if the load ended in this stage.
     pub duration_ns: u64,
     /// Where requests ended in it.
     pub ledger: Ledger,
     /// Successes a second inside it.
     pub achieved_rps: f64,
-    /// Share of what ended in it that succeeded, 0..=1; failed, unsent and unanswered requests
-    /// count against it.
+    /// Share of ended requests that succeeded, 0..=1; failed, unsent and open requests count
+    /// against it.
     pub success_rate: f64,
     /// Response time p50 of all that ended in it.
     pub p50: Quantile,

@@ -8,12 +8,12 @@ use crate::watch::TickFigures;
 pub struct Stall {
     /// When it began, in ns since the start of the judged window.
     pub at_ns: u64,
-    /// How long it lasted; at least, where the load ended with it.
+    /// Length, ns; a lower bound if the load ended during the stall.
     pub length_ns: u64,
     /// Whether it was over before the load was.
     pub ended: bool,
-    /// Whether a request that had left waited through all of it: then the server was silent,
-    /// whatever the generator did meanwhile.
+    /// Whether a sent request waited through the whole stall: then the server was silent, whatever
+    /// the generator did.
     pub had_left: bool,
 }
 
@@ -28,22 +28,20 @@ impl Stall {
 
 /// Shorter ones are not seen in ticks.
 const TICKS_MIN: usize = 1;
-/// So many answers at least were missing: a server that answers seldom is not silent.
+/// Fewest missing responses of a stall: a server that rarely responds is not silent.
 const MISSED_MIN: f64 = 5.0;
 /// A silence in which a worker of ours wanted a core, and had none, for this share of the time is
 /// not the server's.
 const WITHOUT_CORE_MAX: f64 = 0.5;
 
-/// The stalls in the ticks of a load, each `tick_ns` long. Where responses usually take so long,
-/// the first ones also come after a silence: the caller, who knows the response time, leaves these
-/// out.
+/// The stalls in the ticks of a load, each `tick_ns` long. With long response times, the first
+/// responses also follow a silence: the caller, who knows the response time, excludes these.
 pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
-    // The requests that began to wait in the silence, or shortly before it (Little's law). Older
-    // requests were overtaken by later ones with a response: the server has lost these, but it is
-    // not silent.
+    // The requests that began to wait during the silence or shortly before (Little's law). Older
+    // open requests were overtaken by later ones: the server has lost them, but is not silent.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
@@ -124,7 +122,7 @@ mod tests {
         // At the limit, where what waited since is never made up for: each answer is as late as the
         // first.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
-        // Some are never answered: whoever is left at the end was passed over by all the others.
+        // Some requests are never served: the rest at the end was overtaken by all others.
         check(
             &[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 1, 3, 15), (0, 0, 0, 15), (0, 0, 0, 15)],
             &[],
@@ -132,7 +130,7 @@ mod tests {
         check(&[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 0, 0, 16), (0, 0, 0, 16)], &[]);
         // Users who all wait.
         check(&[(40, 38, 10, 4), (40, 40, 10, 4), (0, 0, 0, 4), (0, 0, 0, 4), (40, 40, 210, 4)], &[(2, 210)]);
-        // Nothing asked; an overload that answers; one that answers seldom.
+        // No requests; an overload with responses; a server that rarely responds.
         check(&[(0, 0, 0, 0); 5], &[]);
         check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);
         check(&[(1, 1, 3, 0), (1, 0, 0, 1), (0, 0, 0, 1), (1, 2, 220, 0), (1, 1, 3, 0)], &[]);

@@ -148,19 +148,19 @@ pub struct Summary {
     pub load: LoadFigures<Latency>,
     /// What was counted for the routes, over all of them.
     pub whole: RouteFigures<Latency>,
-    /// What the numbers of addresses in the figures stand for, in order.
+    /// The addresses behind the numbers in the figures, in order.
     addresses: Vec<String>,
     /// The generator's own figures.
     pub generator: Generator,
-    /// What others used of this machine meanwhile.
+    /// Interference of other processes during the load.
     pub interference: Interference,
     /// How the run ended; `None`: it was cut off.
     pub ending: Option<LoadEnd>,
-    /// What failed answers said.
+    /// The failed responses.
     pub failed_answers: Vec<FailedKind>,
     /// The figures of each stage, where the load has stages.
     pub stages: Vec<StageFigures>,
-    /// What speaks against these figures.
+    /// The evidence against these figures.
     pub doubts: Doubts,
 }
 
@@ -176,12 +176,12 @@ impl Summary {
         Summary::beside(run, bound_ns, Interference::from_run(run))
     }
 
-    /// The same with what others did meanwhile, which `run` itself does not tell where it is made
-    /// of several.
+    /// The same with interference given, which `run` does not contain if it was joined from several
+    /// loads.
     pub fn beside(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
-        let whole = latencies(&mut totals.whole);
+        let whole = latencies(&mut totals.routes_sum);
         let ledger = whole.ledger;
         let seconds = run.duration_ns() as f64 / 1e9;
         let sent = ledger.scheduled.saturating_sub(ledger.unsent);
@@ -246,7 +246,7 @@ impl Summary {
     }
 }
 
-/// What speaks against the figures of a load, the gravest first.
+/// The evidence against the figures of a load, the most severe first.
 fn doubts(
     others: &Interference,
     generator: &Generator,
@@ -315,8 +315,8 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
     LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
 }
 
-/// Most exchanges under way at the end of any interval. Each has a connection, or waits for the
-/// server to accept one: what a server that stands still does not accept is no fault of ours.
+/// Most open exchanges at the end of any interval. Each has a connection, or waits for the server
+/// to accept one: a stalled server that does not accept is not plimsoll's fault.
 fn under_way_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.whole().in_flight_end).max().unwrap_or(0)
 }
@@ -365,8 +365,7 @@ fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(b
     limited.then(|| (true, read_wait_text(generator).into()))
 }
 
-/// What of a closed load's response times is the generator's own, where it is much or a worker was
-/// busy.
+/// The generator's own part of a closed loop's response times, if it is large or a worker was busy.
 fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
@@ -415,8 +414,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, WorkerTime};
 
-    /// A load whose requests all took `response_ns`, of which `wait_ns` to be read, with a worker
-    /// that was busy for this share.
+    /// A load whose requests took `response_ns`, with `wait_ns` before they were read, and a worker
+    /// with this busy share.
     fn run(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
         let level = Curve::constant(4.0);
         let shape = match is_closed {

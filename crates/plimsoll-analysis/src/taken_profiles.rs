@@ -1,12 +1,13 @@
-//! What profiles say that were taken with an experiment, as data.
+//! The results of an experiment's profiles, as data.
 //!
-//! Not here: reading the profiles back, and how they look.
+//!
+//! Not here: reading the profiles back, and their presentation.
 
 use crate::profile::{ProfileDiff, ProfiledTrial};
 use crate::{Assessment, Doubts};
 use serde::Serialize;
 
-/// What profiles say that were taken with an experiment.
+/// The results of an experiment's profiles.
 #[derive(Debug, Clone)]
 pub enum ProfileFindings {
     /// At low load, and at the load in question.
@@ -32,7 +33,7 @@ impl ProfileFindings {
         }
     }
 
-    /// What speaks against them.
+    /// The evidence against these results.
     pub fn doubts(&self) -> &Doubts {
         match self {
             ProfileFindings::OfLoads(profiles) => profiles.open().0,
@@ -57,7 +58,7 @@ pub struct KindSums {
     pub stock: bool,
 }
 
-/// What a profile of one kind holds.
+/// The sum of a profile of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KindSum {
     /// The sum of what was added meanwhile.
@@ -77,7 +78,7 @@ pub struct StoredProfile {
     pub file: String,
 }
 
-/// What was caught beside one experiment.
+/// The profiles of one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profiles {
     /// Where from.

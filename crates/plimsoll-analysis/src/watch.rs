@@ -1,7 +1,8 @@
-//! A trial under way: says when its verdict can no longer change ([`Watch`]).
+//! Watches a running trial, and reports when its verdict can no longer change ([`Watch`]).
 //!
-//! It counts the same things as [`crate::judge()`], which replays it over a finished run; so a
-//! trial that was ended early is judged from its record alone. Not here: whose fault a failure is.
+//!
+//! It counts the same figures as [`crate::judge()`], which replays it over a finished run, so that
+//! an early end is judged from the record alone. Not here: whose fault a failure is.
 
 use crate::format;
 use crate::held_back;
@@ -14,8 +15,7 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// A trial shows at least this much of its window before it is ended, so that it also says how much
-/// the server did.
+/// Least length of the window before a trial may end early, ns, so that it also shows throughput.
 const SHOWN_CLIMB_NS: u64 = 600 * MS;
 const SHOWN_LINE_NS: u64 = 1_500 * MS;
 /// And it goes on for this many ticks after the first bad request.
@@ -25,7 +25,7 @@ const TICKS_AFTER_FIRST_BAD: usize = 5;
 const OVERLOAD_SHARE: f64 = 0.05;
 const OVERLOAD_TICKS_CLIMB: usize = 5;
 const OVERLOAD_TICKS_LINE: usize = 10;
-/// Before so many answers in turn could be had, growth says nothing.
+/// Time in response times before which a growing queue means nothing.
 const FILLING_ANSWERS: f64 = 3.0;
 /// Ticks in a row that show a calm (or a rejecting) server.
 const SETTLED_TICKS: usize = 2;
@@ -34,8 +34,8 @@ const CALM_ANSWERS: u64 = 3;
 /// Answers that a first load must show before it is ended.
 const ANSWERS_SHOWN: u64 = 3;
 
-/// Where the judged part of a plan lies in schedule time, ns: the last stage of its curve. Earlier
-/// stages and the warm-up bring the server into the state in which it is judged.
+/// The judged part of a plan in schedule time, ns: the last stage of its curve. Warm-up and earlier
+/// stages prepare the server's state.
 pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     let stages = &plan.load.shape.curve().stages;
     let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
@@ -73,8 +73,8 @@ pub(crate) struct TickFigures {
     pub succeeded: u64,
     pub failed: u64,
     pub in_flight_end: u64,
-    /// How many of these wait for nothing but the rest of their answer ([`crate::held_back`]), on
-    /// average.
+    /// Mean number of open requests that wait only for the rest of their response
+    /// ([`crate::held_back`]).
     pub held_back: f64,
     /// The longest response time of an answer, in ns.
     pub slowest_ns: u64,
@@ -189,7 +189,7 @@ impl WatchedBound {
         self.route.is_some() || !self.allowance.measure.is_of_routes()
     }
 
-    /// Nothing is known yet; `None`: it is of a request that is not asked.
+    /// A bound without figures yet; `None`: it names a request that the plan does not have.
     fn for_plan(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
             None => None,
@@ -345,11 +345,10 @@ impl Watch {
         self.overload()
     }
 
-    /// Requests known to have broken bound `at`: those that ended so, and those under way for
-    /// longer already.
+    /// Number of requests known to have broken bound `at`: ended ones, and open ones beyond it.
     pub(crate) fn bad(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
-        // Which request those are that are under way is not known.
+        // It is unknown which requests are open.
         let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
         bound.ended_bad
             + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }
@@ -381,8 +380,8 @@ impl Watch {
         &self.seen
     }
 
-    /// At least so many requests are under way for longer than `bound_ns`: of those scheduled that
-    /// long ago, at most as many as have ended at all can have ended.
+    /// Lower bound for the number of requests open longer than `bound_ns`: of those scheduled that
+    /// long ago, at most the number of ended requests can have ended.
     fn overdue(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
         let old: u64 = self.seen.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
@@ -426,7 +425,7 @@ impl Watch {
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
             EarlyStop::Calm(calm_ns) => {
-                // So many requests arrive while one may be under way.
+                // Number of requests that arrive during a usual response time.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;
                 let arriving = self.scheduled_max as f64 / window_ticks.max(1.0);

@@ -394,7 +394,7 @@ fn sessions_of_a_search_are_those_of_new_users() {
     for (choice, expect) in [(Choice::Weighted, false), (Choice::Scenarios, true)] {
         settings.base.traffic.choice = choice;
         let SearchStep::Measure(measure) = next(&settings, &[], 0) else { panic!("no load") };
-        assert_eq!(measure.plan.load.newcomers, expect, "{choice:?}");
+        assert_eq!(measure.plan.load.new_users, expect, "{choice:?}");
     }
 }
 

@@ -142,12 +142,12 @@ fn a_target_that_never_succeeds_ends_it() {
 
 fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
     Experiment {
-        asked: asked.clone(),
+        spec: asked.clone(),
         started_unix_ms: 0,
         command: Vec::new(),
         terms: None,
         environment: Environment::default(),
-        noted: StartNotes::default(),
+        start_notes: StartNotes::default(),
         trials: recorded.trials.clone(),
         remarks: recorded.remarks.clone(),
         elapsed_ns: Some(recorded.elapsed_ns),
@@ -272,7 +272,13 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
         let search = search(budget_s * SECOND / 3);
         let (budget_ns, varied) = (budget_s * SECOND, vec![2.0, 4.0]);
         let flagged = interventions.iter().copied().filter(|it| *it == Intervention::Identities).collect();
-        ExperimentSpec::Explain(ExplainSpec { search, budget_ns, interventions, flagged, varied })
+        ExperimentSpec::Explain(ExplainSpec {
+            search,
+            budget_ns,
+            interventions,
+            requested_interventions: flagged,
+            setting_values: varied,
+        })
     };
     let changes = |recorded: &Recorded| -> Vec<Intervention> {
         recorded.trials.iter().filter_map(|trial| Intervention::from_tag(&trial.tag)).collect()
@@ -307,7 +313,7 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
         panic!("an explanation")
     };
-    short.varied.clear();
+    short.setting_values.clear();
     let recorded = simulator::conduct(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
@@ -349,8 +355,13 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
     let search = search(20 * SECOND);
     let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
     let (interventions, flagged, varied) = (Vec::new(), Vec::new(), Vec::new());
-    let asked =
-        ExperimentSpec::Explain(ExplainSpec { search, budget_ns: 120 * SECOND, interventions, flagged, varied });
+    let asked = ExperimentSpec::Explain(ExplainSpec {
+        search,
+        budget_ns: 120 * SECOND,
+        interventions,
+        requested_interventions: flagged,
+        setting_values: varied,
+    });
     let recorded = simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, |_| 1.4);
     let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
     assert!(lows.len() > 1, "{} loads", recorded.trials.len());
@@ -409,7 +420,7 @@ fn a_soak_says_for_how_long_the_line_holds() {
 
 /// What a server does past its line, in a minute: the line is given, or searched.
 fn overload(line_rps: Option<f64>) -> OverloadSpec {
-    OverloadSpec { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, against: None }
+    OverloadSpec { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, second_target: None }
 }
 
 /// One at a time, 1 000/s at most.

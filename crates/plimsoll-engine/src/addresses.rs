@@ -1,9 +1,10 @@
-//! Where a worker's next connection goes, and from which local address: every address in turn, from
-//! every source.
+//! Target and local addresses of a worker's next connection: every target address in turn, from
+//! every local address.
 //!
-//! Names may be resolved again while the load lasts ([`ResolvedAddresses`]): a thread asks, workers
-//! look once a tick whether there is news. Addresses keep their number for the whole run, so that
-//! failures can be counted by it.
+//!
+//! With [`ResolvedAddresses`] a thread resolves names again during the load, and workers check for
+//! changes once a tick. Addresses keep their number for the whole run, so that failures are counted
+//! by number.
 
 use crate::net::Peer;
 use plimsoll_model::addresses::is_private;
@@ -13,16 +14,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-/// No name has more addresses than this; the numbers of all that were ever seen fit into 16 bits.
+/// Most addresses of a name; the number of any address fits 16 bits.
 const ADDRESSES_MAX: usize = 4096;
 
-/// The way of one worker's connections.
+/// The sequence of addresses for one worker's connections.
 #[derive(Debug)]
 pub struct Addresses {
     unix: Option<String>,
-    /// All addresses known, by number.
+    /// All known addresses, by number.
     addresses: Vec<SocketAddr>,
-    /// Numbers of those in use.
+    /// Numbers of the addresses in use.
     active: Vec<u16>,
     sources_v4: Vec<AddressRange>,
     sources_v6: Vec<AddressRange>,
@@ -33,8 +34,8 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The addresses of `carriage`, reached from `sources`, for the worker whose number among all
-    /// is `number`: workers begin at different addresses.
+    /// The addresses of `carriage`, from local addresses `sources`, for the worker `number` among
+    /// all. Each worker starts at another address.
     pub fn new(
         carriage: &ConnectionPlan,
         sources: &[AddressRange],
@@ -56,19 +57,18 @@ impl Addresses {
         }
     }
 
-    /// The next connection's other end, and the number of its address.
+    /// The peer of the next connection, and the number of its address.
     pub fn next(&mut self) -> (Peer<'_>, u16) {
         if let Some(path) = &self.unix {
             return (Peer::Unix(path), 0);
         }
-        // Every address with one source before the next source, so that all pairs are used.
+        // All addresses from one source before the next source, so that every pair is used.
         let (at, round) = (self.next % self.choices(), self.next / self.choices());
         self.next = self.next.wrapping_add(1);
         self.way(at, round)
     }
 
-    /// The other end for a connection that the address with this number has failed: the address
-    /// after it.
+    /// The peer for a retry after the address `number` failed: the next address.
     pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.way(at % self.choices(), self.next / self.choices())
@@ -81,12 +81,12 @@ impl Addresses {
         (Peer::Tcp(address, AddressRange::nth_of(sources, self.first_source.wrapping_add(round))), number)
     }
 
-    /// Addresses that there are to choose from.
+    /// Number of addresses in use.
     pub fn choices(&self) -> u64 {
         self.active.len().max(1) as u64
     }
 
-    /// Takes over what was resolved meanwhile, if anything was.
+    /// Takes over newly resolved addresses, if any.
     pub fn refresh(&mut self) {
         let Some(resolved) = &self.resolved else { return };
         let version = resolved.version.load(Ordering::Acquire);
@@ -99,10 +99,10 @@ impl Addresses {
     }
 }
 
-/// The addresses of a name, as last resolved.
+/// The resolved addresses of a name.
 #[derive(Debug)]
 pub struct ResolvedAddresses {
-    /// Grows with every change.
+    /// Increases with every change.
     version: AtomicU64,
     table: Mutex<Table>,
 }
@@ -123,12 +123,12 @@ impl ResolvedAddresses {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every address that was ever in use, by number.
+    /// Every address used so far, by number.
     pub fn all_addresses(&self) -> Vec<SocketAddr> {
         self.table().known.clone()
     }
 
-    /// Takes `found` as the addresses from now on; nothing found changes nothing.
+    /// Replaces the addresses in use by `found`, unless it is empty.
     pub fn update(&self, found: impl IntoIterator<Item = SocketAddr>) {
         let mut table = self.table();
         let mut active = Vec::new();
@@ -151,14 +151,14 @@ impl ResolvedAddresses {
         }
     }
 
-    /// Asks again and again until the returned sender is dropped. The thread is not waited for: a
+    /// Resolves repeatedly until the returned sender is dropped. Nothing joins the thread: a
     /// resolver may take long.
     pub fn keep_up(self: Arc<ResolvedAddresses>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
         let (done, wait) = mpsc::channel();
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
             let every = Duration::from_nanos(spec.every_ns);
             while wait.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // A name that cannot be resolved now keeps the addresses it had.
+                // After a failed lookup the addresses stay.
                 if let Ok(found) = (spec.host.as_str(), spec.port).to_socket_addrs() {
                     self.update(found.filter(|address| spec.public || is_private(&address.ip())));
                 }
@@ -177,7 +177,7 @@ mod tests {
         ConnectionPlan::tcp(addresses.iter().map(|a| a.parse().expect("an address")).collect())
     }
 
-    /// The way of a worker, from any address.
+    /// The addresses of a worker without a local address.
     fn way(addresses: &[&str], worker: u64) -> Addresses {
         Addresses::new(&carriage(addresses), &[], worker, None)
     }
@@ -216,7 +216,7 @@ mod tests {
         }
         let unix = ConnectionPlan { unix: Some("/run/api.sock".into()), ..carriage(&[]) };
         assert_eq!(peer_text(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
-        // Whatever the others do meanwhile, one connection tries each address once.
+        // One connection tries each address once, whatever other connections do.
         let mut routes = way(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
         let first = routes.next().1;
         routes.next();

@@ -1,8 +1,9 @@
-//! What answers say, for those routes that want to know: their heads and contents, kept while they
-//! come, and looked through at their end for what is expected and for what is to be taken.
+//! Heads and contents of responses, for routes with expectations or captures: stored while they
+//! arrive, and checked at their end.
 //!
-//! Nobody else's answer is kept or looked at. The room for one belongs to its exchange and is used
-//! again. Not here: statuses, and what becomes of what was taken.
+//!
+//! Responses of other routes are not stored. The buffer belongs to the exchange and is reused. Not
+//! here: statuses, and the use of captured values.
 
 use crate::content_coding::{self, AnswerRoom, DecodeError, is_coded};
 use crate::json_find;
@@ -17,40 +18,39 @@ use regex::bytes::Regex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a head that are kept: more than a connection takes of one.
+/// Longest stored head, in bytes: more than a connection accepts.
 const HEAD_BYTES_MAX: usize = 128 << 10;
-/// Room that an exchange keeps from one answer to the next.
+/// Capacity that an exchange keeps between two responses, in bytes.
 const ROOM_BYTES_KEPT: usize = 64 << 10;
 
-/// What the contents of all answers under way share.
+/// The memory budget for contents of all responses in flight.
 static ROOM: AnswerRoom = AnswerRoom::new();
 
-/// What has come of an answer.
+/// The received part of a response.
 #[derive(Debug, Default)]
 pub struct AnswerText {
-    /// Over HTTP/1.1 everything before its content, over HTTP/2 the lines of its fields.
+    /// Over HTTP/1.1 everything before the content, over HTTP/2 the lines of its fields.
     head: Vec<u8>,
     content: Vec<u8>,
     content_bytes: u64,
     bare: bool,
     head_only: bool,
-    /// What it has of the room that all share: what goes beyond the room that an exchange keeps
-    /// anyway.
+    /// Its share of the common budget, beyond the capacity that an exchange keeps.
     taken: BufferReservation,
-    /// There was no more of that room for its content.
+    /// Whether the budget had no room for its content.
     is_crowded: bool,
 }
 
-/// Answers that found no room.
+/// Number of responses without room.
 static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 
-/// How many answers of this process were not looked at since all that were under way took as much
-/// memory as they may.
+/// Number of this process's responses that were not checked, because responses in flight had used
+/// the memory budget.
 pub fn crowded_out() -> u64 {
     CROWDED_OUT.load(Ordering::Relaxed)
 }
 
-/// A part of [`ROOM`], which is given back.
+/// A share of [`ROOM`], returned on drop.
 #[derive(Debug, Default)]
 struct BufferReservation(usize);
 
@@ -67,15 +67,15 @@ impl Drop for BufferReservation {
 }
 
 impl AnswerText {
-    /// The first bytes of an answer have come; over HTTP/2 its `fields` are told apart from them.
-    /// Its content may be left out.
+    /// Begins a response. Over HTTP/2 its `fields` arrive separately. `head_only`: the content is
+    /// not stored.
     pub fn begin(&mut self, fields: Option<&[u8]>, head_only: bool) {
         self.end();
         (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
-    /// Nobody looks at it any more: its room is for others.
+    /// Ends the use of a response, and releases its memory.
     pub fn end(&mut self) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
@@ -85,17 +85,17 @@ impl AnswerText {
         self.is_crowded = false;
     }
 
-    /// More of it has come.
+    /// Appends a piece of the response.
     pub fn add(&mut self, piece: Piece) {
         let framing = piece.framing();
-        // What comes after the first content is the framing of chunks.
+        // After the first content, other bytes are chunk framing.
         if !self.bare && self.content.is_empty() && self.head.len() < HEAD_BYTES_MAX {
             self.head.extend_from_slice(framing);
         }
         let content = piece.content();
         self.content_bytes += content.len() as u64;
         if self.head_only {
-            // Its first byte says that the head is over.
+            // The first byte of content marks the end of the head.
             return self.content.extend(content.first().filter(|_| self.content.is_empty()));
         }
         let room = CONTENT_BYTES_MAX - self.content.len();
@@ -105,7 +105,7 @@ impl AnswerText {
         }
     }
 
-    /// Makes room for so many bytes more of its content, if all answers together leave that.
+    /// Reserves bytes for content, if the common budget has them.
     fn has_room(&mut self, bytes: usize, room: &AnswerRoom) -> bool {
         let wanted = self.content.len() + bytes;
         if self.is_crowded || wanted <= self.content.capacity() {
@@ -123,24 +123,24 @@ impl AnswerText {
         true
     }
 
-    /// The fields of its head are told apart from its content, which has come.
+    /// Adds the fields of a head that arrive separately from content.
     pub fn told_apart(&mut self, fields: &[u8]) {
         self.bare = true;
         self.head.clear();
         self.head.extend_from_slice(fields);
     }
 
-    /// Its content, as far as it is looked at.
+    /// The content, up to the searched length.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
 
-    /// How much content has come, kept or not.
+    /// Length of the content received, stored or not.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
 
-    /// Its head with the blank line that ends it, without interim answers before it.
+    /// The head with its final blank line, without interim responses.
     pub fn head(&self) -> &[u8] {
         let end = |head: &[u8]| {
             let end = memchr::memmem::find(head, b"\n\r\n").map(|at| at + 3);
@@ -153,14 +153,14 @@ impl AnswerText {
         &head[..end(head)]
     }
 
-    /// The lines of its head: the status line, unless it is told apart, and the fields.
+    /// The lines of the head: the status line over HTTP/1.1, and the fields.
     fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let head = self.head();
         let line = |line: &'_ [u8]| line.strip_suffix(b"\r").map_or(line.len(), <[u8]>::len);
         head.split(|byte| *byte == b'\n').map(move |text| &text[..line(text)]).take_while(|line| !line.is_empty())
     }
 
-    /// Its status line; over HTTP/2, which has none, one like it.
+    /// The status line; over HTTP/2 an equivalent one.
     pub fn status_line(&self, status: u16) -> Vec<u8> {
         match self.bare {
             true => format!("HTTP/2 {status}").into_bytes(),
@@ -176,7 +176,7 @@ impl AnswerText {
         })
     }
 
-    /// The value of a cookie that it sets; of several with the name the last.
+    /// The value of a cookie that the response sets; the last one of this name.
     fn cookie<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
         let value = |field: &'a [u8]| {
             let pair = field.split(|byte| *byte == b';').next()?;
@@ -191,7 +191,7 @@ fn is_interim(head: &[u8]) -> bool {
     head.strip_prefix(b"HTTP/1.").is_some_and(|rest| rest.get(1..3) == Some(b" 1"))
 }
 
-/// What an answer of a route is looked through for.
+/// The expectations and captures of a route, compiled.
 #[derive(Debug, Clone)]
 pub struct AnswerChecks {
     within_ns: Option<u64>,
@@ -199,16 +199,16 @@ pub struct AnswerChecks {
     json: Vec<(JsonPath, JsonExpectation)>,
     body: Option<TextCheck>,
     captures: Vec<(CaptureCheck, Option<String>)>,
-    /// What is said of a miss, in the order of the checks: nothing secret.
+    /// The message for each miss, in the order of the checks, without secrets.
     reasons: Vec<String>,
     scratch: Vec<u8>,
-    /// Content that is messages is read as their text.
+    /// Converts gRPC content to JSON text for the checks.
     messages: Option<Arc<dyn MessageText>>,
-    /// Where the reasons are that coded content was not decoded, if content is looked at.
+    /// Index of the reasons for undecoded content, if content is checked.
     undecoded: Option<usize>,
-    /// Room for what content was read as.
+    /// A buffer for converted content.
     text: Vec<u8>,
-    /// Whether the last one was read as something else than it is.
+    /// Whether the last content was converted.
     is_text: bool,
 }
 
@@ -234,7 +234,7 @@ impl TextCheck {
     }
 }
 
-/// Where something is looked for that is to be taken.
+/// The place of a value to capture.
 #[derive(Debug, Clone)]
 enum CaptureCheck {
     Json(JsonPath),
@@ -244,23 +244,23 @@ enum CaptureCheck {
     Cookie(String),
 }
 
-/// The first group of the first match of a pattern, or the whole match.
+/// The first group of a pattern's first match, or the whole match.
 fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations, text: &'a [u8]) -> Option<&'a [u8]> {
     pattern.captures_read(places, text)?;
     places.get(1).or(places.get(0)).map(|(from, to)| &text[from..to])
 }
 
-/// Something that an answer does not have.
+/// A missed expectation or capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss {
-    /// What the ledger says of it.
+    /// The failure in the ledger.
     pub failure: RequestFailure,
-    /// Which of the checks it is.
+    /// The index of the check.
     check: usize,
 }
 
 impl AnswerChecks {
-    /// Those of a route; `None`: nothing is wanted of its answers but their statuses.
+    /// The checks of a route; `None`: only the status of its responses counts.
     pub fn compile(route: &Route, patterns: &mut PatternCache) -> Result<Option<AnswerChecks>, PatternError> {
         let (expect, captures) = (&route.expect, &route.captures);
         if expect.is_empty() && captures.is_empty() {
@@ -338,7 +338,7 @@ impl AnswerChecks {
         }))
     }
 
-    /// Content is messages, which are looked through as their text.
+    /// Sets the converter for gRPC content.
     pub fn read_by(&mut self, messages: Arc<dyn MessageText>) {
         if self.undecoded.is_some() {
             self.reasons.push("the content is not a message of the method's type".to_owned());
@@ -346,8 +346,8 @@ impl AnswerChecks {
         }
     }
 
-    /// The first thing that an answer misses, which was whole so long after the intended start of
-    /// its request; else what was to be taken from it is handed to `taken`, by number.
+    /// Checks a response that was complete `took_ns` after its intended start. Returns the first
+    /// miss; otherwise calls `taken` with each captured value by number.
     pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
         self.is_text = false;
         let expects = self.body.is_some() || !self.json.is_empty();
@@ -436,12 +436,12 @@ impl AnswerChecks {
         None
     }
 
-    /// What the content of the last answer was read as, if it was messages or under a coding.
+    /// The converted content of the last response, if it was gRPC or had a content coding.
     pub fn read_as(&self) -> Option<&[u8]> {
         Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
     }
 
-    /// What is said of a miss.
+    /// The message for a miss.
     pub fn reason(&self, miss: Miss) -> &str {
         self.reasons.get(miss.check).map_or("", String::as_str)
     }
@@ -459,7 +459,7 @@ mod tests {
     }
 
     fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
-        // `FROM or DEFAULT`.
+        // The syntax `FROM or DEFAULT`.
         let capture = |text: &&str| {
             let (from, default) =
                 text.split_once(" or ").map_or((*text, None), |(from, to)| (from, Some(to.to_owned())));
@@ -506,7 +506,7 @@ mod tests {
         let expect = Expectations { body: Some(TextExpectation::parse("x")), ..Expectations::default() };
         let error = judged(&crowded, expect, &[]).expect_err("not looked at");
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
-        // What is over makes room; here what was taken is of the test's own room.
+        // Ended responses release memory; this test releases its own budget by hand.
         room.give(std::mem::take(&mut answers[0].taken.0));
         assert!(fits(&mut AnswerText { taken: BufferReservation(0), ..AnswerText::default() }));
         answers.iter_mut().for_each(|answer| answer.taken.0 = 0);
@@ -597,11 +597,11 @@ mod tests {
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("expectation: {part}"))), "{found:?}");
             let found = judged(answer, Expectations::default(), &["$.id"]);
             assert!(found.as_ref().is_err_and(|it| it.starts_with(&format!("capture: {part}"))), "{found:?}");
-            // Who does not look into it does not mind.
+            // Checks without content accept an unknown coding.
             let within = Expectations { within_ns: Some(1_000), ..Expectations::default() };
             assert_eq!(judged(answer, within, &[]), Ok(vec![]));
         }
-        // What has no content has none to decode.
+        // Empty content needs no decoding.
         assert_eq!(judged(&coded("gzip", Vec::new()), body(""), &[]), Ok(vec![]));
     }
 

@@ -1,9 +1,10 @@
-//! Requests that an author writes as the load goes on (a script): the worker asks it for each
-//! batch, and hands it the answers if it hears them. Only this arm of a source knows that there is
-//! somebody to ask; what the author is, it does not know either.
+//! Requests that an author (a script) writes during the load. The worker requests each batch from
+//! the author, and reports responses if the author wants them. Only this arm of a source has an
+//! author, and it does not know what the author is.
 //!
-//! Not here: how a batch is sent and its answers told apart (`plimsoll_wire`), and what becomes of
-//! the load when an author has failed.
+//!
+//! Not here: how a batch is sent and its responses are parsed (`plimsoll_wire`), and the end of a
+//! load whose author failed.
 
 use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
@@ -11,33 +12,33 @@ use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, EncodedRequest, Halt, LostAnswer, Piece};
 
-/// What one worker asks of its author.
+/// The requests of one worker's author.
 #[derive(Debug)]
 pub struct AuthorSource {
-    /// What every batch is like.
+    /// The template of every batch: protocol and framing.
     like: EncodedRequest,
     author: Box<dyn Author>,
     writes_each: bool,
     delays: bool,
-    /// In a batch as a rule.
+    /// The usual number of messages in a batch.
     pub(crate) messages: u32,
     pub(crate) hears: bool,
-    /// Written, and not begun yet.
+    /// A written batch that is not started yet.
     batch: Batch,
     is_written: bool,
-    /// Why nothing more is asked.
+    /// Why the author halted; `None`: it continues.
     pub(crate) halted: Option<Halt>,
-    /// What was sent last, by the number of its exchange.
+    /// The last request sent, by exchange number.
     sent: Vec<EncodedRequest>,
-    /// What has come of the answers under way, by the number of their exchange.
+    /// The response in progress, by exchange number.
     heard: Vec<AnswerText>,
-    /// The marks of batches under way; `None` once their last answer was told.
+    /// The marks of batches in flight; `None` after the last response was reported.
     marks: Vec<Option<u64>>,
 }
 
 impl AuthorSource {
-    /// For one worker. `like` is like the requests that will be written.
-    /// `is_open`: arrivals come when the schedule says, and nothing delays them.
+    /// A source for one worker. `like` is the template of the requests. `is_open`: arrivals of an
+    /// open loop are not delayed.
     pub(crate) fn new(like: EncodedRequest, author: Box<dyn Author>, is_open: bool) -> AuthorSource {
         AuthorSource {
             writes_each: author.writes_each(),
@@ -55,8 +56,8 @@ impl AuthorSource {
         }
     }
 
-    /// How long a user that begins is to wait, ns; `None`: nothing more is asked. A delay is asked
-    /// for before each request, also the first.
+    /// The delay before a user's next request, ns; `None`: the author has halted. It applies to the
+    /// first request, too.
     pub(crate) fn wait_ns(&mut self) -> Option<u64> {
         match self.halted {
             Some(_) => None,
@@ -65,12 +66,12 @@ impl AuthorSource {
         }
     }
 
-    /// Has the next batch written. Returns whether there is one.
+    /// Requests the next batch from the author. False: there is none.
     pub(crate) fn ready(&mut self) -> bool {
         if self.halted.is_some() {
             return false;
         }
-        // Who writes but once is asked once.
+        // An author that writes only once is called once.
         if !self.is_written {
             self.batch.clear();
             match self.author.write(&mut self.batch) {
@@ -84,7 +85,7 @@ impl AuthorSource {
         true
     }
 
-    /// The batch that is ready becomes what `exchange` sends. Returns how many messages it has.
+    /// Assigns the ready batch to `exchange`. Returns its number of messages.
     pub(crate) fn begin(&mut self, exchange: u32) -> u32 {
         let at = exchange as usize;
         while self.sent.len() <= at {
@@ -103,20 +104,20 @@ impl AuthorSource {
         self.sent[at].messages()
     }
 
-    /// What `exchange` sends.
+    /// The request of `exchange`.
     #[inline]
     pub(crate) fn request(&self, exchange: u32) -> &EncodedRequest {
         &self.sent[exchange as usize]
     }
 
-    /// More of an answer has come.
+    /// Appends a piece of a response.
     pub(crate) fn gather(&mut self, exchange: u32, piece: Piece) {
         self.heard[exchange as usize].add(piece);
     }
 
-    /// One of the exchange's answers is whole: its author hears it, or has the exchange ask on
-    /// where it redirects to; returns that. `is_last`: no more of its exchange are to come.
-    /// `may_ask_on`: there is time for that.
+    /// Reports a complete response to the author, or follows its redirect. Returns whether the
+    /// exchange sends a further request. `is_last`: no other responses of the exchange follow.
+    /// `may_ask_on`: there is time for a redirect.
     pub(crate) fn hear(
         &mut self,
         exchange: u32,
@@ -132,7 +133,7 @@ impl AuthorSource {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
             let answer = AuthorAnswer { status, head, content, content_bytes, mark, is_last, times };
-            // Redirects are few: what they need may be allocated.
+            // Redirects are rare, so they may allocate.
             let mut further = Batch::default();
             asks_on = may_ask_on && is_redirect(status) && self.author.redirect(&answer, &mut further);
             if asks_on {
@@ -149,13 +150,12 @@ impl AuthorSource {
         asks_on
     }
 
-    /// A connection over TLS stands, of which this was agreed on.
+    /// Reports the parameters of an open TLS connection.
     pub(crate) fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         self.author.stands(agreed);
     }
 
-    /// The exchange has ended without an answer that was heard: its author is told, also after it
-    /// has halted.
+    /// Reports an exchange that ended without a response, also after the author has halted.
     pub(crate) fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
             self.author.miss(&LostAnswer { mark, failure, times });

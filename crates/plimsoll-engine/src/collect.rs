@@ -1,9 +1,9 @@
-//! The ticks of a load's parts become one run: the same tick of all parts is summed, shown to the
-//! caller and kept. A part is whoever makes a share of the load and counts it: a worker thread of
-//! this process, or a whole other process, whose ticks are sums of its workers already. Parts are
-//! told apart by their number only.
+//! Combines the ticks of a load's parts into one run: equal ticks of all parts are summed, shown to
+//! the caller and stored. A part is a worker thread, or another process that has summed its
+//! workers. Parts differ only by their number.
 //!
-//! Not here: how parts are started, how what they report comes here, and how they are told to stop.
+//!
+//! Not here: how parts start, how their reports arrive, and how they are stopped.
 
 use plimsoll_model::failed_answer::merge_first;
 use plimsoll_model::{
@@ -13,74 +13,73 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 
-/// What a run is doing.
+/// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Connections are made ready; the schedule has not begun.
+    /// Connections are being opened; the schedule has not begun.
     Preparing,
-    /// Load that is not measured.
+    /// Unmeasured warm-up.
     Warmup,
     /// The measured window.
     Measured,
-    /// The schedule is over; answers under way are awaited.
+    /// The schedule has ended; responses in flight may still arrive.
     Grace,
 }
 
-/// One look at a running load.
+/// One tick of a running load.
 #[derive(Debug)]
 pub struct Tick<'a> {
-    /// What the run is doing.
+    /// The phase.
     pub phase: Phase,
     /// Schedule time at the tick's start, in ns.
     pub start_ns: u64,
     /// Schedule time at the tick's end, in ns.
     pub end_ns: u64,
-    /// Schedule time 0 on the monotonic clock, in ns; 0 while it is not yet known.
+    /// Schedule time 0 on the monotonic clock, ns; 0 while unknown.
     pub origin_ns: u64,
-    /// What happened during the tick, over all parts of the load.
+    /// The figures of the tick, over all parts.
     pub interval: &'a Interval,
 }
 
-/// Is told every tick; may end the run.
+/// Receives every tick, and may end the run.
 pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
 
-/// What a part of a load reports while it is carried out. `part`: its number, from 0.
+/// A report of one part during a load. `part`: its number, from 0.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "all but one of what a part reports are ticks")]
 pub enum PartReport {
-    /// What happened in a tick.
+    /// The figures of a tick.
     Tick {
-        /// Which part.
+        /// The part.
         part: usize,
-        /// Number of the tick, from the beginning of the schedule. A part reports its ticks in
-        /// order.
+        /// Number of the tick since the start of the schedule. A part reports its ticks in order.
         index: u64,
-        /// What happened.
+        /// The figures.
         interval: Interval,
     },
-    /// It has reported all of its ticks.
+    /// The part has reported all of its ticks.
     Done {
-        /// Which part.
+        /// The part.
         part: usize,
-        /// Where its part of the measured window ended, in ns of schedule time.
+        /// End of its part of the measured window, ns of schedule time.
         window_end_ns: u64,
-        /// The first failed answers that it saw.
+        /// Its first failed responses.
         failed_answers: Vec<FailedAnswer>,
-        /// It ended before its time since there was nothing more to ask.
+        /// Whether it ended early because its requests ran out.
         used_up: bool,
     },
-    /// It is gone, and reports no more. Where it was not done, the load ends: what is left of it is
-    /// not what was asked for.
+    /// The part is lost and reports no more. Unless it was done, the load ends, since the rest
+    /// would not match the plan.
     Lost {
-        /// Which part.
+        /// The part.
         part: usize,
-        /// Why.
+        /// The reason.
         why: Stop,
     },
 }
 
 impl PartReport {
-    /// Who reports.
+    /// The reporting part.
     pub fn part(&self) -> usize {
         match self {
             PartReport::Tick { part, .. } | PartReport::Done { part, .. } | PartReport::Lost { part, .. } => *part,
@@ -94,7 +93,7 @@ pub struct Collector {
     run: Run,
     measured_from_ns: u64,
     schedule_end_ns: u64,
-    /// How many ticks each part has delivered; all of them (u64::MAX) once it is done.
+    /// Number of ticks that each part delivered; u64::MAX once it is done.
     delivered: Vec<u64>,
     /// What each part has reported of its requests so far, by route.
     ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
@@ -124,22 +123,20 @@ impl Collector {
         }
     }
 
-    /// The schedule begins at `origin_ns` of the monotonic clock.
+    /// Starts the schedule at `origin_ns` of the monotonic clock.
     pub fn begin(&mut self, origin_ns: u64) {
         self.origin_ns = origin_ns;
     }
 
-    /// Lets the caller look while nothing is measured yet. `Break`: all parts are to be told to
-    /// stop.
+    /// Calls the caller during the preparation. `Break`: stop all parts.
     pub fn idle_tick(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
         self.look(&tick, on_tick)
     }
 
-    /// Takes what a part reports, and shows every tick that is now complete. `Break`: all parts are
-    /// to be told to stop, by whoever started them; they report what they still have, and that is
-    /// taken, too.
+    /// Takes a part's report, and shows every tick that is now complete. `Break`: the owner of the
+    /// parts must stop them; their remaining reports are still accepted.
     pub fn take(&mut self, reported: PartReport, on_tick: &mut TickListener) -> ControlFlow<()> {
         match reported {
             PartReport::Tick { part, index, interval } => {
@@ -172,16 +169,15 @@ impl Collector {
                 _ => Phase::Measured,
             };
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
-            // Whether it was stopped is told of all ticks together, below.
+            // The stop is checked for all ticks together below.
             let _ = self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
-            // Shown first, and never copied: what was summed over its routes for that is in the
-            // record then.
+            // Show the interval before storing it, so that its cached sums are stored, too.
             self.run.push(start_ns, interval);
         }
         self.is_stopped()
     }
 
-    /// What a part had under way when it was lost had no end, in the tick that it owes.
+    /// Ends the requests that a lost part had in flight, in its next tick.
     fn lose(&mut self, part: usize, why: Stop) {
         let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
         if index == u64::MAX {
@@ -195,8 +191,8 @@ impl Collector {
         self.stopped.get_or_insert(why);
     }
 
-    /// Every tick is shown, also what comes after the run was ended: it belongs to the record. The
-    /// first reason counts.
+    /// Shows a tick, also after the run was stopped, since it belongs to the record. The first stop
+    /// reason counts.
     fn look(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
             && self.stopped.is_none()
@@ -210,7 +206,7 @@ impl Collector {
         if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// The whole run, when every part is done or lost.
+    /// The whole run, once every part is done or lost.
     pub fn finish(mut self) -> Run {
         debug_assert!(self.open.is_empty(), "every part has said that it is done");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
@@ -228,7 +224,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// A tick in which so many requests were scheduled, and so many of them succeeded.
+    /// A tick with these numbers of scheduled and succeeded requests.
     fn tick(part: usize, index: u64, scheduled: u64, succeeded: u64) -> PartReport {
         let mut interval = Interval::default();
         let ledger = &mut interval.routes.of_mut(0).ledger;
@@ -236,8 +232,8 @@ mod tests {
         PartReport::Tick { part, index, interval }
     }
 
-    /// A part that is gone holds nobody up: the load ends with the reason, every tick is shown, and
-    /// the ledger closes.
+    /// A lost part does not block the others: the load ends with the reason, every tick is shown,
+    /// and the ledger closes.
     #[test]
     fn a_part_that_is_lost_ends_the_load() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(2.0) });
@@ -250,8 +246,7 @@ mod tests {
             failed_answers: Vec::new(),
             used_up: false,
         };
-        // What is told of the load after the second part was lost; when its window ends, in ticks;
-        // and how it ended.
+        // Later reports; the end of the window in ticks; and the ending of the run.
         for (after, window_ticks, ending) in [
             (vec![tick(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
             // Both are lost: the first reason counts.
@@ -260,7 +255,7 @@ mod tests {
                 2,
                 LoadEnd::Stopped(why()),
             ),
-            // Lost after it was done is not lost.
+            // A part lost after its end does not count as lost.
             (
                 vec![tick(0, 2, 0, 1), done(0, 10), PartReport::Lost { part: 0, why: why() }],
                 10,
@@ -284,7 +279,7 @@ mod tests {
             let run = collector.finish();
             assert_eq!(shown[0], (1, 20));
             assert_eq!(shown.len(), 3, "every tick: {shown:?}");
-            let ledger = run.totals().whole.ledger;
+            let ledger = run.totals().routes_sum.ledger;
             let (succeeded, in_flight) = if lost_all { (17, 3) } else { (18, 2) };
             assert_eq!((ledger.scheduled, ledger.succeeded, ledger.in_flight), (20, succeeded, in_flight));
             assert!(ledger.closes());

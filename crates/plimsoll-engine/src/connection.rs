@@ -1,24 +1,24 @@
-//! One connection slot: its socket, how far it is, and what it is ready for. What travels over it
-//! is `plimsoll_wire`'s to say.
+//! A connection slot: its socket, its state, and its readiness. Not here: the protocol
+//! (`plimsoll_wire`).
 
 use crate::exchanges::WaitingLine;
 use crate::net::Ready;
 use plimsoll_wire::Conn;
 
-/// How far a slot's connection is.
+/// The state of a slot's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// No socket.
     Free,
-    /// Opening; a request may wait for it.
+    /// Connecting; requests may wait for it.
     Connecting,
-    /// Open; TLS is being agreed on, and a request may wait for it.
+    /// Connected; the TLS handshake runs, and requests may wait for it.
     Handshaking,
-    /// Open, and ready for requests.
+    /// Open and ready for requests.
     Standing,
 }
 
-/// What a connection is ready for.
+/// The readiness of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
     /// See [`Ready::readable`].
@@ -27,8 +27,8 @@ pub struct Readiness {
     pub writable: bool,
     /// See [`Ready::hangup`].
     pub hangup: bool,
-    /// Sending has found it broken. What it may still hold is read first: an answer that came
-    /// before the whole request was taken (such as 413) counts.
+    /// A send found the connection broken. Received bytes are read first: a response that arrived
+    /// before the end of the request (such as 413) counts.
     pub broken: bool,
 }
 
@@ -42,7 +42,7 @@ impl Readiness {
         Readiness { readable: event.readable, writable: event.writable, hangup: event.hangup, broken: false }
     }
 
-    /// Adds what else it is ready for.
+    /// Adds another readiness.
     pub fn join(&mut self, other: Readiness) {
         self.readable |= other.readable;
         self.writable |= other.writable;
@@ -56,30 +56,31 @@ impl Readiness {
 pub struct Connection<S> {
     pub socket: Option<S>,
     pub state: State,
-    /// Grows with every socket, so that late events of an earlier one are known as such.
+    /// Increases with every socket, so that late events of an earlier one are ignored.
     pub generation: u32,
-    /// What it speaks, and the exchanges that it carries.
+    /// The protocol state with its exchanges.
     pub conn: Conn,
-    /// Exchanges that wait for the connection to stand, or for room on it.
+    /// Exchanges that wait for the connection to open, or for a free stream.
     pub waiting: WaitingLine,
-    /// The socket took not all that is to be sent: the next writable event goes on with it.
+    /// Whether a send was partial: the next writable event continues it.
     pub sending: bool,
-    /// What was left over for the next turn.
+    /// Readiness left for the next turn of the loop.
     pub deferred: Readiness,
-    /// Its slot is in the list of idle ones, or of free ones (open loads).
+    /// Whether the slot is in the list of idle or free ones (open loops).
     pub listed: bool,
-    /// It is one user's for as long as its session lasts (open loads): no other looks for it.
+    /// Whether the connection belongs to one user's session (open loops), so that others do not use
+    /// it.
     pub owned: bool,
-    /// The slot that carries what would wait for this one's connection while the server leaves it
-    /// (closed loads).
+    /// The slot that takes new exchanges of this connection after the server's GOAWAY (closed
+    /// loops).
     pub stand_in: Option<u32>,
-    /// Some other slot's stand-in is this one.
+    /// Whether this slot is the stand-in of another one.
     pub stands_in: bool,
-    /// When opening it began, or its handshake, once it is connected.
+    /// Start of the connect, or of the handshake once connected, ns.
     pub began_ns: u64,
-    /// Number of the address that it goes to.
+    /// Number of its target address.
     pub address: u16,
-    /// Addresses tried for it, this one included.
+    /// Number of addresses tried, including this one.
     pub tried: u16,
 }
 
@@ -103,31 +104,31 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Whether an exchange is under way on it, or waits for it.
+    /// Whether an exchange is in flight on it or waits for it.
     #[inline]
     pub fn is_at_work(&self) -> bool {
         !self.waiting.is_empty() || self.conn.is_busy()
     }
 
-    /// Whether it is on its way to standing.
+    /// Whether it is connecting or in its handshake.
     pub fn is_opening(&self) -> bool {
         matches!(self.state, State::Connecting | State::Handshaking)
     }
 
-    /// Whether an exchange can be started on it at once.
+    /// Whether an exchange can start at once.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.state == State::Standing && self.conn.room() > 0
     }
 }
 
-/// The token of a slot's present socket, and back.
+/// The token of a slot's current socket.
 #[inline]
 pub fn token(slot: u32, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(slot)
 }
 
-/// (slot, generation) of a token.
+/// Slot and generation of a token.
 #[inline]
 pub fn of_token(token: u64) -> (u32, u32) {
     (token as u32, (token >> 32) as u32)

@@ -1,38 +1,38 @@
-//! Content that came under a content coding (`content-encoding: gzip`), as what it stands for, up
-//! to a stated size.
+//! Decodes content codings (`content-encoding: gzip`) up to a given size.
 //!
-//! Only what is looked through is decoded; the bytes that are counted are those that came. Not
-//! here: who asks for a coding.
+//!
+//! Only checked content is decoded; byte counts refer to encoded bytes. Not here: the request for a
+//! coding.
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use plimsoll_model::foreign;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Codings that lie over each other, at most.
+/// Most nested codings.
 const CODINGS_MAX: usize = 3;
-/// What is read of a brotli stream at a time.
+/// Size of the pieces in which a brotli stream is read.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// The room that the contents of all answers under way share, in bytes: each may be long, and there
-/// are as many as connections.
+/// The memory budget, in bytes, for contents of all responses in flight. Each may be long, and
+/// there are as many as connections.
 #[derive(Debug)]
 pub struct AnswerRoom(AtomicUsize);
 
 impl AnswerRoom {
-    /// What they may take together.
+    /// Size of the budget, bytes.
     pub const BYTES_MAX: usize = 128 << 20;
-    /// That of this process.
+    /// A full budget.
     pub const fn new() -> AnswerRoom {
         AnswerRoom(AtomicUsize::new(Self::BYTES_MAX))
     }
 
-    /// Takes so many bytes, if they are left.
+    /// Takes bytes from the budget, if available.
     pub fn take(&self, bytes: usize) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 
-    /// Gives them back.
+    /// Returns bytes to the budget.
     pub fn give(&self, bytes: usize) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -41,22 +41,22 @@ impl AnswerRoom {
 /// Why content was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
-    /// It is not what its coding says, or it is cut.
+    /// The content is invalid or cut.
     Broken,
-    /// It comes to more than is looked at.
+    /// The decoded content exceeds the searched length.
     TooLong,
-    /// Its coding is none of those known here.
+    /// The coding is unknown.
     Unknown,
-    /// It was not kept: all answers under way take too much together.
+    /// The content was not stored, for want of memory.
     Crowded,
 }
 
 impl DecodeError {
-    /// All of them, in the order of their numbers.
+    /// All errors, in the order of their numbers.
     pub const ALL: [DecodeError; 4] =
         [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::Crowded];
 
-    /// What is said of it. `bytes_max`: how much is looked at.
+    /// The message for the error. `bytes_max`: the searched length.
     pub fn reason(self, bytes_max: usize) -> String {
         match self {
             DecodeError::Broken => "the content does not decode as its content-encoding says".to_owned(),
@@ -71,22 +71,22 @@ impl DecodeError {
     }
 }
 
-/// The codings that fields name, in the order in which they were applied; none where the content is
-/// as it is.
+/// The codings in these fields, in the order of their application; empty for plain content.
 fn codings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     let names = fields.flat_map(|field| field.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))
 }
 
-/// Whether the fields name any.
+/// Whether the fields name any coding.
 pub fn is_coded<'a>(fields: impl Iterator<Item = &'a [u8]>) -> bool {
     codings(fields).next().is_some()
 }
 
-/// Decodes content into `text`, up to so many bytes.
+/// Decodes content into `text`, up to `bytes_max` bytes.
+///
 ///
 /// # Errors
-/// Why it was not; what is in `text` then means nothing.
+/// The reason; `text` is then meaningless.
 pub fn decode<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
     content: &[u8],
@@ -99,7 +99,7 @@ pub fn decode<'a>(
         *names.get_mut(count).ok_or(DecodeError::Unknown)? = name;
         count += 1;
     }
-    // The last that was applied is the first to be undone.
+    // The last coding applied is decoded first.
     let Some((last, before)) = names[..count].split_last() else {
         text.extend_from_slice(content.get(..bytes_max).unwrap_or(content));
         return Ok(());
@@ -117,7 +117,7 @@ fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Re
     if is("gzip") || is("x-gzip") {
         bounded(MultiGzDecoder::new(content), bytes_max, text)
     } else if is("deflate") {
-        // By its definition it is zlib's; not a few send it bare.
+        // The standard demands zlib framing; many servers send raw deflate.
         match content {
             [first, second, ..] if first & 0xF == 8 && (u32::from(*first) << 8 | u32::from(*second)) % 31 == 0 => {
                 bounded(ZlibDecoder::new(content), bytes_max, text)
@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// `hello hello hello hello` by brotli 1.2 at quality 11.
+    /// `hello hello hello hello`, encoded by brotli 1.2 at quality 11.
     const BROTLI: &[u8] = b"\x1b\x16\x00\xf8\x8d\x94\x6e\xde\x44\x55\x86\x96\x6c\x20\x6f\x21\x4f\x1c\xe0\x38";
 
     fn gzip(text: &[u8]) -> Vec<u8> {
@@ -176,7 +176,7 @@ mod tests {
             (&["identity", "gzip"], &gzipped),
             (&[" gzip , gzip"], &gzip(&gzipped)),
             (&["br", "gzip"], &gzip(BROTLI)),
-            // Two members are one content.
+            // Two gzip members form one content.
             (&["gzip"], &[gzip(&text[..9]), gzip(&text[9..])].concat()),
             (&[], text),
             (&["identity"], text),
@@ -199,7 +199,7 @@ mod tests {
             (&["br"], b"\xff\xff\xff\xff", 100, DecodeError::Broken),
             (&["zstd"], b"", 100, DecodeError::Unknown),
             (&["gzip, gzip, gzip, gzip"], &gzipped, 100, DecodeError::Unknown),
-            // A kilobyte that comes to a thousand.
+            // A kilobyte that decodes to a megabyte.
             (&["gzip"], &gzipped, (1 << 20) - 1, DecodeError::TooLong),
             (&["br"], BROTLI, 22, DecodeError::TooLong),
         ] {

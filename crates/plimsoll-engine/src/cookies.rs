@@ -1,17 +1,18 @@
-//! The cookies of one user, as a browser keeps them for one host ([RFC
-//! 6265](https://www.rfc-editor.org/rfc/rfc6265)): set by answers, sent with requests whose path
-//! they are for, gone when their time is over.
+//! A user's cookies for one host, as a browser stores them ([RFC
+//! 6265](https://www.rfc-editor.org/rfc/rfc6265)): set by responses, sent with requests of matching
+//! path, removed when they expire.
 //!
-//! Not here: other hosts, since a load asks one only; what scripts do with cookies.
+//!
+//! Not here: other hosts, since a load has one; cookies of scripts.
 
-/// Cookies that are kept, at most, and bytes of one: what browsers keep at least.
+/// Most cookies of a user, and longest cookie in bytes: the minimum of browsers.
 const COOKIES_MAX: usize = 50;
 const COOKIE_BYTES_MAX: usize = 4096;
 
 /// The cookies of one user.
 #[derive(Debug, Clone, Default)]
 pub struct CookieJar {
-    /// In the order in which they were first set.
+    /// In the order of their creation.
     cookies: Vec<Cookie>,
 }
 
@@ -20,21 +21,21 @@ struct Cookie {
     name: String,
     value: String,
     path: String,
-    /// When it is over, s since 1970; `None`: with the user.
+    /// Expiry, s since 1970; `None`: with the user's session.
     until_s: Option<u64>,
     https_only: bool,
 }
 
-/// Of whom and when a cookie is set or asked for.
+/// The request for which cookies are set or sent.
 #[derive(Debug, Clone, Copy)]
 pub struct CookieScope<'a> {
     /// The host, without its port.
     pub host: &'a str,
     /// Path and query of the request.
     pub target: &'a str,
-    /// Whether it travels over TLS.
+    /// Whether the request uses TLS.
     pub https: bool,
-    /// The time, s since 1970.
+    /// The current time, s since 1970.
     pub now_s: u64,
 }
 
@@ -45,8 +46,8 @@ impl CookieScope<'_> {
 }
 
 impl CookieJar {
-    /// Takes the value of a `Set-Cookie` field of an answer; what is no cookie, or for somebody
-    /// else, is left out.
+    /// Stores the value of a `Set-Cookie` field; invalid cookies and those for other hosts are
+    /// ignored.
     pub fn set(&mut self, field: &[u8], scope: CookieScope) {
         let Ok(field) = std::str::from_utf8(field) else { return };
         let mut parts = field.split(';');
@@ -101,8 +102,7 @@ impl CookieJar {
         }
     }
 
-    /// Writes the value of the field `Cookie` of a request; nothing where there is none for it.
-    /// Longer paths go first.
+    /// Writes the value of a request's `Cookie` field, longer paths first; nothing without cookies.
     pub fn write(&self, scope: CookieScope, out: &mut String) {
         let path = scope.path();
         let is_sent = |cookie: &&Cookie| {
@@ -110,7 +110,7 @@ impl CookieJar {
                 && (scope.https || !cookie.https_only)
                 && cookie.until_s.is_none_or(|until_s| until_s > scope.now_s)
         };
-        // There are few: the longest that is shorter than the last is looked for anew.
+        // There are few cookies, so each step searches the next shorter path.
         let mut longest = usize::MAX;
         let mut first = true;
         while let Some(length) =
@@ -128,13 +128,13 @@ impl CookieJar {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no cookies.
     pub fn is_empty(&self) -> bool {
         self.cookies.is_empty()
     }
 }
 
-/// The path of a cookie that says none: that of its request up to the last `/` (5.1.4).
+/// The default path of a cookie: the request's path up to the last `/` (5.1.4).
 fn default_path(path: &str) -> &str {
     match path.rfind('/') {
         Some(at) if at > 0 && path.starts_with('/') => &path[..at],
@@ -142,12 +142,12 @@ fn default_path(path: &str) -> &str {
     }
 }
 
-/// Whether a cookie for one path is for the other (5.1.4).
+/// Whether a cookie's path matches a request's path (5.1.4).
 fn is_for(cookie: &str, path: &str) -> bool {
     path.strip_prefix(cookie).is_some_and(|rest| rest.is_empty() || cookie.ends_with('/') || rest.starts_with('/'))
 }
 
-/// A date as cookies have it (5.1.1), in s since 1970; of one before, a time of the first day.
+/// Parses a cookie date (5.1.1) to s since 1970; earlier dates become the first day.
 fn date_s(text: &str) -> Option<u64> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
     for token in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':')).filter(|token| !token.is_empty()) {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(sent(&jar, scope("/shopping")), "sid=a; brief=b; mine=m");
         assert_eq!(sent(&jar, CookieScope { https: true, ..scope("/") }), "sid=a; safe=s; brief=b; mine=m");
         assert_eq!(sent(&jar, CookieScope { now_s: 1_000_000_060, ..scope("/") }), "sid=a; mine=m");
-        // Set anew in its place, and taken away.
+        // Replaced in place, and removed.
         jar.set(b"sid=b; Path=/", scope("/"));
         jar.set(b"mine=; Path=/; Max-Age=0", scope("/"));
         assert_eq!(sent(&jar, scope("/")), "sid=b; brief=b");

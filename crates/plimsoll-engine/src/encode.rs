@@ -1,11 +1,10 @@
-//! What connections of a plan need that is made once, before any: requests as bytes, and the set-up
-//! of TLS.
+//! Preparations of a plan's connections: encoded requests, and the TLS configuration.
 
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{ConnectionPlan, HttpChoice, Plan, Request};
 use plimsoll_wire::{EncodedRequest, h1, tls};
 
-/// Writes a request of the plan as it goes on the wire.
+/// Encodes a request of the plan for the wire.
 pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, h1::RequestError> {
     let host = host_field(plan);
     let parts = h1::RequestParts {
@@ -17,8 +16,7 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         keep_alive: plan.carriage.keep_alive,
     };
     let encoded = EncodedRequest::new(&parts)?;
-    // In HTTP/2 only where a connection may come to speak it: what is filled in is written anew
-    // each time.
+    // Encode for HTTP/2 only if a connection may use it: templates are encoded for each request.
     let ConnectionPlan { http, tls, .. } = &plan.carriage;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })
@@ -32,7 +30,7 @@ pub fn host_field(plan: &Plan) -> String {
     if origin.port == default_port { host.into_owned() } else { format!("{host}:{}", origin.port) }
 }
 
-/// What connections of `plan` need to speak TLS; `None` when they do not.
+/// The TLS client of `plan`; `None` without TLS.
 pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
     plan.carriage.tls.as_ref().map(tls::Client::new).transpose()
 }

@@ -1,7 +1,8 @@
-//! A route of a plan as it goes on the wire: encoded once, or filled in anew for each exchange, and
-//! what its answers are looked at for.
+//! A route encoded for the wire: once, or from a template for each exchange, with the checks of its
+//! responses.
 //!
-//! Not here: which route is asked next.
+//!
+//! Not here: which route is next.
 
 use crate::answers::AnswerChecks;
 use crate::encode::{encode_request, host_field};
@@ -15,77 +16,77 @@ use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Why the requests of a plan cannot be made.
+/// Why the requests of a plan cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// A request cannot be written as HTTP.
+    /// A request is no valid HTTP.
     #[error(transparent)]
     Request(#[from] h1::RequestError),
-    /// One cannot be filled in.
+    /// A template cannot be filled in.
     #[error(transparent)]
     Form(#[from] FormError),
-    /// What an answer is to be cannot be told.
+    /// An expectation has an invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A body that is filled in is no message.
+    /// A filled-in body is no valid message.
     #[error("its body, filled in, does not fit the message that the method takes")]
     Message,
-    /// What each arrival asks is not said.
+    /// The list of requests is missing.
     #[error("the plan has no list of requests")]
     Unlisted,
 }
 
-/// What is kept of an answer while it comes.
+/// Which parts of a response are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerRetention {
-    /// Nothing: its status and its end are enough.
+    /// Nothing: the status suffices.
     Nothing,
-    /// Its head.
+    /// The head.
     Head,
     /// Head and content.
     All,
 }
 
-/// A request as it goes on the wire, and what its answer is to be.
+/// An encoded route with the checks of its responses.
 #[derive(Debug, Clone)]
 pub struct EncodedRoute {
-    /// Encoded once; where a form is to be filled in, as it is for the first.
+    /// The encoded request; of a template, the first one.
     pub request: EncodedRequest,
-    /// Statuses that are success.
+    /// The statuses that count as success.
     pub ok_status: StatusSet,
-    /// Of a call of gRPC's, which of its ends are, too.
+    /// For a gRPC call, the gRPC statuses that count as success.
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// Its answers are streams of messages, each with a time of its own.
+    /// Whether responses are streams of messages with a time each.
     pub times_messages: bool,
-    /// From the moment it is started to the last byte.
+    /// The timeout, from the start to the last byte, ns.
     pub timeout_ns: u64,
-    /// How many redirects are followed.
+    /// Most redirects to follow.
     pub follow: u8,
-    /// What is kept of its answers.
+    /// Which parts of its responses are stored.
     pub kept: AnswerRetention,
-    /// What its answers are looked through for, if for anything.
+    /// The checks of its responses.
     pub checks: Option<Box<AnswerChecks>>,
-    /// What is filled in for each request.
+    /// The template, if the request has one.
     pub(crate) form: Option<Box<RouteForm>>,
 }
 
-/// A request of which parts are filled in, and room for that.
+/// A request template with its buffers.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteForm {
-    /// `None`: nothing but cookies.
+    /// `None`: the request varies only by cookies.
     form: Option<RequestForm>,
     request: Request,
-    /// How many header fields are its own: cookies come behind them.
+    /// Number of its own header fields; cookies follow them.
     headers: usize,
-    /// Room for the field of cookies while there are none.
+    /// A buffer for the `Cookie` field while there are no cookies.
     cookie: Option<(String, String)>,
     host: String,
     keep_alive: bool,
-    /// Of a call: what makes messages of the body.
+    /// For a gRPC call, the conversion of the body.
     messages: Option<FilledMessages>,
 }
 
-/// Bodies that are made into messages.
+/// The conversion of filled-in bodies to messages.
 #[derive(Debug, Clone)]
 struct FilledMessages {
     text: Arc<dyn MessageText>,
@@ -93,7 +94,7 @@ struct FilledMessages {
 }
 
 impl RouteForm {
-    /// Whether parts of it are templates.
+    /// Whether parts of the request are templates.
     pub fn is_filled(&self) -> bool {
         self.form.is_some()
     }
@@ -104,20 +105,20 @@ impl RouteForm {
         h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
     }
 
-    /// Makes the body into messages, of a call. Returns whether it stands for any: else there are
-    /// none, and it is the server that says so.
+    /// Converts a call's body to messages. False if it does not encode: the call is then sent
+    /// empty, and the server reports that.
     fn make_messages(&mut self) -> bool {
         let Some(FilledMessages { text, content }) = &mut self.messages else { return true };
         content.clear();
         text.write(&self.request.body, content)
     }
 
-    /// Whether it has cookies of its own: then a user's are not sent with it.
+    /// Whether the request has its own cookies, which replace a user's.
     fn has_cookie(&self) -> bool {
         self.request.headers[..self.headers].iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"))
     }
 
-    /// Sends the cookies along that are written for its path and query, if there are any.
+    /// Adds the cookies for its path and query, if there are any.
     fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
         if self.request.headers.len() > self.headers {
             self.cookie = self.request.headers.pop();
@@ -141,15 +142,15 @@ pub(crate) struct RouteCompiler<'a, 'p> {
     pub names: &'a FormNames<'p>,
     pub values: &'a mut FormValues,
     pub patterns: &'a mut PatternCache,
-    /// From our clock to the time of day, ns.
+    /// Offset from the monotonic clock to Unix time, ns.
     pub unix_offset_ns: u64,
-    /// Users have cookies: heads are kept, and every request may be written anew.
+    /// Whether users have cookies: heads are then stored, and every request may vary.
     pub cookies: bool,
 }
 
 impl EncodedRoute {
-    /// Answers are messages with this text, and so is a body that is filled in, which is to fit as
-    /// it is for the first.
+    /// Sets the converter of messages. A filled-in body must encode with the values of the first
+    /// request.
     pub fn translate(&mut self, plan: &Plan, text: &Arc<dyn MessageText>) -> Result<(), SourceError> {
         if let Some(checks) = &mut self.checks {
             checks.read_by(Arc::clone(text));
@@ -160,7 +161,7 @@ impl EncodedRoute {
         let fits = form.make_messages();
         let like = self.request.clone();
         self.request.rewrite(&like, &form.parts());
-        // What is captured is not known before the first answer.
+        // Captured values are unknown before the first response.
         if fits || !plan.traffic.captured().is_empty() { Ok(()) } else { Err(SourceError::Message) }
     }
 }
@@ -204,13 +205,13 @@ impl RouteCompiler<'_, '_> {
     }
 }
 
-/// From our clock to the time of day, in ns.
+/// Offset from the monotonic clock to Unix time, ns.
 pub(crate) fn unix_offset_ns() -> u64 {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     unix.saturating_sub(plimsoll_sys::clock::monotonic_ns())
 }
 
-/// Routes, and the requests that were filled in from them, by the number of their exchange.
+/// Routes, and the requests filled in from them, by exchange number.
 #[derive(Debug, Clone)]
 pub(crate) struct FilledRoutes {
     pub routes: Vec<EncodedRoute>,
@@ -222,15 +223,15 @@ pub(crate) struct FilledRoutes {
 #[derive(Debug, Clone)]
 struct FilledRequest {
     request: EncodedRequest,
-    /// Whether the exchange asks it, and not what is always the same.
+    /// Whether the exchange sends this request, in place of the fixed one.
     is_asked: bool,
-    /// Redirects that it has followed, and whether one of them has turned it into GET.
+    /// Redirects followed, and whether one of them changed the method to GET.
     hops: u8,
     as_get: bool,
 }
 
 impl FilledRequest {
-    /// That of an exchange; there is room for it.
+    /// The slot of an exchange, created if missing.
     fn for_exchange<'a>(
         all: &'a mut Vec<FilledRequest>,
         exchange: u32,
@@ -254,8 +255,8 @@ impl FilledRoutes {
         FilledRoutes { routes, values, filled: Vec::new(), unix_offset_ns }
     }
 
-    /// Fills in the request of an exchange for `route`, which has a form. `cookies` writes those
-    /// for a path and query.
+    /// Fills in the request of an exchange for `route`, which has a template. `cookies` writes the
+    /// cookies for a path and query.
     pub fn fill(
         &mut self,
         exchange: u32,
@@ -276,16 +277,15 @@ impl FilledRoutes {
         filled.is_asked = true;
     }
 
-    /// The exchange asks what is always the same.
+    /// The exchange sends the fixed request.
     pub fn leave(&mut self, exchange: u32) {
         if let Some(filled) = self.filled.get_mut(exchange as usize) {
             (filled.is_asked, filled.hops, filled.as_get) = (false, 0, false);
         }
     }
 
-    /// Has an exchange for `route` ask where the answer redirects to: what it asked at its
-    /// beginning, of another path. Redirects are few against requests: what they need may be
-    /// allocated.
+    /// Makes an exchange for `route` follow the redirect of a response: its first request with
+    /// another path. Redirects are rare, so they may allocate.
     pub fn redirect(
         &mut self,
         exchange: u32,
@@ -321,7 +321,7 @@ impl FilledRoutes {
         Ok(())
     }
 
-    /// The request of an exchange for `route`, which has a form.
+    /// The request of an exchange for `route`, which has a template.
     #[inline]
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         match self.filled.get(exchange as usize) {

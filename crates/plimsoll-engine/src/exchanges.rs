@@ -1,10 +1,10 @@
-//! Exchanges under way: a request and its answer each, whatever carries them, in the order of their
-//! deadlines. Their places are used again; nothing is allocated once there were as many at a time.
+//! Exchanges in flight: a request with its response each, ordered by deadline. Their slots are
+//! reused; at a stable concurrency nothing is allocated.
 //!
-//! Of those with one timeout the order of deadlines is the order of starts: a doubly linked list
-//! through the exchanges, with everything at constant cost. There is one list for each timeout (a
-//! lane); a load has as many as its routes have different ones, and the earliest deadline is the
-//! earliest of the lanes' firsts.
+//!
+//! For one timeout the order of deadlines equals the order of starts: a doubly linked list through
+//! the exchanges, with constant cost. Each distinct timeout of the routes has its own list (a
+//! lane). The earliest deadline is the minimum over the first entries of the lanes.
 
 use crate::source::Source;
 use plimsoll_model::RouteNumber;
@@ -12,41 +12,41 @@ use std::ops::{Index, IndexMut};
 
 const NONE: u32 = u32::MAX;
 
-/// One request and its answer. Times absolute in ns.
+/// One request and its response. Times are absolute, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
-    /// Who asks: the number of a user of a closed load, or of an arrival of an open one.
+    /// The number of the user (closed loop) or arrival (open loop).
     pub user: u64,
-    /// When it was to start.
+    /// The intended start.
     pub intended_ns: u64,
-    /// When its first byte was sent; 0 before.
+    /// The send of the first byte; 0 before.
     pub sent_ns: u64,
-    /// When the first byte of the answer came; 0 before.
+    /// The first byte of the response; 0 before.
     pub first_byte_ns: u64,
-    /// When it is given up.
+    /// The deadline.
     pub deadline_ns: u64,
-    /// The connection slot that carries it.
+    /// The connection slot.
     pub slot: u32,
-    /// What is asked.
+    /// The route.
     pub route: RouteNumber,
-    /// Whether it counts.
+    /// Whether the request is measured.
     pub measured: bool,
-    /// How often it was sent again.
+    /// Number of resends.
     pub resent: u8,
-    /// Messages of it that are to be answered after the present one.
+    /// Messages with a response still to come after the current one.
     pub further: u32,
-    /// Its neighbours by deadline in its lane.
+    /// Neighbours by deadline in the lane.
     before: u32,
     after: u32,
-    /// Who comes after it in the line that it waits in.
+    /// The next exchange in its waiting line.
     behind: u32,
 }
 
-// There is one for each connection that is at work, and there may be very many.
+// Each busy connection has one, and there may be very many.
 const _: () = assert!(size_of::<Exchange>() <= 64);
 
 impl Exchange {
-    /// One of which nothing is sent yet.
+    /// An exchange without anything sent.
     #[inline]
     pub fn new(slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) -> Exchange {
         Exchange {
@@ -67,7 +67,7 @@ impl Exchange {
     }
 }
 
-/// Exchanges that wait for the same connection, in the order of their coming.
+/// Exchanges that wait for the same connection, first come, first served.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingLine {
     first: u32,
@@ -93,7 +93,7 @@ impl WaitingLine {
 #[derive(Debug, Clone, Copy)]
 struct Lane {
     timeout_ns: u64,
-    /// Deadline of the first; `u64::MAX` when there is none.
+    /// Deadline of the first exchange; `u64::MAX` if the lane is empty.
     first_ns: u64,
     first: u32,
     last: u32,
@@ -114,7 +114,7 @@ impl Exchanges {
         Exchanges::with_timeouts(source.routes().iter().map(|route| route.timeout_ns))
     }
 
-    /// For routes with these timeouts.
+    /// Exchanges for routes with these timeouts.
     fn with_timeouts(timeouts_ns: impl Iterator<Item = u64>) -> Exchanges {
         let mut lanes: Vec<Lane> = Vec::new();
         let lane_of = timeouts_ns
@@ -155,7 +155,7 @@ impl Exchanges {
         number
     }
 
-    /// Ends one; it can be read until the next begins.
+    /// Ends an exchange; it stays readable until the next begins.
     #[inline(always)]
     pub fn end(&mut self, number: u32) {
         let Exchange { route, before, after, .. } = self.places[number as usize];
@@ -176,7 +176,7 @@ impl Exchanges {
         self.free.push(number);
     }
 
-    /// Puts an exchange at the end of a line.
+    /// Appends an exchange to a line.
     pub fn queue(&mut self, line: &mut WaitingLine, number: u32) {
         self.places[number as usize].behind = NONE;
         match line.last {
@@ -187,7 +187,7 @@ impl Exchanges {
         line.length += 1;
     }
 
-    /// Takes the first of a line out of it.
+    /// Removes the first exchange of a line.
     pub fn take_first(&mut self, line: &mut WaitingLine) -> Option<u32> {
         let number = line.first;
         if number == NONE {
@@ -201,7 +201,7 @@ impl Exchanges {
         Some(number)
     }
 
-    /// Takes an exchange out of a line. Returns whether it was there.
+    /// Removes an exchange from a line. Returns whether it was in the line.
     pub fn take_out(&mut self, line: &mut WaitingLine, number: u32) -> bool {
         let Some(before) = self.in_line(line).take_while(|other| *other != number).last() else {
             return line.first == number && self.take_first(line).is_some();
@@ -217,13 +217,13 @@ impl Exchanges {
         true
     }
 
-    /// Those in a line, in order.
+    /// The exchanges of a line, in order.
     pub fn in_line(&self, line: &WaitingLine) -> impl Iterator<Item = u32> {
         let some = |number: u32| (number != NONE).then_some(number);
         std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].behind))
     }
 
-    /// Those that have begun and not ended, in no order.
+    /// All exchanges in flight, in no order.
     pub fn under_way(&self) -> impl Iterator<Item = &Exchange> {
         let at = |number: u32| (number != NONE).then(|| &self.places[number as usize]);
         self.lanes
@@ -231,7 +231,7 @@ impl Exchanges {
             .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.after)))
     }
 
-    /// The earliest deadline, and the number of its exchange.
+    /// The earliest deadline, and its exchange.
     #[inline]
     pub fn first_deadline(&self) -> Option<(u64, u32)> {
         let mut earliest = (u64::MAX, NONE);

@@ -1,42 +1,41 @@
-//! The first failed answer of each kind, as its bytes come: its beginning is kept until the load is
-//! over.
+//! The first failed response of each kind: its first bytes are stored until the end of the load.
 //!
-//! An answer that is there in one piece costs nothing here unless it fails, and then a look at a
-//! short list; only the first of a kind is copied. Of an answer that comes in pieces the first
-//! piece says whether it will fail; where that piece is too short to say, it is kept until the next
-//! tells. Not here: which answers fail, and what is shown of them
-//! (`plimsoll_model::failed_answer`).
+//!
+//! A response in one piece costs nothing here unless it fails, and then one lookup in a short list;
+//! only the first of a kind is copied. For a response in several pieces, the first piece usually
+//! has the status. If it is too short for that, it is stored until the next one arrives. Not here:
+//! which responses fail, and their text (`plimsoll_model::failed_answer`).
 
 use crate::answers::AnswerText;
 use plimsoll_model::failed_answer::{AnswerMiss, KEPT_BYTES, KINDS_MAX};
 use plimsoll_model::{CallFault, FailedAnswer, GrpcStatus, Redact};
 use plimsoll_wire::ProtocolError;
 
-/// What came from a server, and fails.
+/// The kind of a failed response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerKind {
-    /// An answer of which not enough has come to tell its status.
+    /// A response whose status has not arrived yet.
     Unknown,
-    /// An answer with this status.
+    /// A response with this status.
     Status(u16),
-    /// The answer to a call of gRPC's.
+    /// The response to a gRPC call.
     Call {
-        /// Its status in HTTP.
+        /// The HTTP status.
         status: u16,
-        /// How it ended.
+        /// The gRPC status.
         ended: GrpcStatus,
-        /// Whether the answer says so itself; else it is what clients of gRPC make of `status`.
+        /// Whether the response has a `grpc-status`; otherwise it was derived from `status`.
         is_said: bool,
-        /// What is wrong with its messages, if anything is.
+        /// The fault in its messages, if any.
         fault: Option<CallFault>,
     },
-    /// No answer in HTTP.
+    /// Bytes that are no HTTP response.
     Protocol(ProtocolError),
 }
 
 impl AnswerKind {
-    /// As readers have it: every breach of the protocol is of one kind, and calls are counted by
-    /// how they ended, whoever said it.
+    /// Whether two kinds count as one for readers: all protocol errors do, and calls with equal
+    /// status.
     fn is_like(self, other: AnswerKind) -> bool {
         match (self, other) {
             (AnswerKind::Protocol(_), AnswerKind::Protocol(_)) => true,
@@ -49,14 +48,14 @@ impl AnswerKind {
     }
 }
 
-/// Bytes of an answer.
+/// A piece of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerPiece<'a> {
-    /// The number of the exchange whose answer it is.
+    /// The exchange.
     pub exchange: u32,
-    /// Whether the answer begins with them.
+    /// Whether this is the first piece of the response.
     pub first: bool,
-    /// Whether they are content alone, and the status was told apart from them.
+    /// Whether the piece is content only, with the head separate.
     pub bare: bool,
     pub bytes: &'a [u8],
     /// Schedule time, ns.
@@ -67,7 +66,7 @@ struct FailedAnswerCopy {
     kind: AnswerKind,
     at_ns: u64,
     bytes: Vec<u8>,
-    /// The exchange that may bring more of it.
+    /// The exchange that may bring further pieces.
     open: Option<u32>,
 }
 
@@ -78,29 +77,30 @@ impl FailedAnswerCopy {
     }
 }
 
-/// The first failed answers of one worker.
+/// The first failed responses of one worker.
 #[derive(Default)]
 pub struct FailedAnswers {
     kept: Vec<FailedAnswerCopy>,
-    /// Those that miss something although their status counts as success: the first of each kind.
+    /// The first response of each kind with a successful status that misses an expectation or
+    /// capture.
     missing: Vec<FailedAnswer>,
-    /// What of them is left out.
+    /// How much of them is redacted.
     redact: Redact,
 }
 
 impl FailedAnswers {
-    /// None so far; what is left out of them.
+    /// An empty collection, with its redaction.
     pub fn new(redact: Redact) -> FailedAnswers {
         FailedAnswers { redact, ..FailedAnswers::default() }
     }
 
-    /// More is to come of an answer that fails, or of which that is not known yet.
+    /// A piece of an unfinished response that fails, or may fail.
     #[cold]
     pub fn begun(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         self.take(kind, piece);
     }
 
-    /// An answer has failed with these last bytes.
+    /// The last piece of a failed response.
     #[cold]
     pub fn ended(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         if let Some(at) = self.take(kind, piece) {
@@ -108,7 +108,7 @@ impl FailedAnswers {
         }
     }
 
-    /// An answer that was kept whole misses something although its status counts as success.
+    /// Adds a stored response with a successful status that misses an expectation or capture.
     #[cold]
     pub fn missed(
         &mut self,
@@ -119,23 +119,23 @@ impl FailedAnswers {
         at_ns: u64,
         reason: &str,
     ) {
-        if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.missed != Some(missed)) {
+        if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.miss != Some(missed)) {
             let said = (&answer.status_line(status)[..], content);
             self.missing.push(FailedAnswer::missing(status, missed, at_ns, said, reason, self.redact));
         }
     }
 
-    /// No more comes of the exchange's answer, and it is none.
+    /// The exchange gets no further bytes; an unfinished response is dropped.
     #[cold]
     pub fn given_up(&mut self, exchange: u32) {
         self.kept.retain(|kept| kept.open != Some(exchange));
     }
 
-    /// Keeps the piece if it is of the first of its kind. Returns the place where it is.
+    /// Stores a piece of the first response of its kind. Returns the index of the copy.
     fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
         let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
-            // Of an answer before: it turned out to succeed.
+            // An earlier response of the exchange, which succeeded in the end.
             Some(at) if piece.first => {
                 self.kept.swap_remove(at);
                 None
@@ -153,9 +153,9 @@ impl FailedAnswers {
             kept.add(piece.bytes);
             return Some(at);
         }
-        // Of the content of an answer whose beginning was not kept nothing is shown, unless that is
-        // what is wrong. What answers a call without a status of gRPC's was not known to fail
-        // before its end: what came last of it tells who answered.
+        // Content is shown only together with its head, or if the content itself is the fault. A
+        // response without a `grpc-status` is known to fail only at its end, so its last piece is
+        // shown.
         let shown = piece.first || matches!(kind, AnswerKind::Protocol(_) | AnswerKind::Call { .. });
         if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
@@ -169,7 +169,7 @@ impl FailedAnswers {
         Some(self.kept.len() - 1)
     }
 
-    /// All that is kept, for people.
+    /// The collected responses as text.
     pub fn take_answers(&mut self) -> Vec<FailedAnswer> {
         let how = self.redact;
         let told = |kept: FailedAnswerCopy| match kept.kind {
@@ -187,8 +187,8 @@ impl FailedAnswers {
     }
 }
 
-/// What the first piece of an answer says of its status, where its head is not whole yet; interim
-/// answers say nothing.
+/// The status in the first piece of a response whose head is incomplete; interim responses are
+/// skipped.
 pub fn status_of(bytes: &[u8]) -> Option<u16> {
     let line = bytes.trim_ascii_start();
     let digits = line.strip_prefix(b"HTTP/1.")?.get(2..5)?;
@@ -210,23 +210,23 @@ mod tests {
     #[test]
     fn the_first_of_each_kind_is_kept_whole_whatever_comes_between() {
         let mut failed = FailedAnswers::default();
-        // In pieces, the first too short to tell; another of the same kind comes between, and one
+        // In pieces, with the first too short; between them a response of the same kind, and one
         // that succeeds.
         failed.begun(AnswerKind::Unknown, piece(1, true, b"HTT"));
         failed.begun(AnswerKind::Unknown, piece(2, true, b"HT"));
         failed.begun(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
         failed.ended(AnswerKind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
         failed.ended(AnswerKind::Status(503), piece(1, false, b"try later"));
-        // Exchange 2 is another by now: what is open there was of one that succeeded.
+        // Exchange 2 is a new one: its open copy belongs to a response that succeeded.
         failed.ended(AnswerKind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
-        // Its end belongs to nothing.
+        // The end of an unknown response.
         failed.ended(AnswerKind::Status(502), piece(4, false, b"the end of a page"));
         failed.ended(AnswerKind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
         failed.ended(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
-        // No answer to a call, and only its end tells: what it ends with is shown.
+        // A response without gRPC status, known to fail only at its end: the last piece is shown.
         let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
         failed.ended(AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_said: false, fault: None }, page);
-        // One that is never finished is none.
+        // An unfinished response is not stored.
         failed.begun(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
         let mut told: Vec<(u16, String)> = failed.take_answers().iter().map(|one| (one.status, one.text())).collect();

@@ -1,9 +1,8 @@
-//! Requests that are filled in anew each time: templates compiled once, and written into buffers
-//! that are used again.
+//! Fills in request templates: compiled once, and written into reused buffers.
 //!
-//! What is drawn is a function of the seed and of the number of the request or session, so that it
-//! is the same whatever the number of threads and machines. Nothing is allocated once the buffers
-//! have grown to what is written into them.
+//!
+//! Random values are a function of the seed and the number of the request or session, independent
+//! of threads and machines. Once the buffers have grown, nothing is allocated.
 
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::rng::{Rng, mix};
@@ -13,18 +12,18 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Sets what is filled in apart from what else follows from the same seed.
+/// Separates these random numbers from other ones of the same seed.
 const SEED_OF_VALUES: u64 = 0x0056_414c_5545_5321;
 /// Characters of `text(n)`, `uuid()` and `hex(n)`.
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Why a request cannot be filled in.
+/// Why a template cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FormError(String);
 
-/// Where a value is written: what cannot stand there is encoded or left out.
+/// The section of a request, which decides how values are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestSection {
     Target,
@@ -32,7 +31,7 @@ enum RequestSection {
     Body,
 }
 
-/// A value whose source is known by number.
+/// The source of a value, resolved to numbers.
 #[derive(Debug, Clone)]
 enum ValueSource {
     Drawn(Value),
@@ -41,33 +40,32 @@ enum ValueSource {
         data: usize,
         column: usize,
     },
-    /// By the number of its name.
+    /// A capture, by the number of its name.
     Captured(usize),
 }
 
 #[derive(Debug, Clone)]
 enum FormPiece {
     Text(Box<str>),
-    /// Of a body: what is no text may stand in it.
+    /// Fixed bytes of a body, which need not be text.
     Bytes(Box<[u8]>),
     Value(ValueSource, ValueWriting),
 }
 
-/// A request of which parts are filled in.
+/// A compiled request template.
 #[derive(Debug, Clone)]
 pub struct RequestForm {
-    /// Those parts of it that are templates; the others are as the request has them.
+    /// The parts that are templates; others are fixed in the request.
     target: Option<Vec<FormPiece>>,
     headers: Vec<Option<Vec<FormPiece>>>,
     body: Option<Vec<FormPiece>>,
 }
 
-/// A text that is filled in for itself.
+/// A compiled text template.
 #[derive(Debug, Clone)]
 pub struct FormText(Vec<FormPiece>);
 
-/// The names of a plan that forms are compiled with, found at first need: each use of a name is one
-/// look-up.
+/// The names of a plan, for the compilation of templates. The lookup table is built at first use.
 #[derive(Debug)]
 pub struct FormNames<'p> {
     plan: &'p Plan,
@@ -77,11 +75,11 @@ pub struct FormNames<'p> {
 #[derive(Debug)]
 struct KnownNames<'p> {
     variables: HashMap<&'p str, &'p str>,
-    /// Tables by name, and their columns; both with their numbers.
+    /// Tables and their columns, by name, with their numbers.
     data: HashMap<&'p str, (usize, HashMap<&'p str, usize>)>,
-    /// Values that were captured before the load.
+    /// Values captured by the setup.
     given: HashMap<&'p str, &'p str>,
-    /// The numbers of names that something is captured under.
+    /// The number of each capture's name.
     captured: HashMap<&'p str, usize>,
 }
 
@@ -97,16 +95,16 @@ impl<'p> FormNames<'p> {
             let columns = |table: &'p Data| table.columns.iter().enumerate().map(|(at, name)| (name.as_str(), at));
             let table = |(at, table): (usize, &'p Arc<Data>)| (table.name.as_str(), (at, columns(table).collect()));
             KnownNames {
-                // Of several of one name the first counts.
+                // The first of equal names counts.
                 variables: traffic.variables.iter().rev().map(pair).collect(),
                 data: traffic.data.iter().enumerate().rev().map(table).collect(),
-                given: traffic.around.given.iter().rev().map(pair).collect(),
+                given: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
                 captured: traffic.captured().into_iter().enumerate().map(|(at, name)| (name, at)).collect(),
             }
         })
     }
 
-    /// Where the value of a name comes from.
+    /// Resolves the source of a value.
     fn source(&self, value: Value) -> Result<ValueSource, FormError> {
         let unknown = |what: String| FormError(format!("{what} is not in the plan"));
         Ok(match value {
@@ -129,18 +127,18 @@ impl<'p> FormNames<'p> {
         })
     }
 
-    /// The number of a name that something is captured under.
+    /// The number of a capture's name.
     pub fn captured(&self, name: &str) -> Option<usize> {
         self.name_table().captured.get(name).copied()
     }
 
-    /// How many such names there are.
+    /// Number of capture names.
     pub fn captured_count(&self) -> usize {
         self.name_table().captured.len()
     }
 }
 
-/// What forms are filled in with.
+/// The values and buffers for filling in templates.
 #[derive(Debug, Clone)]
 pub struct FormValues {
     seed: u64,
@@ -149,7 +147,7 @@ pub struct FormValues {
     /// Uses of rows so far in what is being filled in, of tables that have another row for each.
     uses: u64,
     scratch: String,
-    /// Room for a value of a body.
+    /// A buffer for a value of a body.
     text: String,
 }
 
@@ -159,23 +157,23 @@ struct RankedData {
     ranks: Arc<[f64]>,
 }
 
-/// One request that is being filled in.
+/// The context of one filled-in request.
 #[derive(Debug, Clone, Copy)]
 pub struct FormTurn<'a> {
     /// The number of the request or session.
     pub number: u64,
-    /// Which request of its session it is; 0 where a session is one.
+    /// The number of the request in its session; 0 for single requests.
     pub request: u64,
-    /// Which of the rows that are used once it has.
+    /// The index of its row in tables with unique rows.
     pub unique: u64,
-    /// The time, in ms since 1970.
+    /// The current time, ms since 1970.
     pub unix_ms: u64,
-    /// What was captured, by the number of its name.
+    /// Captured values, by the number of their name.
     pub captured: &'a [String],
 }
 
 impl FormTurn<'_> {
-    /// The first of all.
+    /// The context of the very first request.
     pub fn first(unix_ms: u64) -> FormTurn<'static> {
         FormTurn { number: 0, request: 0, unique: 0, unix_ms, captured: &[] }
     }
@@ -193,12 +191,12 @@ impl FormValues {
         }
     }
 
-    /// How many rows there are to be used once each; `None`: there are none of that kind.
+    /// Number of unique rows; `None`: there is no such table.
     pub fn unique_rows(&self) -> Option<u64> {
         self.data.iter().filter(|table| table.rows.pick == Pick::Unique).map(|table| table.rows.rows()).min()
     }
 
-    /// Writes all that is filled in of `form` into `request`, which is its own.
+    /// Fills in `form` and writes the result into `request`, which belongs to it.
     pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: &FormTurn) {
         self.uses = 0;
         let mut rng = self.rng(turn);
@@ -230,13 +228,13 @@ impl FormValues {
         }
     }
 
-    /// What is drawn for a request: apart from what is drawn for others of its session.
+    /// The random numbers of a request, separate for each request of a session.
     fn rng(&self, turn: &FormTurn) -> Rng {
         let seed = if turn.request == 0 { self.seed } else { mix(self.seed.rotate_left(32) ^ turn.request) };
         Rng::stream(seed, turn.number)
     }
 
-    /// Writes a text that is filled in.
+    /// Writes a filled-in text.
     pub fn write_text(&mut self, text: &FormText, turn: &FormTurn, out: &mut String) {
         self.uses = 0;
         let mut rng = self.rng(turn);
@@ -255,9 +253,9 @@ impl FormValues {
         for piece in pieces {
             match piece {
                 FormPiece::Text(text) => out.push_str(text),
-                // Not in a text.
+                // A text template has no byte pieces.
                 FormPiece::Bytes(_) => {}
-                // Made of harmless characters.
+                // These values need no escape.
                 FormPiece::Value(ValueSource::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
                 FormPiece::Value(ValueSource::Drawn(value), writing) => {
                     scratch.clear();
@@ -278,33 +276,33 @@ impl FormValues {
         self.scratch = scratch;
     }
 
-    /// The row of a table that this request has.
+    /// The row of a table for this request.
     fn row(&mut self, data: usize, turn: &FormTurn, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
-            // From that of the session on, one after the other.
+            // Rows in sequence, starting at that of the session.
             Pick::Sequential if rows.each_use => {
                 self.uses += 1;
                 rows.row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
             }
             Pick::Sequential => rows.row(turn.number, rng, ranks),
             _ if rows.each_use => rows.row(turn.number, rng, ranks),
-            // The same for every use: what is drawn for it is drawn apart.
+            // The same row for every use in a session, with its own random numbers.
             _ => rows.row(turn.number, &mut Rng::stream(mix(self.seed ^ (data as u64 + 1)), turn.number), ranks),
         }
     }
 }
 
 impl RequestForm {
-    /// Whether its body is filled in.
+    /// Whether the body is a template.
     pub fn fills_body(&self) -> bool {
         self.body.is_some()
     }
 
-    /// What of `route` is filled in; `None`: nothing.
+    /// Compiles the templates of `route`; `None`: it has none.
     pub fn compile(names: &FormNames, route: &Route) -> Result<Option<RequestForm>, FormError> {
-        if !route.filled.any() {
+        if !route.template_parts.any() {
             return Ok(None);
         }
         let pieces = |is: bool, text: &str, within: RequestSection| match is {
@@ -312,10 +310,11 @@ impl RequestForm {
             false => Ok(None),
         };
         let Request { target, headers, body, .. } = &route.request;
-        let headers = headers.iter().map(|(_, value)| pieces(route.filled.headers, value, RequestSection::Header));
-        let body = if route.filled.body { Some(compile_body(names, body)?) } else { None };
+        let headers =
+            headers.iter().map(|(_, value)| pieces(route.template_parts.headers, value, RequestSection::Header));
+        let body = if route.template_parts.body { Some(compile_body(names, body)?) } else { None };
         Ok(Some(RequestForm {
-            target: pieces(route.filled.target, target, RequestSection::Target)?,
+            target: pieces(route.template_parts.target, target, RequestSection::Target)?,
             headers: headers.collect::<Result<_, _>>()?,
             body,
         }))
@@ -323,13 +322,13 @@ impl RequestForm {
 }
 
 impl FormText {
-    /// A text of the plan that is a template.
+    /// Compiles a text template of the plan.
     pub fn compile(names: &FormNames, text: &str) -> Result<FormText, FormError> {
         compile(names, text, RequestSection::Body).map(FormText)
     }
 }
 
-/// Whether what is drawn can stand anywhere as it is.
+/// Whether a value needs no escape anywhere.
 fn is_harmless(value: &Value) -> bool {
     matches!(value, Value::Int { .. } | Value::Float { .. } | Value::Uuid | Value::Text(_) | Value::Hex(_) | Value::Seq)
 }
@@ -351,7 +350,7 @@ fn compile(names: &FormNames, text: &str, within: RequestSection) -> Result<Vec<
         .collect()
 }
 
-/// The pieces of a body, in which bytes that are no text may stand beside values.
+/// Compiles a body template, which may contain bytes that are no text.
 fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormError> {
     let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
     for chunk in body.utf8_chunks() {
@@ -382,7 +381,7 @@ fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormEr
     Ok(pieces)
 }
 
-/// Draws a value.
+/// Appends a random value.
 fn draw(value: &Value, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
     match value {
         Value::Int { from, to } => {
@@ -432,12 +431,12 @@ fn draw(value: &Value, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
         Value::Seq => decimal(turn.number + 1, 1, out),
         Value::Pick(choices) => out.push_str(&choices[rng.below(choices.len() as u64) as usize]),
         Value::Now(pieces) => write_time(pieces, turn.unix_ms, out),
-        // Not drawn.
+        // These values are not random.
         Value::Env(_) | Value::Column { .. } | Value::Captured(_) => {}
     }
 }
 
-/// A number with at least so many digits.
+/// Appends a number with at least `digits_min` digits.
 fn decimal(mut number: u64, digits_min: usize, out: &mut String) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();
@@ -481,8 +480,7 @@ fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
     }
 }
 
-/// Makes a path and query of what was filled in from its beginning on, which may be a whole URL or
-/// nothing.
+/// Turns a filled-in text into a path and query: it may be a whole URL or empty.
 fn as_target(target: &mut String) {
     if target.starts_with('/') {
         return;
@@ -497,7 +495,7 @@ fn as_target(target: &mut String) {
     }
 }
 
-/// Writes a text as it may stand in its place.
+/// Appends a text, escaped for its place.
 fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut String) {
     match writing {
         ValueWriting::Url => text.bytes().for_each(|byte| match byte {
@@ -518,7 +516,7 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
             c => out.push(c),
         }),
         ValueWriting::Plain if within == RequestSection::Body => out.push_str(text),
-        // A line break would end the field.
+        // A line break would end the header field.
         ValueWriting::Plain if within == RequestSection::Header => {
             out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
         }
@@ -571,7 +569,7 @@ mod tests {
             body: body.into(),
             ..Request::get()
         });
-        route.filled = TemplateFlags { target: true, headers: true, body: true };
+        route.template_parts = TemplateFlags { target: true, headers: true, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
@@ -600,7 +598,7 @@ mod tests {
             ),
             ("/\u{e9} x", "/%C3%A9%20x", "/\u{e9} x", "/\u{e9} x"),
         ] {
-            // What is always the same is as the request has it.
+            // Fixed parts stay in the request.
             let fixed = Template::parse(template).expect("a template").is_fixed();
             let request = filled(template, template, template, TURN);
             if !fixed {
@@ -618,7 +616,7 @@ mod tests {
             body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
             ..Request::get()
         });
-        route.filled = TemplateFlags { target: false, headers: false, body: true };
+        route.template_parts = TemplateFlags { target: false, headers: false, body: true };
         plan.traffic.routes = vec![route.clone()];
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
@@ -626,16 +624,16 @@ mod tests {
         assert_eq!(request.body, b"\xff7{{\xfe}}ann b\x80");
     }
 
-    /// Minutes before each value was found in one step.
+    /// Regression test: compilation once took minutes with many values.
     #[test]
     fn templates_of_very_many_values_are_compiled_in_one_pass() {
         const COUNT: usize = 40_000;
         let mut plan = plan();
         plan.traffic.variables = (0..COUNT).map(|n| (format!("V{n}"), "x".to_owned())).collect();
-        plan.traffic.around.given = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
+        plan.traffic.setup_teardown.captured_values = (0..COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
         let body: String = (0..COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
         let mut route = Route::new(Request { body: body.into(), ..Request::get() });
-        route.filled = TemplateFlags { body: true, ..TemplateFlags::default() };
+        route.template_parts = TemplateFlags { body: true, ..TemplateFlags::default() };
         let began_ns = plimsoll_sys::clock::thread_cpu_ns();
         let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let took_ns = plimsoll_sys::clock::thread_cpu_ns() - began_ns;

@@ -1,5 +1,4 @@
-//! What one worker is to do: its share of a plan, taken apart once, so that nothing is looked up
-//! for a request.
+//! The job of one worker: its share of a plan, prepared once, so that a request needs no lookup.
 
 use crate::addresses::{Addresses, ResolvedAddresses};
 use crate::source::Source;
@@ -7,56 +6,55 @@ use plimsoll_model::{HttpChoice, Injector, Load, Plan, Redact, Schedule, Spin, S
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
-/// Connections opened a second by all workers while making ready: what a server on the same two
+/// Connections that all workers open in a second during preparation: what a server on the same two
 /// cores can accept.
 const OPENED_PER_S_MAX: u64 = 20_000;
 
-/// What the workers of a load start from, beside its plan.
+/// The prepared resources of a load's workers, besides its plan.
 #[derive(Debug)]
 pub struct Resources {
-    /// What is asked.
+    /// The source of requests.
     pub source: Source,
-    /// Set when names are resolved again during the load.
+    /// The shared addresses, if names are resolved during the load.
     pub resolved: Option<Arc<ResolvedAddresses>>,
-    /// Set when connections speak TLS.
+    /// The TLS client, if connections use TLS.
     pub tls: Option<tls::Client>,
 }
 
-/// What one worker is to do.
+/// The job of one worker.
 pub struct Job {
     /// Number of the worker in this process, and among all machines.
     pub index: usize,
     pub number: u32,
-    /// What is asked.
+    /// The source of requests.
     pub source: Source,
-    /// Where connections go.
+    /// The addresses of connections.
     pub addresses: Addresses,
-    /// Set when connections speak TLS.
+    /// The TLS client, if connections use TLS.
     pub tls: Option<tls::Client>,
-    /// Whether connections without TLS speak HTTP/2.
+    /// Whether connections without TLS use HTTP/2.
     pub plain_h2: bool,
-    /// Exchanges at a time on a connection that can have several; of a closed load so many users
-    /// share one.
+    /// Concurrent exchanges on a connection; in a closed loop this number of users shares one.
     pub streams_max: u32,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,
-    /// Whether the number of requests ends an open load, and not its duration.
+    /// Whether a number of requests ends the open loop, rather than its duration.
     pub ends_by_number: bool,
     pub grace_ns: u64,
     pub connections_max: usize,
     pub connections_ready: u32,
-    /// Connections opened a second while making ready, at most.
+    /// Most connections opened in a second during preparation.
     pub ramp_per_s: u64,
     /// Workers in this process.
     pub workers: u64,
     pub spin: Spin,
     pub spare_core: bool,
-    /// What of failed answers is left out.
+    /// How much of failed responses is redacted.
     pub redact: Redact,
 }
 
 impl Job {
-    /// Worker `index` of the machine's, on the machine's part `whole` of the plan.
+    /// The job of worker `index` on this machine's part `whole` of the plan.
     pub fn new(
         plan: &Plan,
         injector: &Injector,
@@ -67,13 +65,13 @@ impl Job {
         spare_core: bool,
     ) -> Job {
         let workers = u64::from(injector.workers.max(1));
-        // Its part of arrivals, users and connections alike.
+        // The worker's part of arrivals, users and connections.
         let stripe = whole.split(index, workers);
         let users = (!schedule.is_open()).then(|| schedule.users_max());
         let (ready, shared) = (u64::from(plan.load.connections_ready), u64::from(plan.carriage.streams_max.max(1)));
-        // Users are divided, not their connections.
+        // Closed loop: users are divided, and connections follow.
         let connections_ready = match users {
-            // Opening its connection is a part of each request.
+            // Without keep-alive, each request opens its own connection.
             _ if !plan.carriage.keep_alive => 0,
             Some(users) => stripe.count_of(ready * shared).min(stripe.count_of(users)).div_ceil(shared),
             None => stripe.count_of(ready.div_ceil(shared)),
@@ -106,7 +104,7 @@ impl Job {
     }
 }
 
-/// Whether the number of requests ends the open `load` before its duration does.
+/// Whether a number of requests ends the open loop before its duration does.
 fn ends_by_number(load: &Load, schedule: &Schedule) -> bool {
     if load.requests_max.is_none() || schedule.end_ns().is_none() {
         return load.requests_max.is_some();

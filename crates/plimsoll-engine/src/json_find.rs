@@ -1,23 +1,23 @@
-//! Values in the bytes of a JSON document, found by their paths without a tree of it: what is not
-//! on the way is skipped, nothing is allocated. The document is somebody else's: it may be cut,
-//! nested without end or no JSON at all; then nothing is found.
+//! Finds values in JSON bytes by path, without a tree: other values are skipped, nothing is
+//! allocated. The document is untrusted: if it is cut, too deep or invalid, nothing is found.
 //!
-//! Not here: paths as text (`plimsoll_model::json_path`), and what is made of a value.
+//!
+//! Not here: the syntax of paths (`plimsoll_model::json_path`), and the use of values.
 
 use plimsoll_model::expect::JsonExpectation;
 use plimsoll_model::json_path::{JsonPath, JsonSelector, JsonStep};
 
-/// Values inside each other, at most.
+/// Deepest nesting.
 const DEPTH_MAX: u32 = 128;
 
-/// The bytes of the first value that the path names: a text with its quotation marks.
+/// The bytes of the first value at the path; a string includes its quotation marks.
 pub fn find<'a>(document: &'a [u8], path: &JsonPath) -> Option<&'a [u8]> {
     let mut reader = JsonWalker { bytes: document, at: 0, depth: 0 };
     reader.find(path.steps()).ok().flatten()
 }
 
-/// Writes what a value says: a text without quotation marks and escapes, anything else as it
-/// stands. Of a text with half a surrogate pair that half is left out.
+/// Appends a value: a string without quotation marks and escapes, any other value as spelt. An
+/// unpaired surrogate is dropped.
 pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     let Some(inside) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         out.extend_from_slice(value);
@@ -35,7 +35,7 @@ pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The character that an escape stands for, and its length.
+/// The character of an escape, and the length of the escape.
 fn escaped(text: &[u8]) -> (Option<char>, usize) {
     let unit = |at: usize| -> Option<u32> {
         let digits = text.get(at..at + 4)?;
@@ -60,7 +60,7 @@ fn escaped(text: &[u8]) -> (Option<char>, usize) {
     }
 }
 
-/// Whether a value is what is expected; `scratch` is room.
+/// Whether a value meets an expectation; `scratch` is a buffer.
 pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u8>) -> bool {
     match expected {
         JsonExpectation::Null => value == b"null",
@@ -69,7 +69,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
             if value == number.as_bytes() {
                 return true;
             }
-            // The same number may be written in another way.
+            // The same number may have another spelling.
             let read = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
             value.first().is_some_and(|first| matches!(first, b'-' | b'0'..=b'9'))
                 && read(value).is_some_and(|value| read(number.as_bytes()) == Some(value))
@@ -82,7 +82,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
     }
 }
 
-/// The bytes are no JSON, or are cut.
+/// The bytes are invalid or cut.
 struct NotJson;
 
 struct JsonWalker<'a> {
@@ -92,8 +92,8 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// The value that the steps lead to from the one here. Where there is none, the one here was
-    /// passed over.
+    /// The value at the steps, from the current value. If there is none, the current value is
+    /// skipped.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
             self.peek()?;
@@ -110,7 +110,7 @@ impl<'a> JsonWalker<'a> {
             }
         };
         let place = match step.selector {
-            // A place from the end is known when the list was counted.
+            // An index from the end needs the length of the list.
             JsonSelector::At(place) if is_list && place < 0 => self.count()?.checked_add_signed(place),
             JsonSelector::At(place) if is_list => u64::try_from(place).ok(),
             _ => None,
@@ -137,7 +137,7 @@ impl<'a> JsonWalker<'a> {
                 return Ok(Some(found));
             }
             if step.deep {
-                // Perhaps once more, for what lies deeper.
+                // Search the same value again for deeper matches.
                 self.at = from;
                 if let Some(found) = self.find(steps)? {
                     return Ok(Some(found));
@@ -153,7 +153,7 @@ impl<'a> JsonWalker<'a> {
         Ok(None)
     }
 
-    /// How many values the list here has; it stays where it is.
+    /// Number of elements of the current list; the position stays.
     fn count(&mut self) -> Result<u64, NotJson> {
         let from = self.at;
         self.step();
@@ -170,7 +170,7 @@ impl<'a> JsonWalker<'a> {
         Ok(count)
     }
 
-    /// Passes over the value here. Of what it has inside only texts and brackets are looked at.
+    /// Skips the current value. Inside it only strings and brackets are parsed.
     fn skip(&mut self) -> Result<(), NotJson> {
         let mut open = 0u32;
         loop {
@@ -200,7 +200,7 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    /// The text here, without its quotation marks; it is passed over.
+    /// Reads the current string, without its quotation marks.
     fn text(&mut self) -> Result<&'a [u8], NotJson> {
         let from = self.at + 1;
         let mut at = from;
@@ -215,7 +215,7 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    /// The key here and the colon behind it; what follows is its value.
+    /// Reads a key and its colon; the value follows.
     fn key(&mut self) -> Result<&'a [u8], NotJson> {
         if self.peek()? != b'"' {
             return Err(NotJson);
@@ -226,7 +226,7 @@ impl<'a> JsonWalker<'a> {
         Ok(key)
     }
 
-    /// Passes over this byte and blanks after it.
+    /// Reads this byte and the blanks after it.
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
         if self.peek()? != byte {
             return Err(NotJson);
@@ -235,7 +235,7 @@ impl<'a> JsonWalker<'a> {
         Ok(())
     }
 
-    /// Passes over one byte and blanks after it.
+    /// Skips one byte and the blanks after it.
     fn step(&mut self) {
         self.at += 1;
         self.blanks();
@@ -253,7 +253,7 @@ impl<'a> JsonWalker<'a> {
     }
 }
 
-/// Whether a key as it stands in a document is this name.
+/// Whether an encoded key equals this name.
 fn is_key(key: &[u8], name: &str) -> bool {
     if !key.contains(&b'\\') {
         return key == name.as_bytes();

@@ -1,13 +1,13 @@
-//! Carries a plan out on this machine, fast and honestly. One public entry: [`prepare`], whose load
-//! is then run.
+//! Executes a plan on this machine. One public entry: [`prepare`] returns a load that can run.
 //!
-//! Each worker thread owns an event loop, its connections and its recorder; workers share nothing
-//! but the wish to stop. Every 100 ms each hands over what it counted; the caller sees the sum and
-//! may end the run.
 //!
-//! This crate knows no command line, no reports or analyses, no probes and no async runtime.
-//! Requests that fail are data; only what keeps a plan from being carried out at all is an
-//! [`Error`].
+//! Each worker thread owns an event loop, its connections and its recorder. Workers share nothing
+//! but a stop flag. Every 100 ms each worker hands over its counts; the caller sees the sum and may
+//! end the run.
+//!
+//!
+//! This crate has no command line, reports, analyses, probes or async runtime. Failed requests are
+//! data; only a plan that cannot run at all is an [`Error`].
 
 #![forbid(unsafe_code)]
 
@@ -58,22 +58,22 @@ use source::Source;
 use std::sync::Arc;
 use users::{LastRequest, UserAction};
 
-/// Why a plan could not be carried out at all.
+/// Why a plan cannot run at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A request cannot be written as HTTP, or not be filled in.
+    /// A request is no valid HTTP, or its template cannot be filled in.
     #[error(transparent)]
     Request(#[from] SourceError),
-    /// The plan is the record of one, which lacks the moments of its requests.
+    /// The plan is a record, which lacks the arrival times.
     #[error("the plan has not all that its load needs")]
     NotWhole,
-    /// The plan names no address to connect to.
+    /// The plan has no target address.
     #[error("the host has no address")]
     NoAddress,
-    /// TLS cannot be set up as the plan asks.
+    /// The TLS options are invalid.
     #[error(transparent)]
     Tls(#[from] tls::ConfigError),
-    /// The system refused what an event loop needs.
+    /// The system refused a resource of an event loop.
     #[error("the system refused an event loop: {0}")]
     System(#[from] std::io::Error),
 }
@@ -84,13 +84,13 @@ impl From<Error> for Failure {
     }
 }
 
-/// The request of a route as the first session would send it. `texts`: of calls' messages, as in
-/// [`LoadHelpers`].
+/// The request of a route as the first session sends it. `texts`: converters of gRPC messages, as
+/// in [`LoadHelpers`].
 pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
     Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
 }
 
-/// Checks routes of a plan, each without the others: there may be very many.
+/// Checks routes of a plan one by one, since there may be very many.
 #[derive(Debug)]
 pub struct RouteCheck<'p> {
     plan: &'p Plan,
@@ -100,18 +100,17 @@ pub struct RouteCheck<'p> {
 }
 
 impl<'p> RouteCheck<'p> {
-    /// Of this plan.
+    /// A check for routes of this plan.
     pub fn new(plan: &'p Plan) -> RouteCheck<'p> {
         let (names, values) = (FormNames::new(plan), FormValues::new(plan));
         RouteCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
-    /// Whether a route can be asked, whatever is filled in. `text`: of its messages, if it is a
-    /// call.
+    /// Checks that a route can be encoded with any values. `text`: the converter of a gRPC call.
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
-        if !route.filled.any() {
+        if !route.template_parts.any() {
             encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
             return Ok(());
         }
@@ -122,19 +121,19 @@ impl<'p> RouteCheck<'p> {
     }
 }
 
-/// Which route each arrival of a stripe of an open load asks first: for whoever counts arrivals
-/// that nobody sends any more.
+/// The first route of each arrival in a stripe of an open loop, to count arrivals that a lost part
+/// never sent.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
 impl ArrivalRoutes {
-    /// Of one stripe of `plan`.
+    /// For one stripe of `plan`.
     pub fn new(plan: &Plan, stripe: Stripe) -> Result<ArrivalRoutes, Error> {
         Ok(ArrivalRoutes(Source::compile(plan)?.for_worker(stripe, None)))
     }
 
-    /// The route that arrival number `arrival` asks first; `None`: there is nothing more to ask.
-    /// Arrivals come in order.
+    /// The first route of arrival number `arrival`; `None`: the requests have run out. Arrivals
+    /// must be given in order.
     pub fn first(&mut self, arrival: u64) -> Option<RouteNumber> {
         match self.0.next(arrival, None) {
             UserAction::Send(route) | UserAction::Wait(_, route) => Some(route),
@@ -143,35 +142,34 @@ impl ArrivalRoutes {
     }
 }
 
-/// A request that the first arrivals of a load ask.
+/// A request of a load's first arrivals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstRequest {
-    /// Which arrival asks it, from 0.
+    /// The number of the arrival, from 0.
     pub arrival: u64,
-    /// How long it thinks before, ns.
+    /// The think time before it, ns.
     pub wait_ns: u64,
-    /// What it asks.
+    /// The route.
     pub route: RouteNumber,
-    /// As it goes on the wire, over HTTP/2 with its head in lines; what would be captured before
-    /// stands in it by its name.
+    /// The encoded request, over HTTP/2 with its head as lines; captures appear by name.
     pub bytes: Vec<u8>,
 }
 
-/// What the first arrivals of `plan` ask, if every request succeeds.
+/// The requests of the first arrivals of `plan`, if every request succeeds.
 pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Error> {
     let captured = plan.traffic.captured();
     let marks: Vec<String> = (0..captured.len()).map(|number| format!("{CAPTURED_MARK}{number}-")).collect();
-    // What is captured before a load is given to it.
-    let before = plan.traffic.around.setup.iter().flat_map(|asked| &asked.route.captures);
+    // Captures of the setup are given to the load.
+    let before = plan.traffic.setup_teardown.setup.iter().flat_map(|asked| &asked.route.captures);
     let names = FormNames::new(plan);
     let mark_of = |name: &str| names.captured(name).map(|number| marks[number].clone());
     let mut marked = plan.clone();
-    marked.traffic.around.given =
+    marked.traffic.setup_teardown.captured_values =
         before.filter_map(|capture| Some((capture.name.clone(), mark_of(&capture.name)?))).collect();
     let mut source = Source::compile(&marked)?.for_worker(Stripe::ALL, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();
     let mut asked = Vec::new();
-    // Sessions may be empty.
+    // Some sessions have no requests.
     for arrival in 0..count as u64 {
         let mut last = None;
         while asked.len() < count {
@@ -197,7 +195,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     Ok(asked)
 }
 
-/// What stands in a request for something that is captured before it, with the number of its name.
+/// Placeholder for a captured value; the number of its name follows.
 const CAPTURED_MARK: &str = "plimsoll-captured-";
 
 #[cfg(test)]
@@ -215,7 +213,7 @@ fn marks_become_names() {
     }
 }
 
-/// A request with the names of what is captured in the place of their marks.
+/// A request with the names of captures in place of placeholders.
 fn with_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

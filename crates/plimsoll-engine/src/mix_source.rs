@@ -1,5 +1,4 @@
-//! Routes that are drawn by weight: a function of the seed, of who asks, and of how often it has
-//! asked.
+//! Routes drawn by weight: a function of the seed, the user's number, and the user's request count.
 
 use crate::encoded_route::FilledRoutes;
 use crate::fill::FormTurn;
@@ -8,7 +7,7 @@ use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Origin, Plan, Route, RouteNumber};
 use plimsoll_wire::redirect::RedirectRefusal;
 
-/// Sets what is drawn of routes apart from what else follows from the same seed.
+/// Separates these random numbers from other ones of the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
 
 /// The requests of a mix.
@@ -21,15 +20,14 @@ pub struct MixSource {
     origin: Origin,
 }
 
-/// Which route a draw falls on. A draw is as likely to lie anywhere among the routes, so that a
-/// search by halves goes wrong at every other step; where it may begin is therefore noted for as
-/// many places as there are routes, or twice as many, and from there the next route most often is
-/// the right one.
+/// Maps a random number to a route by weight. A binary search would mispredict half of its
+/// branches. So the table stores a starting route for about as many intervals as there are routes,
+/// and a linear search from there usually ends at once.
 #[derive(Debug, Clone)]
 struct WeightTable {
-    /// The sum of the weights up to and with each route.
+    /// Cumulated weights up to each route.
     up_to: Vec<u64>,
-    /// For each stretch of `1 << stretch_bits` of that sum, the route at its beginning.
+    /// For each interval of `1 << stretch_bits` of the total, the route at its beginning.
     begins: Vec<RouteNumber>,
     stretch_bits: u32,
 }
@@ -53,7 +51,7 @@ impl WeightTable {
         self.up_to.last().copied().unwrap_or(0)
     }
 
-    /// The route in whose part of the total `at` lies, which is below the total.
+    /// The route at position `at` of the total weight, with `at` below it.
     #[inline]
     fn route_at(&self, at: u64) -> RouteNumber {
         let mut route = self.begins[(at >> self.stretch_bits) as usize];
@@ -67,12 +65,12 @@ impl WeightTable {
 impl MixSource {
     pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> MixSource {
         let choice = WeightTable::new(&plan.traffic.routes);
-        // What is asked and when are drawn apart.
+        // Routes and arrivals have separate random numbers.
         let origin = plan.traffic.origin.clone();
         MixSource { filled, choice, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
     }
 
-    /// What a user asks who begins; `None`: every row that is used once is used.
+    /// The route for a user's next request; `None`: unique rows have run out.
     #[inline]
     pub(crate) fn draw(&mut self, user: u64) -> Option<RouteNumber> {
         self.users.begin(user)?;
@@ -80,13 +78,13 @@ impl MixSource {
         Some(self.choice.route_at(at))
     }
 
-    /// Fills in the request of an exchange that `user` begins for `route`, which has a form.
+    /// Fills in the request of an exchange of `user` for `route`, which has a template.
     pub(crate) fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
         let turn = self.turn(user, now_ns);
         self.filled.fill(exchange, route, &turn, &mut |_, _| ());
     }
 
-    /// Has an exchange of `user` ask where the answer redirects to.
+    /// Makes an exchange of `user` follow a redirect.
     pub(crate) fn redirect(
         &mut self,
         (exchange, user): (u32, u64),
@@ -114,8 +112,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// However weights are spread, each route has exactly as much of the total as its weight, in
-    /// order.
+    /// For any weights, each route has exactly its share of the total, in order.
     #[test]
     fn a_route_has_its_weight_of_the_total() {
         let first =

@@ -1,6 +1,5 @@
-//! What a worker needs of the world: a clock, connections, and to be told when one is ready.
-//! [`real`] is this machine; the simulated twin stands in the tests, so that the whole engine runs
-//! on simulated time.
+//! The environment of a worker: a clock, connections, and readiness events. [`real`] is this
+//! machine. In tests a simulation takes its place, so that the whole engine runs on simulated time.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,42 +8,42 @@ pub mod real;
 /// How a worker waits for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Only look; offer the core to others if nothing is there.
+    /// Poll without waiting; yield the core if there is no event.
     Poll,
-    /// Sleep until an event or this time (absolute, ns).
+    /// Sleep until an event or this absolute time, ns.
     Until(u64),
 }
 
-/// What became ready.
+/// A readiness event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// The token that the connection was opened with.
+    /// The token given when the connection was opened.
     pub token: u64,
-    /// Bytes, an end or an error can be read.
+    /// Bytes, an end or an error are readable.
     pub readable: bool,
-    /// There is room to write; for a new connection: the outcome is known.
+    /// Writable; for a new connection, the result of the connect is known.
     pub writable: bool,
-    /// The peer has closed or broken the connection: read until that shows.
+    /// The peer closed or broke the connection: read until that shows.
     pub hangup: bool,
 }
 
-/// Outcome of sending.
+/// The result of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// So many bytes were taken.
+    /// This number of bytes was sent.
     Bytes(usize),
-    /// Nothing now; a writable event follows.
+    /// Nothing was sent; a writable event follows.
     Blocked,
     /// The connection is broken.
     Broken,
 }
 
-/// Outcome of receiving.
+/// The result of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveOutcome {
-    /// So many bytes came (at least one).
+    /// This number of bytes was received, at least one.
     Bytes(usize),
-    /// Nothing now; a readable event follows.
+    /// Nothing was received; a readable event follows.
     Blocked,
     /// The peer has ended its stream.
     End,
@@ -52,19 +51,19 @@ pub enum ReceiveOutcome {
     Broken,
 }
 
-/// The other end of a connection to be opened.
+/// The peer of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer<'a> {
-    /// TCP to an address, from a local address or from whichever the system takes.
+    /// TCP to an address, from a given or system-chosen local address.
     Tcp(&'a SocketAddr, Option<IpAddr>),
     /// The unix socket with this path.
     Unix(&'a str),
 }
 
-/// The error number of a connection that could not be opened.
+/// The error number of a failed connect.
 pub type ConnectError = u16;
 
-/// The world as a worker sees it.
+/// The environment of a worker.
 pub trait Net {
     /// An open (or opening) connection. Dropping it closes it.
     type Socket;
@@ -73,12 +72,12 @@ pub trait Net {
     fn now_ns(&mut self) -> u64;
     /// CPU time of the calling thread in ns.
     fn cpu_ns(&mut self) -> u64;
-    /// Begins to open a connection; a writable event with `token` follows. True: it stands already,
-    /// as connections on one machine do when they are accepted into a queue.
+    /// Starts a connect; a writable event with `token` follows. True: the connection is open
+    /// already, as is usual on one machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
-    /// Whether an opening connection stands, after its writable event.
+    /// The result of a connect, after its writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
-    /// Sends what is taken.
+    /// Sends bytes, possibly a part of them.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;
     /// Receives into `buffer`.
     fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> ReceiveOutcome;

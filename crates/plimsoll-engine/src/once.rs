@@ -1,5 +1,5 @@
-//! Requests that are asked once, beside a load: filled in like those of the load, and their answers
-//! looked at like those, for what they are to be and what they leave behind.
+//! Single requests outside a load: filled in and checked like those of the load.
+//!
 //!
 //! Not here: who sends them, and when.
 
@@ -13,37 +13,37 @@ use plimsoll_model::{Origin, Plan, Route};
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{EncodedRequest, Piece};
 
-/// A request that is asked beside a load.
+/// A single request outside a load.
 #[derive(Debug)]
 pub struct OneOffRequest {
     filled: FilledRoutes,
     checks: Option<Box<AnswerChecks>>,
-    /// Under which names its answer leaves something behind.
+    /// The names of its captures.
     names: Vec<String>,
     origin: Origin,
     follow: u8,
-    /// What it was filled in with.
+    /// The context of its template.
     turn: FormTurn<'static>,
 }
 
-/// Its answer, as it comes.
+/// Its response in progress.
 #[derive(Debug, Default)]
 pub struct OneOffAnswer(AnswerText);
 
 impl OneOffAnswer {
-    /// More of it has come.
+    /// Appends a piece of the response.
     pub fn add(&mut self, piece: Piece) {
         self.0.add(piece);
     }
 
-    /// Over HTTP/2 its fields are told apart from its content.
+    /// Adds the fields that arrive separately over HTTP/2.
     pub fn told_apart(&mut self, fields: &[u8]) {
         self.0.told_apart(fields);
     }
 }
 
 impl OneOffRequest {
-    /// A request of `plan`, filled in with what the plan was given so far.
+    /// Compiles a request of `plan`, with the values captured so far.
     pub fn compile(plan: &Plan, route: &Route) -> Result<OneOffRequest, Error> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
@@ -69,7 +69,7 @@ impl OneOffRequest {
         })
     }
 
-    /// As it goes on the wire the time with this number, from 0.
+    /// The encoded request for pass `number`, from 0.
     pub fn request(&mut self, number: u64) -> &EncodedRequest {
         let now_ns = plimsoll_sys::clock::monotonic_ns();
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
@@ -78,11 +78,12 @@ impl OneOffRequest {
         self.filled.request(0, 0)
     }
 
-    /// As it goes on the wire where an answer of this status redirects to. `None`: it is not
-    /// followed, as nobody asked for that or it is no redirect.
+    /// The encoded request for the redirect of a response with this status. `None`: no redirect, or
+    /// redirects are not followed.
+    ///
     ///
     /// # Errors
-    /// Why it cannot be followed.
+    /// Why the redirect cannot be followed.
     pub fn redirected(&mut self, status: u16, answer: &OneOffAnswer) -> Option<Result<&EncodedRequest, &'static str>> {
         let location = answer.0.fields("location").next().filter(|_| self.follow > 0 && is_redirect(status))?;
         let location = String::from_utf8_lossy(location);
@@ -90,15 +91,16 @@ impl OneOffRequest {
         Some(followed.map(|()| self.filled.request(0, 0)).map_err(|why| why.reason()))
     }
 
-    /// Whether an answer of this status is a success.
+    /// Whether a response with this status counts as success.
     pub fn succeeds(&self, status: u16) -> bool {
         self.filled.routes[0].ok_status.contains(status)
     }
 
-    /// What is taken from an answer that took so long, by name.
+    /// The captured values of a response that took `took_ns`, by name.
+    ///
     ///
     /// # Errors
-    /// What it misses.
+    /// The missed expectation or capture.
     pub fn judge(&mut self, answer: &OneOffAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
         let (mut taken, names) = (Vec::new(), &self.names);
         let Some(checks) = &mut self.checks else { return Ok(taken) };
@@ -123,7 +125,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape, OneOffRoute, Request};
     use plimsoll_wire::{Conn, Fact};
 
-    /// What is left behind of an answer that came as `bytes`.
+    /// The captures of a response with these bytes.
     fn left(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
         let _ = conn.start(0, once.request(0));
@@ -147,24 +149,24 @@ mod tests {
         let path = JsonPath::parse("$.token").expect("a path");
         let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path), default: None }];
         let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get() };
-        let filled = TemplateFlags { target: true, ..TemplateFlags::default() };
-        let login = Route { captures, filled, ..Route::new(post) };
-        plan.traffic.around.setup = vec![OneOffRoute { route: login.clone(), times: 2, goes_on: false }];
+        let template_parts = TemplateFlags { target: true, ..TemplateFlags::default() };
+        let login = Route { captures, template_parts, ..Route::new(post) };
+        plan.traffic.setup_teardown.setup = vec![OneOffRoute { route: login.clone(), times: 2, may_fail: false }];
         let target = Request { target: "/{{ token }}".into(), ..Request::get() };
-        plan.traffic.routes = vec![Route { filled, ..Route::new(target) }];
+        plan.traffic.routes = vec![Route { template_parts, ..Route::new(target) }];
         let mut once = OneOffRequest::compile(&plan, &login).expect("compiles");
         for (number, expect) in [(0, &b"POST /1 "[..]), (1, b"POST /2 ")] {
             assert!(once.request(number).h1().starts_with(expect), "{number}");
         }
         let answered = b"HTTP/1.1 201 Created\r\nContent-Length: 16\r\n\r\n{\"token\": \"a b\"}";
-        plan.traffic.around.given = left(&mut once, answered).expect("a token");
-        assert_eq!(plan.traffic.around.captured_value("token"), Some("a b"));
+        plan.traffic.setup_teardown.captured_values = left(&mut once, answered).expect("a token");
+        assert_eq!(plan.traffic.setup_teardown.captured_value("token"), Some("a b"));
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
         let missed = left(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}").expect_err("no token");
         assert_eq!(missed, "there is no $.token to capture 'token' from");
-        // What nobody has asked for yet is empty.
-        plan.traffic.around.given.clear();
+        // Before the setup, captures are empty.
+        plan.traffic.setup_teardown.captured_values.clear();
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET / "), "{}", String::from_utf8_lossy(asked.h1()));
     }

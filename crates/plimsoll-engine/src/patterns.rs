@@ -1,13 +1,14 @@
-//! The regular expressions of a plan, compiled: each text once, however many requests have it, and
-//! all within one budget.
+//! The regular expressions of a plan, compiled once for each distinct text, within one memory
+//! budget.
 //!
-//! Not here: what they are looked for in.
+//!
+//! Not here: the searched texts.
 
 use plimsoll_model::pattern_budget::{PatternBudget, PatternRefusal};
 use regex::bytes::{Regex, RegexBuilder};
 use std::collections::HashMap;
 
-/// Why a pattern is none.
+/// Why a pattern is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PatternError(String);
@@ -15,7 +16,7 @@ pub struct PatternError(String);
 /// Characters of a pattern that a message repeats.
 const SHOWN_CHARS: usize = 100;
 
-/// Patterns that were compiled, or why they were not.
+/// Compiled patterns, or the errors of their compilation.
 #[derive(Debug, Default)]
 pub struct PatternCache {
     compiled: HashMap<String, Result<Regex, PatternError>>,
@@ -23,7 +24,8 @@ pub struct PatternCache {
 }
 
 impl PatternCache {
-    /// Compiles a regular expression, or gives what it was compiled to before.
+    /// Compiles a regular expression, or returns the earlier result.
+    ///
     ///
     /// # Errors
     /// A sentence with the reason.
@@ -44,7 +46,7 @@ impl PatternCache {
         };
         self.budget.build(build).map_err(|refusal| {
             let reason = match &refusal {
-                // Its text has lines that point into the pattern.
+                // The library's text has several lines, with a marker below the pattern.
                 PatternRefusal::Unsound(error) => {
                     let whole = error.to_string();
                     whole.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()

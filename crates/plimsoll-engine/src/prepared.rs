@@ -1,5 +1,5 @@
-//! A load of this machine: made ready ([`prepare`]), then run from a given moment on
-//! ([`PreparedLoad::run`]), so that several machines can begin together.
+//! A load of this machine in two steps: [`prepare`] opens its connections, [`PreparedLoad::run`]
+//! starts its schedule at a given time, so that several machines begin together.
 
 use crate::Error;
 use crate::addresses::{Addresses, ResolvedAddresses};
@@ -18,28 +18,28 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a worker's thread says.
+/// A message of a worker's thread.
 #[expect(clippy::large_enum_variant, reason = "most of what is said are ticks, ten a second")]
 enum Message {
-    /// Its connections are made ready.
+    /// Its connections are ready.
     Ready,
-    /// The system refused it an event loop.
+    /// The system refused an event loop.
     Refused(std::io::Error),
-    /// What it does of the load.
+    /// A report about its part of the load.
     Reported(PartReport),
 }
 
-/// Who helps workers with what a plan alone does not tell them.
+/// Helpers of workers, for what a plan alone does not contain.
 #[derive(Debug, Default)]
 pub struct LoadHelpers {
-    /// Who writes what is asked: one for each worker, in their order, or none at all.
+    /// The authors of requests: one for each worker in order, or none.
     pub authors: Vec<WorkerAuthor>,
-    /// The texts of calls' messages, by the number of the route; none where nobody looks into any.
+    /// Converters of gRPC messages by route number; empty if no route needs them.
     pub texts: MessageTexts,
 }
 
-/// Says of a worker that panics that it is gone: else nobody would hear of another tick until the
-/// others are done.
+/// Reports a worker as lost when it panics: otherwise no tick would be complete until the other
+/// workers end.
 struct PanicWatch<'a> {
     part: usize,
     sender: &'a mpsc::Sender<Message>,
@@ -54,30 +54,31 @@ impl Drop for PanicWatch<'_> {
     }
 }
 
-/// A load whose connections stand, and whose workers wait for its beginning. Dropped, it is given
-/// up.
+/// A load with open connections whose workers wait for its start. Dropping it cancels the load.
 pub struct PreparedLoad {
     collector: Collector,
     receiver: mpsc::Receiver<Message>,
     workers: Workers,
-    /// Set when names are resolved again during the load, with what ends that when it is dropped.
+    /// The addresses resolved during the load; dropping the sender ends the resolver.
     resolved: Option<(Arc<ResolvedAddresses>, mpsc::Sender<()>)>,
 }
 
 /// The workers of a load.
 struct Workers {
-    /// Where each hears when the schedule begins; closed, it is let go.
+    /// The channel that tells each worker the start of the schedule; closing it releases the
+    /// worker.
     starts: Vec<mpsc::Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    /// Why each is given up, where it can be and is.
+    /// For each worker that can be abandoned, the reason if it was.
     given_up: Vec<Arc<OnceLock<String>>>,
-    /// Those that were: nobody hears them any more or waits for them.
+    /// Abandoned workers: nobody receives their reports or joins them.
     abandoned: Vec<usize>,
 }
 
-/// Makes one stripe of `plan` ready on this machine, which is `injector`: workers, and the
-/// connections that are to stand before the schedule begins.
+/// Prepares one stripe of `plan` on this machine, `injector`: its workers, and the connections to
+/// open before the schedule.
+///
 ///
 /// `on_tick` is called about every 100 ms; `Break(reason)` ends the load as soon as it begins.
 pub fn prepare(
@@ -89,7 +90,7 @@ pub fn prepare(
     prepare_aided(plan, injector, stripe, LoadHelpers::default(), on_tick)
 }
 
-/// The same with somebody who helps.
+/// The same with helpers.
 pub fn prepare_aided(
     plan: &Plan,
     injector: &Injector,
@@ -106,7 +107,7 @@ pub fn prepare_aided(
     if !plan.load.shape.is_whole() {
         return Err(Error::NotWhole);
     }
-    // What is drawn from a log; the record says what it is drawn by.
+    // Draw from the log; the record has the seed of the draw.
     let recorded = plan.record();
     let drawn = plan.drawn().ok_or(Error::NotWhole)?;
     let plan: &Plan = &drawn;
@@ -155,9 +156,8 @@ pub fn prepare_aided(
         let thread =
             std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
                 plimsoll_sys::clock::set_timer_slack_ns(1);
-                // Each worker may have as many connections as the limit of open files allows a
-                // process. Where the system has no such tables the workers share one, and the limit
-                // with it.
+                // Each worker may have as many connections as a process may open files. Without own
+                // file tables the workers share one, and its limit.
                 let _ = plimsoll_sys::process::own_file_table(None);
                 let net = match RealNet::new(close_reset) {
                     Ok(net) => net,
@@ -168,7 +168,7 @@ pub fn prepare_aided(
                 };
                 let mut worker = Worker::new(net, job, stop);
                 worker.prepare();
-                // A closed channel means that the run was given up; there is nobody left to tell.
+                // A closed channel means that the run was cancelled.
                 if sender.send(Message::Ready).is_ok()
                     && let Ok(origin_ns) = started.recv()
                 {
@@ -197,8 +197,8 @@ impl PreparedLoad {
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     self.workers.heed(self.collector.idle_tick(on_tick));
-                    // A worker that ends before the start has panicked: the others are let go, and
-                    // its panic is passed on.
+                    // A worker that ends before the start has panicked: release the others and pass
+                    // on the panic.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
                         self.workers.join();
                     }
@@ -212,17 +212,17 @@ impl PreparedLoad {
         Ok(())
     }
 
-    /// Runs the load, whose schedule begins at `origin_ns` of the monotonic clock: a moment from
-    /// now, so that every worker is at its loop by then.
+    /// Runs the load. Its schedule begins at `origin_ns` of the monotonic clock, which must be in
+    /// the future, so that every worker is in its loop by then.
     ///
-    /// `on_tick` is called about every 100 ms, during the load and in the grace period;
-    /// `Break(reason)` ends the run within a tick: what was under way counts as in flight. The
-    /// ticks that workers still hand over after that are shown as well, so that whoever records
-    /// them holds the whole run; what is returned then changes nothing.
+    ///
+    /// `on_tick` is called about every 100 ms, during the load and the grace period.
+    /// `Break(reason)` ends the run within a tick, and open requests count as in flight. Later
+    /// ticks of workers are shown, too, so that a recorder has the whole run.
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
         self.collector.begin(origin_ns);
         for start in &self.workers.starts {
-            // A worker that is gone has said so by closing its end.
+            // A lost worker has reported that by closing its channel.
             let _ = start.send(origin_ns);
         }
         loop {
@@ -232,7 +232,7 @@ impl PreparedLoad {
                 }
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                // Whoever is given up holds the channel open.
+                // An abandoned worker keeps the channel open.
                 Err(mpsc::RecvTimeoutError::Timeout) if self.workers.are_over() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
@@ -250,14 +250,14 @@ impl PreparedLoad {
 }
 
 impl Workers {
-    /// Has them stop where the load is to end.
+    /// Stops the workers when the load must end.
     fn heed(&self, flow: ControlFlow<()>) {
         if flow.is_break() {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Those of which it was not known before that they are given up, with why.
+    /// Newly abandoned workers, with the reasons.
     fn give_up(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
         let lost = self.given_up.iter().enumerate().filter_map(reason);
@@ -266,19 +266,19 @@ impl Workers {
         lost
     }
 
-    /// Whether all have ended but those that are given up, of which there are some.
+    /// Whether all workers but the abandoned ones have ended, and some were abandoned.
     fn are_over(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }
 
-    /// Those that come to an end.
+    /// The threads that will end.
     fn ending(&mut self) -> Vec<JoinHandle<()>> {
         let threads = self.threads.drain(..).enumerate();
         threads.filter(|(part, _)| !self.abandoned.contains(part)).map(|(_, thread)| thread).collect()
     }
 
-    /// Lets go of the workers, waits for them, and passes on their panics.
+    /// Releases the workers, joins them, and passes on their panics.
     fn join(&mut self) {
         self.starts.clear();
         for thread in self.ending() {
@@ -294,7 +294,7 @@ impl Drop for Workers {
         self.stop.store(true, Ordering::Relaxed);
         self.starts.clear();
         for thread in self.ending() {
-            // Given up: whatever came of it is of no interest.
+            // The load was cancelled, so its result does not matter.
             let _ = thread.join();
         }
     }
@@ -309,8 +309,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Two machines with half of a plan each begin together, at the moment that they are given, and
-    /// their runs add up: tick by tick while they last, and afterwards, to the same.
+    /// Two machines with half of a plan each begin together at the given time. Their runs add up,
+    /// tick by tick and at the end.
     #[test]
     fn parts_begin_together_and_add_up() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -330,7 +330,7 @@ mod tests {
         let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
         plan.load.duration_ns = Some(300_000_000);
         plan.load.connections_ready = 4;
-        // They need not be alike.
+        // Machines may differ.
         let injectors = vec![Injector { workers: 2, ..Injector::default() }, Injector::default()];
         let parts: Vec<PreparedLoad> = (0..2)
             .map(|index| {
@@ -375,9 +375,9 @@ mod tests {
         let mut summed = collector.finish();
         let mut runs = threads.into_iter().map(|thread| thread.join().expect("a run"));
         let (mut whole, other) = (runs.next().expect("one"), runs.next().expect("another"));
-        assert_eq!(whole.totals().whole.ledger.scheduled, 30);
+        assert_eq!(whole.totals().routes_sum.ledger.scheduled, 30);
         whole.merge(&other);
-        let ledger = whole.totals().whole.ledger;
+        let ledger = whole.totals().routes_sum.ledger;
         assert_eq!((ledger.scheduled, ledger.succeeded, ledger.unsent), (60, 60, 0), "{ledger:?}");
         let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|time| time.worker).collect();
         assert_eq!(numbers, [0, 1, 2], "each worker of all machines has a number of its own");
@@ -401,7 +401,7 @@ mod tests {
         assert!(matches!(told[..], [Message::Reported(PartReport::Lost { part: 1, why: Stop::Died(_) })]));
     }
 
-    /// An author that does not come back before it is told to.
+    /// An author that blocks until it is released.
     #[derive(Debug)]
     struct StuckAuthor(mpsc::Receiver<()>);
 
@@ -423,7 +423,7 @@ mod tests {
         }
 
         fn write(&mut self, _: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::Halt> {
-            // Let go of, it has nothing to ask.
+            // After its release it has no request.
             let _ = self.0.recv();
             Err(plimsoll_wire::Halt::Asked)
         }

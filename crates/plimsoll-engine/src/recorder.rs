@@ -1,56 +1,55 @@
-//! Samples become intervals: what a worker counts while a tick lasts, and hands over at its end.
+//! Turns samples into intervals: a worker counts during a tick, and hands over at its end.
 
 use plimsoll_model::{
     CallFault, CountingHistogram, GrpcStatus, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures,
     RouteNumber, TlsFailure, WorkerTime,
 };
 
-/// One finished request; times absolute in ns.
+/// One finished request; times are absolute, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct FinishedRequest {
-    /// What was asked.
+    /// The route.
     pub route: RouteNumber,
-    /// When it was to start.
+    /// The intended start.
     pub intended_ns: u64,
-    /// When its first byte was sent; 0 if none was.
+    /// The send of the first byte; 0 if none was sent.
     pub sent_ns: u64,
-    /// When the first byte of the answer came; 0 if none did.
+    /// The first byte of the response; 0 if none arrived.
     pub first_byte_ns: u64,
-    /// When it was finished.
+    /// The end.
     pub done_ns: u64,
-    /// The answer's status; 0 without an answer.
+    /// The status; 0 without a response.
     pub status: u16,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The timeout that it had, if that has ended it.
+    /// Its timeout, if that ended it.
     pub timeout_ns: u64,
 }
 
 /// The counters of one worker.
 pub struct Recorder {
-    /// What it counts for the load; bytes are added where they come and go.
+    /// Figures of the load; byte counts are updated directly.
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
-    /// By route, the times of successes that were sent when they were to start and whose answer
-    /// came at once: one number for three figures, which are most of what counting costs where many
-    /// routes share the near cache.
+    /// By route, the times of successes sent on time whose response arrived at once. One number
+    /// then serves three histograms, whose updates are most of the cost with many routes.
     at_once: Vec<CountingHistogram>,
     pub work_ns: u64,
-    /// Requests in flight, the sum of their intended starts, and the time already finished ones
-    /// took since the last flush.
+    /// Requests in flight, the sum of their intended starts, and the time of finished requests
+    /// since the last flush.
     in_flight: u64,
     in_flight_starts_ns: u128,
     in_flight_closed_ns: i128,
     flushed_ns: u64,
     cpu_flushed_ns: u64,
     worker: u32,
-    /// Start and end of the measured window (absolute): what completes in it is throughput,
-    /// whenever it was scheduled.
+    /// Start and end of the measured window (absolute, ns). A completion in it counts as
+    /// throughput, whenever it was scheduled.
     window_ns: (u64, u64),
 }
 
 impl Recorder {
-    /// Of the worker with this number, for so many routes.
+    /// A recorder for worker `worker` and this number of routes.
     pub fn new(worker: u32, routes: usize) -> Recorder {
         Recorder {
             load: LoadFigures::default(),
@@ -67,8 +66,8 @@ impl Recorder {
         }
     }
 
-    /// The schedule begins now: what preparations cost is forgotten. `window_ns`: start and end of
-    /// the measured window, absolute (an end of u64::MAX if only a count ends it).
+    /// Starts the schedule and drops the counts of the preparation. `window_ns`: start and end of
+    /// the measured window, absolute (u64::MAX if a count ends it).
     pub fn begin(&mut self, origin_ns: u64, window_ns: (u64, u64), cpu_ns: u64) {
         self.flushed_ns = origin_ns;
         self.cpu_flushed_ns = cpu_ns;
@@ -76,7 +75,7 @@ impl Recorder {
         self.work_ns = 0;
     }
 
-    /// The measured window ends at `at_ns`, before its time: what completes later is no throughput.
+    /// Ends the measured window early at `at_ns`; later completions are no throughput.
     pub fn end_window(&mut self, at_ns: u64) {
         self.window_ns.1 = self.window_ns.1.min(at_ns);
     }
@@ -87,7 +86,7 @@ impl Recorder {
         at_ns >= self.window_ns.0 && at_ns <= self.window_ns.1
     }
 
-    /// A request for `route` starts (or would have).
+    /// A request for `route` starts, or should have.
     #[inline]
     pub fn started(&mut self, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.in_flight += 1;
@@ -97,7 +96,7 @@ impl Recorder {
         figures.ledger.scheduled += u64::from(measured);
     }
 
-    /// How late the generator started a request of the schedule.
+    /// A request's lag behind the schedule, caused by the generator.
     #[inline]
     pub fn lagged(&mut self, lag_ns: u64) {
         self.load.lag.record(lag_ns);
@@ -110,7 +109,7 @@ impl Recorder {
         ledger.unsent += 1;
     }
 
-    /// Bytes of an answer to a request for `route` have come at `at_ns`.
+    /// Bytes of a response for `route` arrived at `at_ns`.
     #[inline]
     pub fn received(&mut self, route: RouteNumber, bytes: usize, at_ns: u64, measured: bool) {
         let in_window = self.in_window(at_ns);
@@ -119,7 +118,7 @@ impl Recorder {
         figures.answers_bytes_in_window += if in_window { bytes as u64 } else { 0 };
     }
 
-    /// At `at_ns` bytes were read that were readable for so long.
+    /// At `at_ns` bytes were read that had been readable for `wait_ns`.
     #[inline]
     pub fn read(&mut self, at_ns: u64, wait_ns: u64) {
         if self.in_window(at_ns) {
@@ -127,19 +126,19 @@ impl Recorder {
         }
     }
 
-    /// A connection stands.
+    /// A connection is open.
     pub fn connected(&mut self, took_ns: u64) {
         self.load.connections_opened += 1;
         self.load.connect.record(took_ns);
     }
 
-    /// A connection to the address with this number could not be opened.
+    /// A connection to the address with this number failed to open.
     pub fn connect_failed(&mut self, error: u16, address: u16) {
         self.load.connect_errors.add(error, 1);
         self.load.address_errors.add(address, 1);
     }
 
-    /// A TLS handshake is over.
+    /// A TLS handshake has ended.
     pub fn handshaken(&mut self, took_ns: u64, resumed: bool) {
         self.load.handshake.record(took_ns);
         self.load.handshakes_resumed += u64::from(resumed);
@@ -150,22 +149,22 @@ impl Recorder {
         self.load.tls_errors.add(reason as u16, 1);
     }
 
-    /// A connection that stands speaks HTTP/2.
+    /// An open connection uses HTTP/2.
     pub fn speaks_h2(&mut self) {
         self.load.h2_connections += 1;
     }
 
-    /// A request waits because all streams of its connection are taken.
+    /// A request waits because all streams of its connection are in use.
     pub fn waits_for_stream(&mut self) {
         self.load.stream_waits += 1;
     }
 
-    /// A server over HTTP/2 waits for room in a window of ours.
+    /// A server over HTTP/2 is blocked by a flow-control window of plimsoll.
     pub fn window_empty(&mut self) {
         self.load.windows_empty += 1;
     }
 
-    /// An answer redirects, and is followed.
+    /// A redirect is followed.
     pub fn redirected(&mut self, measured: bool) {
         self.load.redirects += u64::from(measured);
     }
@@ -180,20 +179,20 @@ impl Recorder {
         self.load.stream_resets.add(error as u16, 1);
     }
 
-    /// The server is about to end a connection.
+    /// The server announced the end of a connection (GOAWAY).
     pub fn leaves(&mut self, error: H2Error) {
         self.load.goaways.add(error as u16, 1);
     }
 
-    /// A connection brought bytes that belong to no answer; it is not used again.
+    /// A connection had surplus bytes outside a response, and is closed.
     #[cold]
     pub fn surplus(&mut self, bytes: usize) {
         self.load.surplus_bytes += bytes as u64;
         self.load.surplus_connections += 1;
     }
 
-    /// A measured call for `route` was answered, and ended like this; because of what is wrong with
-    /// its messages, if anything is. `is_large`: one of them is longer than usual clients take.
+    /// A measured call for `route` ended with this status, possibly through a fault in its
+    /// messages. `is_large`: a message is longer than clients accept by default.
     #[inline]
     pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, fault: Option<CallFault>, is_large: bool) {
         let figures = &mut self.routes[usize::from(route)];
@@ -204,14 +203,14 @@ impl Recorder {
         }
     }
 
-    /// Messages of an answer to a measured call for `route` have come whole.
+    /// Complete messages of a measured call for `route` arrived.
     #[inline]
     pub fn messages_came(&mut self, route: RouteNumber, count: u32) {
         self.routes[usize::from(route)].grpc_messages += u64::from(count);
     }
 
-    /// The same of a stream, all at one moment: so long after the last one of the same answer or,
-    /// if there was none (`is_first`), after the first byte was sent.
+    /// Messages of a stream arrived together, `after_ns` after the last one of the response, or
+    /// after the first byte sent (`is_first`).
     pub fn stream_messages_came(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
         let figures = &mut self.routes[usize::from(route)];
         if is_first {
@@ -222,7 +221,7 @@ impl Recorder {
         (1..count).for_each(|_| figures.message_gap.record(0));
     }
 
-    /// A request that was [`Recorder::started`] is finished.
+    /// A request that was [`Recorder::started`] has finished.
     #[inline]
     pub fn finished(&mut self, sample: &FinishedRequest, measured: bool) {
         self.in_flight -= 1;
@@ -231,7 +230,7 @@ impl Recorder {
         let in_window = self.in_window(sample.done_ns);
         let figures = &mut self.routes[usize::from(sample.route)];
         figures.in_flight_end -= 1;
-        // Two accounts: throughput is what completes in the window, the ledger is of what was
+        // Two accounts: throughput counts completions in the window, the ledger counts requests
         // scheduled in it.
         figures.succeeded_in_window += u64::from(in_window && sample.outcome == Outcome::Success);
         if !measured {
@@ -258,8 +257,8 @@ impl Recorder {
                 figures.ledger.failed[failure as usize] += 1;
                 if failure == RequestFailure::Timeout {
                     figures.response.record(response_ns.max(sample.timeout_ns));
-                    // Sent late after a slow connect it was watched for less, but it had not been
-                    // answered for that long.
+                    // After a slow connect a request is sent late, so its service time can be
+                    // shorter than the timeout. The timeout is the lower bound.
                     if sample.sent_ns != 0 {
                         figures.service.record((sample.done_ns - sample.sent_ns).max(sample.timeout_ns));
                     }
@@ -270,24 +269,23 @@ impl Recorder {
         }
     }
 
-    /// A measured request for `route` was answered with another status than in the log that is
-    /// replayed.
+    /// A measured response for `route` has another status than the replayed log.
     pub fn status_changed(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].status_changed += 1;
     }
 
-    /// A measured request for `route` is given up at the end of the run.
+    /// A measured request for `route` is still in flight at the end of the run.
     pub fn abandoned(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].ledger.in_flight += 1;
     }
 
-    /// A session has begun that counts.
+    /// A measured session has begun.
     pub fn session_started(&mut self) {
         self.load.sessions_started += 1;
     }
 
-    /// A session that counts has come to its end, so long after its intended start; `None`: a
-    /// request of it has failed.
+    /// A measured session has ended `took_ns` after its intended start; `None`: a request of it
+    /// failed.
     pub fn session_ended(&mut self, took_ns: Option<u64>) {
         match took_ns {
             Some(took_ns) => {
@@ -298,12 +296,12 @@ impl Recorder {
         }
     }
 
-    /// So many sessions that count go no further.
+    /// Measured sessions cut by the end of the load.
     pub fn sessions_cut(&mut self, count: u64) {
         self.load.sessions_cut += count;
     }
 
-    /// A look around that took so long and brought nothing, on a core that nobody else wanted.
+    /// A poll without events, on a core that no other thread wanted.
     #[inline]
     pub fn looked(&mut self, ns: u64) {
         self.load.looked_ns += ns;
@@ -315,14 +313,13 @@ impl Recorder {
         self.in_flight
     }
 
-    /// Hands over everything counted since the last flush, as the interval up to `at_ns`.
+    /// Hands over the counts since the last flush, as the interval up to `at_ns`.
     pub fn flush(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
-        // The integral of the number in flight: finished requests took their time, those under way
-        // up to now; less what was handed over already (which began the balance anew at the last
-        // flush).
+        // The integral of requests in flight: the time of finished requests, plus open requests up
+        // to now, minus what was handed over already. The balance restarts at each flush.
         let open_ns = i128::from(self.in_flight) * i128::from(at_ns) - self.in_flight_starts_ns as i128;
-        // Starts after `at_ns` can bring it below 0: that is carried over, so that the sum stays
-        // exact.
+        // Starts after `at_ns` can make it negative: the rest is carried over, so that the sum
+        // stays exact.
         let balance_ns = self.in_flight_closed_ns + open_ns;
         let in_flight_ns = balance_ns.max(0) as u64;
         self.in_flight_closed_ns = balance_ns.min(0) - open_ns;
@@ -413,7 +410,7 @@ mod tests {
         }
     }
 
-    /// A finished request of `route` that took `service_ns`.
+    /// A finished request of `route` with this service time.
     fn sample(route: RouteNumber, service_ns: u64, outcome: Outcome) -> FinishedRequest {
         let first_byte_ns = 1 + service_ns / 2;
         let (done_ns, timeout_ns) = (1 + service_ns, 1_000_000_000);
@@ -441,7 +438,7 @@ mod tests {
         );
         assert_eq!((first.whole().ledger.requests(), first.whole().answers_bytes), (2, 123));
         assert_eq!(first.routes.iter().map(|(_, f)| f.answers_bytes).collect::<Vec<_>>(), [100, 23]);
-        // Nothing more has happened, but one is still on its way.
+        // No new event, but one request is still in flight.
         let second = recorder.flush(2_000, 0, 0);
         assert_eq!(second.routes.iter().map(|(route, f)| (route, f.in_flight_end)).collect::<Vec<_>>(), [(2, 1)]);
         recorder.abandoned(2);
@@ -520,9 +517,8 @@ mod tests {
             let mut recorder = Recorder::new(worker, 200);
             for tick in 1..=20 {
                 for _ in 0..50_000 {
-                    // Each route has a latency of its own, from 0.1 ms to 100 ms, which spreads
-                    // about that: twelve times as long as the shortest is not rare. Some fail, and
-                    // some time out.
+                    // Each route has its own latency between 0.1 ms and 100 ms, with a wide spread:
+                    // a factor of twelve is not rare. Some requests fail, and some time out.
                     let route = rng.below(200) as RouteNumber;
                     let middle_ns = 100_000.0 * 1_000f64.powf(f64::from(route) / 200.0);
                     let spread: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
@@ -548,7 +544,7 @@ mod tests {
             bytes += recorder.at_once.iter().map(CountingHistogram::bytes).sum::<usize>();
         }
         assert!(bytes < 40_000_000, "{bytes}");
-        // It is not that nothing was counted.
+        // The test must have counted something.
         assert!(bytes > 5_000_000, "{bytes}");
     }
 }

@@ -1,10 +1,10 @@
-//! Requests that are asked one by one, as they stand in a log: entry n is what arrival n asks. An
-//! entry is a number of eight bytes, its path stands in an arena of distinct ones, and the rest of
-//! the request is its route's; all of it is written into a buffer of its exchange when it is asked,
-//! so that tens of millions of requests take the memory of their paths. Nothing is allocated once
-//! the buffers have grown.
+//! Requests from a list: arrival n sends entry n. An entry has eight bytes, its path is in an arena
+//! of distinct paths, and the rest of the request belongs to its route. A request is assembled in a
+//! buffer of its exchange when it is sent, so that tens of millions of requests need only the
+//! memory of their paths. Once the buffers have grown, nothing is allocated.
 //!
-//! Not here: when a request is asked, and how a log becomes a list
+//!
+//! Not here: the times of requests, and how a log becomes a list
 //! ([`plimsoll_model::request_list`]).
 
 use crate::encode::host_field;
@@ -17,21 +17,21 @@ use std::sync::Arc;
 /// The requests of a list.
 #[derive(Debug, Clone)]
 pub struct ReplaySource {
-    /// The request of each route; its own path is only that of an example.
+    /// The request of each route, with an example path.
     requests: Arc<[Request]>,
     host: Arc<str>,
     keep_alive: bool,
     listed: Arc<RequestList>,
-    /// Who asks: arrival n entry n. Users of a closed load go through the list together, each of
-    /// such loads from a place of its own.
+    /// Arrival n sends entry n. Users of a closed loop go through the list together, and each load
+    /// starts at another place.
     users: UserNumbers,
     begins_at: u64,
-    /// The requests that are under way, by the number of their exchange.
+    /// The assembled requests, by exchange number.
     written: Vec<EncodedRequest>,
 }
 
 impl ReplaySource {
-    /// The list of `plan`. Every path in it can be written, which is looked at here and not again.
+    /// The list of `plan`. All paths are checked here, and never again.
     pub fn compile(plan: &Plan, listed: &Arc<RequestList>) -> Result<ReplaySource, h1::RequestError> {
         let unwritten = |target: &&str| target.is_empty() || !target.bytes().all(|byte| byte.is_ascii_graphic());
         if let Some(target) = listed.targets.iter().find(unwritten) {
@@ -53,14 +53,14 @@ impl ReplaySource {
         self.users = users;
     }
 
-    /// A user begins.
+    /// Begins a user's next request.
     #[inline]
     pub fn begin(&mut self, user: u64) {
-        // There are no rows here that could be used up.
+        // A list has no unique rows that could run out.
         let _ = self.users.begin(user);
     }
 
-    /// The place in the list of what a user asks: a load that has more of them begins it again.
+    /// The index of a user's entry; a list that is too short starts again.
     #[inline]
     fn place(&self, user: u64) -> u64 {
         let count = self.listed.entries.len() as u64;
@@ -71,19 +71,19 @@ impl ReplaySource {
         if number < count { number } else { number.checked_rem(count).unwrap_or(number) }
     }
 
-    /// The entry of what a user asks; none of an empty list.
+    /// The entry of a user; `None` for an empty list.
     #[inline]
     fn entry(&self, user: u64) -> Option<&ListedRequest> {
         self.listed.entries.get(self.place(user) as usize)
     }
 
-    /// What a user asks, or an arrival of an open load.
+    /// The route of a user's or arrival's request.
     #[inline]
     pub fn route_of(&self, user: u64) -> Option<RouteNumber> {
         self.entry(user).map(|entry| entry.route)
     }
 
-    /// Writes what a user asks for its exchange; `like`: the request of its route.
+    /// Assembles a user's request for its exchange; `like`: the request of its route.
     pub fn write(&mut self, exchange: u32, user: u64, like: &EncodedRequest) {
         let Some(entry) = self.entry(user).copied() else { return };
         let Request { method, target: _, headers, body } = &self.requests[usize::from(entry.route)];
@@ -95,19 +95,19 @@ impl ReplaySource {
         self.written[exchange as usize].rewrite(like, &parts);
     }
 
-    /// The request of an exchange under way.
+    /// The request of an exchange in flight.
     #[inline]
     pub fn request(&self, exchange: u32) -> &EncodedRequest {
         &self.written[exchange as usize]
     }
 
-    /// Whether an answer to a user is to be expected, whatever it is elsewhere.
+    /// Whether the log expects this status for a user's request, even an unsuccessful one.
     #[inline]
     pub fn expects(&self, user: u64, status: u16) -> bool {
         self.listed.expects(self.place(user), status)
     }
 
-    /// Whether an answer to a user has another status than it had then.
+    /// Whether a response to a user has another status than the log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
         !self.listed.is_as_then(self.place(user), status)

@@ -1,7 +1,8 @@
-//! Users who go through scenarios: what each asks next, filled in with what its session has
-//! captured, and what its answers leave behind.
+//! Sessions of scenarios: each user's next request, filled in with the session's captures, and the
+//! captures from its responses.
 //!
-//! Not here: the program of a session ([`crate::sessions`]), when one begins, and counting.
+//!
+//! Not here: the program of a session ([`crate::sessions`]), its start, and counting.
 
 use crate::answers::{AnswerText, Miss};
 use crate::cookies::CookieScope;
@@ -13,52 +14,52 @@ use plimsoll_model::session::SessionOp;
 use plimsoll_model::{Origin, Outcome, Plan, RouteNumber};
 use plimsoll_wire::redirect::RedirectRefusal;
 
-/// How a session has ended.
+/// The end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedSession {
-    /// When it was to begin (absolute, ns).
+    /// Its intended start (absolute, ns).
     pub intended_ns: u64,
-    /// Whether it counts.
+    /// Whether it is measured.
     pub measured: bool,
-    /// With everything done; else something has failed.
+    /// Whether it completed; otherwise a request failed.
     pub completed: bool,
-    /// The connection that was its own.
+    /// Its own connection.
     pub slot: Option<u32>,
 }
 
-/// An answer, and whose it is.
+/// The owner and facts of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerOf {
-    /// Who asked.
+    /// The user.
     pub user: u64,
-    /// What.
+    /// The route.
     pub route: RouteNumber,
-    /// In which exchange.
+    /// The exchange.
     pub exchange: u32,
-    /// Whether its status is a success of the route.
+    /// Whether the status counts as success for the route.
     pub ok_status: bool,
-    /// How long it took, from the intended start.
+    /// Response time from the intended start, ns.
     pub took_ns: u64,
-    /// The time (absolute, ns).
+    /// The current time (absolute, ns).
     pub now_ns: u64,
 }
 
-/// Users who go through scenarios.
+/// Sessions of scenarios.
 #[derive(Debug, Clone)]
 pub struct SessionSource {
     pub(crate) filled: FilledRoutes,
     pub(crate) users: UserNumbers,
     sessions: UserSessions,
-    /// Conditions by scenario and operation.
+    /// Compiled conditions, by scenario and operation.
     conditions: Vec<Vec<Option<FormText>>>,
-    /// The number in a session of each capture of each route.
+    /// The session's number for each capture of each route.
     captured: Vec<Vec<usize>>,
     origin: Origin,
-    /// See [`Load::newcomers`](plimsoll_model::Load::newcomers).
+    /// See [`Load::new_users`](plimsoll_model::Load::new_users).
     newcomers: bool,
-    /// What the last session to end was.
+    /// The last ended session.
     ended: Option<EndedSession>,
-    /// Room for texts.
+    /// A buffer for texts.
     scratch: String,
 }
 
@@ -84,12 +85,12 @@ impl SessionSource {
                 traffic.scenarios.clone(),
                 plan.load.seed,
                 names.captured_count(),
-                users.stay() && !plan.load.newcomers,
+                users.stay() && !plan.load.new_users,
             ),
             filled,
             users,
             origin: traffic.origin.clone(),
-            newcomers: plan.load.newcomers,
+            newcomers: plan.load.new_users,
             ended: None,
             scratch: String::new(),
         })
@@ -101,7 +102,7 @@ impl SessionSource {
         self.users = users;
     }
 
-    /// What `user` does after its last request; `None`: it begins.
+    /// The next action of `user` after its last request; `None`: it begins.
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         let went_well = match last {
             Some(last) => last.outcome == Outcome::Success,
@@ -131,14 +132,14 @@ impl SessionSource {
         }
     }
 
-    /// The session of `user` has begun when it was to.
+    /// Sets the intended start of the session of `user`.
     pub fn began(&mut self, user: u64, intended_ns: u64, measured: bool) {
         if let Some(session) = self.sessions.of_mut(user) {
             (session.intended_ns, session.measured) = (intended_ns, measured);
         }
     }
 
-    /// The session of `user` goes no further.
+    /// Cuts the session of `user`.
     pub fn cut(&mut self, user: u64) -> Option<EndedSession> {
         self.end(user, false)
     }
@@ -150,40 +151,39 @@ impl SessionSource {
         Some(EndedSession { intended_ns, measured, completed, slot })
     }
 
-    /// How the session ended that the last [`UserAction::End`] was of.
+    /// The session of the last [`UserAction::End`].
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.ended.take()
     }
 
-    /// Whether any session is under way.
+    /// Whether any session is active.
     pub fn has_under_way(&self) -> bool {
         self.sessions.has_under_way()
     }
 
-    /// How many sessions are under way that count.
+    /// Number of active measured sessions.
     pub fn measured_under_way(&self) -> u64 {
         self.sessions.measured_under_way()
     }
 
-    /// Whether the user of a session under way has a connection of its own for it.
+    /// Whether the active session of `user` has its own connection.
     pub fn has_own_connection(&self, user: u64) -> bool {
         self.sessions.has_own_connection(user)
     }
 
-    /// The connection that is its own.
+    /// The session's own connection.
     pub fn slot_of(&self, user: u64) -> Option<u32> {
         self.sessions.active_session(user)?.slot
     }
 
-    /// Gives the user's session a connection of its own.
+    /// Sets the session's own connection.
     pub fn keep_slot(&mut self, user: u64, slot: u32) {
         if let Some(session) = self.sessions.of_mut(user) {
             session.slot = Some(slot);
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything
-    /// to fill in.
+    /// Fills in the request of an exchange that `user` begins. Returns whether it has a template.
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique(user);
@@ -202,8 +202,7 @@ impl SessionSource {
         true
     }
 
-    /// Has an exchange of `user` ask where the answer redirects to, with the user's cookies for
-    /// that.
+    /// Makes an exchange of `user` follow a redirect, with the user's cookies.
     pub fn redirect(
         &mut self,
         (exchange, user): (u32, u64),
@@ -220,7 +219,8 @@ impl SessionSource {
         })
     }
 
-    /// What an answer misses; else what it has is taken over. Its cookies are in any case.
+    /// Checks a response: returns the first miss, or stores its captures. Cookies are stored in any
+    /// case.
     pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
         let AnswerOf { user, route, exchange, .. } = of;
         if let Some(session) = self.sessions.of_mut(user) {
@@ -238,7 +238,7 @@ impl SessionSource {
         checks.judge(answer, of.took_ns, &mut |capture, value| sessions.capture(user, numbers[capture], value))
     }
 
-    /// Takes these values for what an answer of the route would leave behind.
+    /// Stores these values as the captures of a response of the route.
     pub fn pretend(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
         for number in &self.captured[usize::from(route)] {
             self.sessions.capture(user, *number, value(*number).as_bytes());
@@ -246,7 +246,7 @@ impl SessionSource {
     }
 }
 
-/// What is filled in for the request at hand of a session.
+/// The template context of a session's current request.
 fn turn(session: &UserSession, unique: u64, unix_ms: u64) -> FormTurn<'_> {
     FormTurn { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
 }
@@ -262,13 +262,13 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape, Request, Route, Stripe};
     use std::sync::Arc;
 
-    /// Log in once, then ask twice with the token.
+    /// A plan: log in once, then send two requests with the token.
     fn plan() -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let route = |target: &str, header: Option<&str>| {
             let headers = header.map(|value| ("Authorization".to_owned(), value.to_owned())).into_iter().collect();
             let filled = TemplateFlags { target: target.contains("{{"), headers: header.is_some(), body: false };
-            Route { filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
+            Route { template_parts: filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
         };
         let mut login = route("/login?u={{ user.name }}", None);
         login.captures =
@@ -293,7 +293,7 @@ mod tests {
         plan
     }
 
-    /// What a user asks in its next session, if every answer has these fields.
+    /// The requests of a user's next session, if every response has these fields.
     fn session(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
         let (mut asked, mut last) = (Vec::new(), None);
         loop {
@@ -328,21 +328,22 @@ mod tests {
         }
         assert_ne!(first[1], first[2], "what is drawn is drawn for each");
         assert!(first[3].starts_with("GET /out ") && first[3].contains("Cookie: all=1\r\n"), "{}", first[3]);
-        // It does not log in again, and has kept all of it; the other user has nothing of it.
+        // The second session skips the login and keeps its captures; the other user has none of
+        // them.
         let second = session(&mut source, 1, "");
         assert!(second.len() == 3 && second[0].contains("Bearer t0k\r\nCookie: sid=7"), "{second:?}");
         let other = session(&mut source, 0, "");
         assert_eq!(other.len(), 1, "what was to be captured was not there: {other:?}");
-        // Where each session is that of a new user, it is as the first one again.
+        // With new users, each session is like a first one.
         let mut newcomers = plan();
-        newcomers.load.newcomers = true;
+        newcomers.load.new_users = true;
         let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::ALL, Some(2));
         for turn in 0..2 {
             let asked = session(&mut source, 1, fields);
             assert!(asked.len() == 4 && asked[0].starts_with("GET /login?u="), "{turn}: {asked:?}");
             assert!(!asked[0].contains("Cookie"), "{}", asked[0]);
         }
-        // An arrival is a user of its own.
+        // Each arrival is a user of its own.
         let mut source = whole.for_worker(Stripe::ALL, None);
         for arrival in [3, 4] {
             let asked = session(&mut source, arrival, fields);

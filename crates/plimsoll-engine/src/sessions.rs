@@ -1,10 +1,10 @@
-//! Sessions: where each user is in the program of its scenario, and what it has captured on the
-//! way.
+//! The state of sessions: each user's position in its scenario, and its captures.
 //!
-//! A user of a closed load has a session after the other, and keeps its cookies and what it has
-//! captured from one to the next; an arrival of an open load has one, and is gone after it. What is
-//! drawn is a function of the seed and the number of the session. Not here: what is written into
-//! requests ([`crate::fill`]), sockets, clocks, counting.
+//!
+//! A user of a closed loop runs one session after another, and keeps cookies and captures. An
+//! arrival of an open loop has a single session. Random values are a function of the seed and the
+//! number of the session. Not here: the encoding of requests ([`crate::fill`]), sockets, clocks,
+//! counting.
 
 use crate::cookies::CookieJar;
 use plimsoll_model::RouteNumber;
@@ -12,58 +12,58 @@ use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::session::{LOOPS_MAX, Scenario, SessionOp};
 use std::collections::HashMap;
 
-/// Sets the choice of a scenario, and think times, apart from what else follows from the same seed.
+/// Separates scenario choices and think times from other random numbers of the same seed.
 const SEED_OF_SCENARIOS: u64 = 0x5343_454e_4152_494f;
 const SEED_OF_THOUGHT: u64 = 0x0054_4849_4e4b_5321;
-/// Operations between two requests after which no repetition goes back any more: one in which
-/// nothing is asked changes nothing.
+/// Most operations between two requests; above it repetitions end, since one without requests has
+/// no effect.
 const OPS_BETWEEN_MAX: u32 = 100_000;
-/// Bytes of one captured value, at most: a longer one is cut.
+/// Longest captured value in bytes; longer ones are cut.
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// What a session does next.
+/// The next step of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
-    /// Asks this after so many ns.
+    /// Sends a request after a wait.
     Ask {
-        /// How long it waits before.
+        /// The wait, ns.
         wait_ns: u64,
-        /// What it asks then.
+        /// The route.
         route: RouteNumber,
     },
-    /// It is over, with everything done.
+    /// The session completed.
     Completed,
-    /// It is over because something failed.
+    /// The session ended because a request failed.
     Abandoned,
 }
 
-/// One user in its session.
+/// A user in its session.
 #[derive(Debug, Clone, Default)]
 pub struct UserSession {
     scenario: usize,
-    /// The operation that comes next.
+    /// The index of the next operation.
     at: usize,
-    /// How often each repetition that it is inside of has come to its end.
+    /// The number of finished passes of each enclosing repetition.
     rounds: [u32; LOOPS_MAX],
-    /// Sessions that this user has begun, this one included.
+    /// Number of sessions of this user, including the current one.
     begun: u64,
-    /// Whether it goes on.
+    /// Whether the session is active.
     under_way: bool,
-    /// Requests that it has asked.
+    /// Number of requests sent.
     pub asked: u64,
-    /// The connection that is its own.
+    /// Its own connection.
     pub slot: Option<u32>,
     /// The number of the session in the whole load.
     pub number: u64,
-    /// When it was to begin (absolute, ns), and whether it counts.
+    /// Its intended start (absolute, ns).
     pub intended_ns: u64,
-    /// Whether it counts.
+    /// Whether it is measured.
     pub measured: bool,
-    /// What it goes on in spite of, of the request under way.
+    /// Whether the session continues if the current request fails.
     goes_on: bool,
-    /// Think times.
+    /// The random numbers of think times.
     thought: Option<Rng>,
-    /// What was captured, by the number of its name; empty where nothing was.
+    /// Captured values by the number of their name; empty if not captured.
     pub captured: Vec<String>,
     /// The user's cookies.
     pub cookies: CookieJar,
@@ -73,24 +73,24 @@ pub struct UserSession {
 #[derive(Debug, Clone)]
 pub struct UserSessions {
     scenarios: Vec<Scenario>,
-    /// The sum of the weights up to and with each.
+    /// Cumulated weights of the scenarios.
     up_to: Vec<u64>,
     seed: u64,
-    /// Names of what is captured: so many values has each session.
+    /// Number of capture names: each session has as many values.
     captured: usize,
-    /// Those under way, by user or arrival; users of a closed load stay.
+    /// Sessions by user or arrival; those of a closed loop stay.
     places: HashMap<u64, Box<UserSession>>,
-    /// Sessions of arrivals that are gone, to be used again.
+    /// Sessions of finished arrivals, for reuse.
     #[expect(clippy::vec_box, reason = "they go back into their boxes' places")]
     free: Vec<Box<UserSession>>,
-    /// Users are always the same ones, and keep what they have.
+    /// Whether users persist, and keep cookies and captures.
     stays: bool,
-    /// How many sessions go on.
+    /// Number of active sessions.
     under_way: u64,
 }
 
 impl UserSessions {
-    /// None yet. `captured`: how many names there are.
+    /// No sessions yet. `captured`: number of capture names.
     pub fn new(scenarios: Vec<Scenario>, seed: u64, captured: usize, stays: bool) -> UserSessions {
         let sum = |sum: &mut u64, scenario: &Scenario| {
             *sum += u64::from(scenario.weight);
@@ -100,17 +100,17 @@ impl UserSessions {
         UserSessions { scenarios, up_to, seed, captured, places: HashMap::new(), free: Vec::new(), stays, under_way: 0 }
     }
 
-    /// Whether users are always the same ones; asked before any has begun.
+    /// Sets whether users persist; must be called before any begins.
     pub fn stay(&mut self, stays: bool) {
         self.stays = stays;
     }
 
-    /// Begins the session of `user` that has this number in the whole load.
+    /// Begins the session of `user` with this number in the whole load.
     pub fn begin(&mut self, user: u64, number: u64) {
         let free = &mut self.free;
         let session = self.places.entry(user).or_insert_with(|| free.pop().unwrap_or_default());
         if !self.stays {
-            // Another user, in the room of one that is gone.
+            // A new user in the memory of a finished one.
             session.begun = 0;
             session.cookies = CookieJar::default();
             session.captured.iter_mut().for_each(String::clear);
@@ -129,18 +129,18 @@ impl UserSessions {
         session.thought = Some(Rng::stream(mix(self.seed ^ SEED_OF_THOUGHT), number));
     }
 
-    /// The session of `user`, if one is under way.
+    /// The active session of `user`, if any.
     pub fn active_session(&self, user: u64) -> Option<&UserSession> {
         self.places.get(&user).map(|session| &**session).filter(|session| session.under_way)
     }
 
-    /// The same to be changed.
+    /// The active session of `user`, mutable.
     pub fn of_mut(&mut self, user: u64) -> Option<&mut UserSession> {
         self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.under_way)
     }
 
-    /// What the session of `user` does after its last request, which went well or not. `is_empty`
-    /// says whether the text of the condition at this place of this scenario comes to nothing.
+    /// The next step of the session of `user` after its last request succeeded or failed.
+    /// `is_empty` evaluates the condition at a position of a scenario.
     pub fn next(
         &mut self,
         user: u64,
@@ -191,7 +191,7 @@ impl UserSessions {
         SessionStep::Completed
     }
 
-    /// The session of `user` is over, or never began: an arrival is gone with it.
+    /// Ends the session of `user`; an arrival is removed.
     pub fn end(&mut self, user: u64) {
         let Some(session) = self.places.get_mut(&user) else { return };
         self.under_way -= u64::from(std::mem::take(&mut session.under_way));
@@ -200,28 +200,28 @@ impl UserSessions {
         }
     }
 
-    /// Whether any session goes on.
+    /// Whether any session is active.
     #[inline]
     pub fn has_under_way(&self) -> bool {
         self.under_way > 0
     }
 
-    /// How many sessions go on that count.
+    /// Number of active measured sessions.
     pub fn measured_under_way(&self) -> u64 {
         self.places.values().filter(|session| session.under_way && session.measured).count() as u64
     }
 
-    /// Whether the scenario of `user` wants a connection for itself.
+    /// Whether the scenario of `user` needs its own connection.
     pub fn has_own_connection(&self, user: u64) -> bool {
         let scenario = self.active_session(user).and_then(|session| self.scenarios.get(session.scenario));
         scenario.is_some_and(|scenario| scenario.own_connection)
     }
 
-    /// Keeps a captured value for the session of `user`.
+    /// Stores a captured value for the session of `user`.
     pub fn capture(&mut self, user: u64, number: usize, value: &[u8]) {
         let Some(place) = self.of_mut(user).and_then(|session| session.captured.get_mut(number)) else { return };
         place.clear();
-        // What is no text in UTF-8 can stand in no request as it is.
+        // Bytes that are no UTF-8 cannot be part of a request.
         place.push_str(&String::from_utf8_lossy(&value[..value.len().min(VALUE_BYTES_MAX)]));
     }
 }
@@ -241,7 +241,7 @@ mod tests {
         scenario
     }
 
-    /// What a session asks, to its end, and how it ends; requests for these routes fail.
+    /// The requests of a session and its end; requests for the routes in `fail` fail.
     fn route_sequence(sessions: &mut UserSessions, user: u64, fail: &[RouteNumber]) -> (Vec<RouteNumber>, SessionStep) {
         let (mut all, mut went_well) = (Vec::new(), true);
         loop {

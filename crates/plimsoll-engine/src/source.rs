@@ -1,10 +1,10 @@
-//! What is asked next: the requests of a load as bytes, and the rule by which a user goes from one
-//! to the other.
+//! The source of requests: encoded requests of a load, and the rule for a user's next one.
 //!
-//! A user asks one thing after the other, from its first request to [`UserAction::End`]; then an
-//! arrival of an open load is done, and a user of a closed load begins anew. Every source is an arm
-//! of [`Source`], so that one URL costs a branch. Not here: when a user begins, and over what its
-//! requests travel.
+//!
+//! A user sends its requests in sequence, from the first to [`UserAction::End`]. Then an arrival of
+//! an open loop is done, and a user of a closed loop begins again. Every kind of source is an arm
+//! of [`Source`], so that a single URL costs one branch. Not here: when a user begins, and its
+//! connection.
 
 use crate::answers::{AnswerText, Miss};
 use crate::author_source::AuthorSource;
@@ -22,26 +22,26 @@ use plimsoll_wire::redirect::RedirectRefusal;
 use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 
-/// Where requests come from.
+/// A source of requests.
 #[derive(Debug)]
 pub enum Source {
-    /// One request, and no second.
+    /// A single request for each user.
     Single([EncodedRoute; 1]),
-    /// Each user asks one of several, drawn by weight, and no second.
+    /// A request drawn by weight for each user.
     Weighted(MixSource),
-    /// Each user goes through sessions.
+    /// Sessions of scenarios.
     Sessions(Box<SessionSource>),
-    /// Whoever writes them says so, batch by batch.
+    /// Requests written by an author, batch by batch.
     Authored([EncodedRoute; 1], Box<AuthorSource>),
-    /// Each arrival asks what stands in a list, and no second.
+    /// The requests of a list, one for each arrival.
     Replayed { routes: Vec<EncodedRoute>, requests: ReplaySource },
-    /// In tests: what each user does, step by step.
+    /// For tests: the actions of each user.
     #[cfg(test)]
     Script { routes: Vec<EncodedRoute>, steps: Vec<UserAction>, at: std::collections::HashMap<u64, usize> },
 }
 
 impl Source {
-    /// The source of `plan`, with all its requests as bytes.
+    /// Compiles the source of `plan`, with all requests encoded.
     pub fn compile(plan: &Plan) -> Result<Source, SourceError> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
@@ -56,7 +56,7 @@ impl Source {
             cookies,
         };
         if let [only] = plan.traffic.routes.as_slice()
-            && !only.filled.any()
+            && !only.template_parts.any()
             && only.follow == 0
             && plan.traffic.choice == Choice::Weighted
         {
@@ -69,14 +69,13 @@ impl Source {
             Choice::Weighted => Source::Weighted(MixSource::new(plan, filled(routes), users)),
             Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?)),
             Choice::Listed => {
-                let listed = plan.traffic.listed.as_ref().ok_or(SourceError::Unlisted)?;
+                let listed = plan.traffic.request_list.as_ref().ok_or(SourceError::Unlisted)?;
                 Source::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
             }
         })
     }
 
-    /// The same with the texts of calls' messages, for those who look into answers or fill bodies
-    /// in.
+    /// The same with converters of gRPC messages, for checks and filled-in bodies.
     pub fn translated(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, SourceError> {
         let routes = match &mut self {
             Source::Single(routes) => &mut routes[..],
@@ -93,8 +92,7 @@ impl Source {
         Ok(self)
     }
 
-    /// The same for one worker: its part of the load, of which there are so many users, if they are
-    /// always the same ones.
+    /// The same for one worker: its part of the load, and the number of persistent users, if any.
     pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> Source {
         match self {
             Source::Single(routes) => Source::Single(routes.clone()),
@@ -108,7 +106,7 @@ impl Source {
                 sessions.for_users(UserNumbers::new(stripe, users, sessions.filled.values.unique_rows()));
                 Source::Sessions(sessions)
             }
-            // An author belongs to one worker.
+            // An author belongs to a single worker.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
             Source::Replayed { routes, requests } => {
                 let mut requests = requests.clone();
@@ -122,14 +120,14 @@ impl Source {
         }
     }
 
-    /// The same with somebody who writes what is asked; it counts as the first route.
+    /// The same with an author of requests; it counts as the first route.
     pub fn authored(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
         Source::Authored([route], Box::new(authored))
     }
 
-    /// Everything that can be asked.
+    /// All routes.
     #[inline]
     pub fn routes(&self) -> &[EncodedRoute] {
         match self {
@@ -149,8 +147,7 @@ impl Source {
         &self.routes()[usize::from(number)]
     }
 
-    /// Whether there is something to ask, now that it is to be asked: it is made if need be, which
-    /// takes time.
+    /// Whether a request is available; an author writes it now if necessary, which takes time.
     #[inline]
     pub fn ready(&mut self) -> bool {
         match self {
@@ -159,7 +156,7 @@ impl Source {
         }
     }
 
-    /// How many messages the exchange that begins has.
+    /// Number of messages of the exchange that begins.
     #[inline]
     pub fn messages(&self, exchange: u32) -> u32 {
         match self {
@@ -168,7 +165,7 @@ impl Source {
         }
     }
 
-    /// How many requests an arrival is that does not begin.
+    /// Number of requests in an arrival that does not start.
     pub fn messages_each(&self) -> u32 {
         match self {
             Source::Authored(_, authored) => authored.messages,
@@ -176,13 +173,13 @@ impl Source {
         }
     }
 
-    /// Whether somebody hears the answers, with their heads and content.
+    /// Whether an author receives responses, with head and content.
     #[inline]
     pub fn hears(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.hears)
     }
 
-    /// More of an answer has come, for those who hear.
+    /// Appends a piece of a response for the author.
     #[cold]
     pub fn gather(&mut self, exchange: u32, piece: Piece) {
         if let Source::Authored(_, authored) = self {
@@ -190,7 +187,7 @@ impl Source {
         }
     }
 
-    /// No answer has come or will come, for those who hear.
+    /// Reports to the author that no response arrives.
     #[cold]
     pub fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Source::Authored(_, authored) = self {
@@ -198,7 +195,7 @@ impl Source {
         }
     }
 
-    /// A connection over TLS stands, for those who hear.
+    /// Reports an open TLS connection to the author.
     #[cold]
     pub fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if let Source::Authored(_, authored) = self
@@ -208,8 +205,8 @@ impl Source {
         }
     }
 
-    /// An answer is whole, for those who hear; `ends`: whether no more of its exchange are to come,
-    /// and whether it may ask on instead. Returns whether it does.
+    /// Reports a complete response to the author. `ends`: whether no other response of the exchange
+    /// follows, and whether it may follow a redirect. Returns whether it does.
     #[inline(never)]
     pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, ends: (bool, bool)) -> bool {
         match self {
@@ -218,8 +215,8 @@ impl Source {
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether there was anything
-    /// to fill in, which takes time.
+    /// Fills in the request of an exchange that `user` begins. Returns whether it has a template,
+    /// which takes time.
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
@@ -247,7 +244,7 @@ impl Source {
         }
     }
 
-    /// The request of an exchange under way.
+    /// The request of an exchange in flight.
     #[inline]
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         let of_route = self.route(route);
@@ -260,7 +257,7 @@ impl Source {
         }
     }
 
-    /// Has an exchange of `user` ask where an answer of this status redirects to.
+    /// Makes an exchange of `user` follow the redirect of a response with this status.
     #[cold]
     pub fn redirect(
         &mut self,
@@ -276,7 +273,7 @@ impl Source {
         }
     }
 
-    /// What an answer misses, of a route whose answers are kept.
+    /// The first miss of a stored response.
     #[inline(never)]
     pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
         let routes = match self {
@@ -292,30 +289,30 @@ impl Source {
         checks.judge(answer, of.took_ns, &mut |_, _| {})
     }
 
-    /// What is said of an answer of the route that misses this.
+    /// The message for a route's miss.
     pub fn reason(&self, route: RouteNumber, miss: Miss) -> &str {
         self.route(route).checks.as_ref().map_or("", |checks| checks.reason(miss))
     }
 
-    /// Whether an answer with this status, to what `user` asked of `route`, is a success.
+    /// Whether this status counts as success for a request of `user` for `route`.
     #[inline]
     pub fn succeeds(&self, route: RouteNumber, user: u64, status: u16) -> bool {
         self.route(route).ok_status.contains(status)
             || matches!(self, Source::Replayed { requests, .. } if requests.expects(user, status))
     }
 
-    /// Whether an answer to what `user` asked has another status than the log that is replayed.
+    /// Whether a response to `user` has another status than the replayed log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
         matches!(self, Source::Replayed { requests, .. } if requests.is_changed(user, status))
     }
 
-    /// What the content of the last answer of the route was read as, if it was messages.
+    /// The converted content of the route's last response, if it was gRPC.
     pub fn read_as(&self, route: RouteNumber) -> Option<&[u8]> {
         self.route(route).checks.as_ref()?.read_as()
     }
 
-    /// Whether users find nothing more to ask.
+    /// Whether unique rows have run out.
     pub fn is_used_up(&self) -> bool {
         match self {
             Source::Weighted(weighted) => weighted.users.is_used_up(),
@@ -325,12 +322,12 @@ impl Source {
         }
     }
 
-    /// Whether nobody asks any more, whatever the schedule says.
+    /// Whether no user may send any more, whatever the schedule says.
     pub fn is_halted(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }
 
-    /// What `user` does after its last request; `None`: it begins.
+    /// The next action of `user` after its last request; `None`: it begins.
     #[inline]
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {
@@ -358,7 +355,7 @@ impl Source {
         }
     }
 
-    /// The sessions, if users have any.
+    /// The sessions, if the source has any.
     #[inline]
     pub fn sessions(&mut self) -> Option<&mut SessionSource> {
         match self {
@@ -367,19 +364,19 @@ impl Source {
         }
     }
 
-    /// How the session ended that the last [`UserAction::End`] was of.
+    /// The session of the last [`UserAction::End`].
     #[inline]
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.sessions()?.take_ended()
     }
 
-    /// Whether any session is under way.
+    /// Whether any session is active.
     #[inline]
     pub fn has_under_way(&self) -> bool {
         matches!(self, Source::Sessions(sessions) if sessions.has_under_way())
     }
 
-    /// How many sessions are under way that count.
+    /// Number of active measured sessions.
     pub fn measured_under_way(&self) -> u64 {
         match self {
             Source::Sessions(sessions) => sessions.measured_under_way(),
@@ -427,7 +424,7 @@ mod tests {
         let weights = [80, 0, 15, 5];
         let whole = Source::compile(&plan(&weights)).expect("compiles");
         assert!(whole.routes()[2].request.h1().starts_with(b"GET /2 "));
-        // A hundred thousand arrivals, or one user who asks so often.
+        // A hundred thousand arrivals, or one user with as many requests.
         for users in [None, Some(1)] {
             let mut source = whole.for_worker(Stripe::ALL, users);
             let mut counts = [0u32; 4];
@@ -439,7 +436,7 @@ mod tests {
         }
     }
 
-    /// What users of a closed load ask, each so often.
+    /// The requests of users in a closed loop, with this number of turns.
     fn user_requests(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
         let of_user = |user: u64| {
             let mut source = whole.for_worker(Stripe::new(user % of, of), Some(users));
@@ -459,7 +456,7 @@ mod tests {
         for route in &mut plan.traffic.routes {
             route.request.target = "/{{ seq() }}/{{ uuid() }}/{{ int(1,1000000) }}".into();
             route.request.body = b"{{ text(20) }}{{ seq() }}".to_vec();
-            route.filled = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
+            route.template_parts = plimsoll_model::traffic::TemplateFlags { target: true, headers: false, body: true };
         }
         let whole = Source::compile(&plan).expect("compiles");
         let one = user_requests(&whole, 1, 6, 20);
@@ -482,7 +479,7 @@ mod tests {
         (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(data)];
         plan.traffic.routes[0].request.target = "/{{ user.id }}".into();
-        plan.traffic.routes[0].filled.target = true;
+        plan.traffic.routes[0].template_parts.target = true;
         let whole = Source::compile(&plan).expect("compiles");
         let mut seen = Vec::new();
         for index in 0..2 {
@@ -532,7 +529,7 @@ mod tests {
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
         let entry = |(target, route, status)| ListedRequest { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();
-        plan.traffic.listed = Some(Arc::new(RequestList {
+        plan.traffic.request_list = Some(Arc::new(RequestList {
             targets: targets.into(),
             entries,
             sessions: None,
@@ -547,7 +544,7 @@ mod tests {
             let last = LastRequest { route, status: 200, outcome: Outcome::Success };
             assert_eq!(source.next(number, Some(&last)), UserAction::End);
         }
-        // A load that is longer than the list begins it again.
+        // A load longer than the list starts it again.
         assert_eq!((source.next(3, None), source.next(4, None)), (UserAction::Send(0), UserAction::Send(1)));
         for (number, status, succeeds, changed) in [
             (0, 200, true, false),
@@ -558,7 +555,7 @@ mod tests {
         ] {
             assert_eq!((source.succeeds(0, number, status), source.is_changed(number, status)), (succeeds, changed));
         }
-        // Users go through it together, from a place of the load's own.
+        // Users share the list, from a starting place of the load's own.
         let whole = Source::compile(&plan).expect("compiles");
         let asked: Vec<Vec<RouteNumber>> = (0..2)
             .map(|index| {
@@ -574,7 +571,7 @@ mod tests {
         let begins_at = (plimsoll_model::rng::mix(plan.load.seed) % 3) as usize;
         let expect: Vec<RouteNumber> = [0, 1, 0].into_iter().cycle().skip(begins_at).take(12).collect();
         assert_eq!(together, expect);
-        let listed = plan.traffic.listed.as_mut().expect("listed");
+        let listed = plan.traffic.request_list.as_mut().expect("listed");
         Arc::make_mut(&mut Arc::make_mut(listed).targets).push("/a b").expect("room");
         assert!(matches!(Source::compile(&plan), Err(SourceError::Request(h1::RequestError::Target(_)))));
     }

@@ -1,28 +1,28 @@
-//! Whether to sleep or to look again at once.
+//! Whether an idle worker sleeps or polls.
 //!
-//! A thread that sleeps is woken some 50 us after its reply came, and a client that sleeps would
-//! sell that as the server's latency. So with a core to spare the worker looks again instead,
-//! bounded in time; and it gives the core up as soon as somebody else needs it, which shows as a
-//! look that took far longer than a system call.
+//!
+//! A sleeping thread wakes about 50 us after its reply arrived, which would count as the server's
+//! latency. So with an idle core the worker polls instead, for a bounded time. It yields the core
+//! as soon as another thread needs it, which shows as a poll far longer than a system call.
 
 use crate::net::Wait;
 use plimsoll_model::Spin;
 
-/// How long to keep looking after the last event.
+/// Time to keep polling after the last event, ns.
 const PATIENCE_NS: u64 = 2_000_000;
-/// How long before a known time to stop sleeping: more than a usual wake-up takes.
+/// Time to wake before a known deadline, ns: more than a usual wake-up takes.
 const WAKE_EARLY_NS: u64 = 120_000;
-/// A look that took longer than this gave the core to somebody else.
+/// Longest poll that kept the core, ns.
 const LOOK_NS_MAX: u64 = 20_000;
-/// Within a window of this length...
+/// Length of the window for stolen time, ns.
 const WINDOW_NS: u64 = 10_000_000;
-/// ... so much time given away means that the core is needed: a fifth. The odd interrupt, or a
-/// machine that is itself virtual, takes less.
+/// Stolen time in a window above which the core counts as needed: a fifth. Interrupts and
+/// hypervisors take less.
 const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;
 
-/// The waiting of one worker.
+/// The waiting strategy of one worker.
 #[derive(Debug)]
 pub struct Spinner {
     mode: Spin,
@@ -47,8 +47,8 @@ impl Spinner {
         }
     }
 
-    /// How to wait at `now_ns` when the next thing known is due at `due_ns`; `expecting`: replies
-    /// are under way.
+    /// How to wait at `now_ns` until the next deadline at `due_ns`; `expecting`: replies are in
+    /// flight.
     #[inline]
     pub fn decide(&self, now_ns: u64, due_ns: u64, expecting: bool) -> Wait {
         if due_ns <= now_ns {
@@ -69,8 +69,8 @@ impl Spinner {
         }
     }
 
-    /// Learns from a wait: when it began and ended, whether it brought events. Gives whether it was
-    /// a look in vain, for the time of which nobody else wanted the core.
+    /// Records a wait: its begin and end, and whether it returned events. Returns whether it was a
+    /// poll without events on a core that no other thread wanted.
     #[inline]
     pub fn observe(&mut self, wait: Wait, began_ns: u64, ended_ns: u64, events: bool) -> bool {
         if events {
@@ -86,7 +86,7 @@ impl Spinner {
     #[cold]
     fn on_stolen(&mut self, now_ns: u64, stolen_ns: u64) {
         if now_ns - self.window_start_ns > WINDOW_NS {
-            // Long quiet since the last back-off: trust again.
+            // After a long quiet time since the last back-off, spin again.
             if now_ns.saturating_sub(self.sleep_until_ns) > BACKOFF_MAX_NS {
                 self.backoff_ns = BACKOFF_MIN_NS;
             }

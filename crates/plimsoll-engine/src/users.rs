@@ -1,61 +1,58 @@
-//! Users as a source sees them: how the last request of one ended, what it does next, and the
-//! number of what it is at in the whole load, so that what is drawn for it does not depend on how
-//! the load is divided.
+//! Users of a source: the result of a user's last request, its next action, and its number in the
+//! whole load. Random values depend on that number, and not on the division of the load.
 //!
-//! Not here: when a user begins, and what is asked.
+//!
+//! Not here: when a user begins, and its requests.
 
 use plimsoll_model::{Outcome, RouteNumber, Stripe};
 
-/// How a user's last request ended.
+/// The result of a user's last request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastRequest {
-    /// The route that was asked.
+    /// The route.
     pub route: RouteNumber,
     /// The answer's status; 0 without an answer.
     pub status: u16,
-    /// What the ledger says of it.
+    /// The outcome in the ledger.
     pub outcome: Outcome,
 }
 
-/// What a user does next.
+/// The next action of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserAction {
-    /// Ask this, at once.
+    /// Send this route at once.
     Send(RouteNumber),
-    /// Wait for so many ns, then ask this.
+    /// Wait for ns, then send this route.
     Wait(u64, RouteNumber),
     /// Nothing more.
     End,
 }
 
-/// The users of a worker: how often each has begun, and which rows it has of those that are used
-/// once.
+/// The users of a worker: the number of starts of each, and their unique rows.
 #[derive(Debug, Clone)]
 pub struct UserNumbers {
     stripe: Stripe,
-    /// Users of the whole load, if they are always the same ones.
+    /// Number of persistent users in the whole load; 0 for an open loop.
     users: u64,
-    /// How often each user of a closed load has begun; empty for an open load, of which each
-    /// arrival is a user of its own.
+    /// Number of starts of each user; empty for an open loop, where each arrival is a new user.
     begun: Vec<u64>,
-    /// How many rows there are to be used once each, if there are any of that kind.
+    /// Number of unique rows, if there are any.
     rows: Option<u64>,
-    /// The row that each user of a closed load has of those, and how many were taken.
+    /// The unique row of each user, and the number of rows taken.
     unique: Vec<u64>,
     unique_taken: u64,
     is_used_up: bool,
 }
 
 impl UserNumbers {
-    /// Of one worker: its part of the load, of which there are so many users, if they are always
-    /// the same ones.
+    /// For one worker: its part of the load, and the number of persistent users, if any.
     pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> UserNumbers {
         let begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
         let unique = vec![0; begun.len() * usize::from(rows.is_some())];
         UserNumbers { stripe, users: users.unwrap_or(0), begun, rows, unique, unique_taken: 0, is_used_up: false }
     }
 
-    /// A user begins; `None`: every row that is used once is used.
+    /// Starts a user; `None`: unique rows have run out.
     #[inline]
     pub fn begin(&mut self, user: u64) -> Option<()> {
         if let Some(begun) = self.begun.get_mut(user as usize) {
@@ -67,7 +64,7 @@ impl UserNumbers {
         }
     }
 
-    /// The number of what a user is at, in the whole load. Users are numbered within the worker.
+    /// The number of a user's start in the whole load. `user` is its number within the worker.
     #[inline]
     pub fn number(&self, user: u64) -> u64 {
         match self.begun.get(user as usize) {
@@ -76,23 +73,23 @@ impl UserNumbers {
         }
     }
 
-    /// The row that a user has of those that are used once.
+    /// The unique row of a user.
     #[inline]
     pub fn unique(&self, user: u64) -> u64 {
         self.unique.get(user as usize).copied().unwrap_or(user)
     }
 
-    /// Whether users are always the same ones.
+    /// Whether users persist.
     pub fn stay(&self) -> bool {
         !self.begun.is_empty()
     }
 
-    /// Whether there is no row left for one who begins.
+    /// Whether unique rows have run out.
     pub fn is_used_up(&self) -> bool {
         self.is_used_up
     }
 
-    /// Takes the next row that is this worker's to use once.
+    /// Takes the next unique row of this worker.
     #[cold]
     fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
         let row = match self.unique.get_mut(user as usize) {

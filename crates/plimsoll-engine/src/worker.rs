@@ -1,10 +1,10 @@
-//! One worker: a loop that starts requests when they are due, carries them over its connections,
-//! and counts.
+//! One worker: a loop that starts due requests, sends them over its connections, and counts.
 //!
-//! Everything it touches is its own, and stands in [`state`]. Here is the loop and its end; who
-//! starts the next request is in [`starts`], how it is carried in [`exchange`], what it is carried
-//! over in [`connect`], what is made ready before the load in [`prepare`], and how the loop's time
-//! is shared in [`turns`]. Closed and open loads differ in `starts` only.
+//!
+//! Its data is all its own, in [`state`]. This file has the loop and its end. [`starts`] chooses
+//! the user of the next request, [`exchange`] sends it, [`connect`] opens connections, [`prepare`]
+//! runs before the load, and [`turns`] shares the loop's time. Closed and open loops differ in
+//! `starts` only.
 
 mod connect;
 mod exchange;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<N: Net> Worker<N> {
-    /// Carries the schedule out from `origin_ns` (absolute) on, and tells `tell` every tick.
+    /// Executes the schedule from `origin_ns` (absolute), and calls `tell` every tick.
     pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(PartReport)) {
         let schedule = Arc::clone(&self.job.schedule);
         let absolute = |ns: u64| origin_ns.saturating_add(ns);
@@ -69,8 +69,8 @@ impl<N: Net> Worker<N> {
         self.recorder.flush(at_ns, cpu_ns, self.connections_open)
     }
 
-    /// One turn of the loop: wait, handle what is ready, start what is due. Returns whether the run
-    /// is over.
+    /// One turn of the loop: wait, handle events, start due requests. Returns whether the run has
+    /// ended.
     fn turn(&mut self) -> bool {
         let began_ns = self.now_ns;
         let due_ns = self.next_due_ns();
@@ -80,8 +80,8 @@ impl<N: Net> Worker<N> {
         let events = self.has_ready();
         let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            // A worker that sleeps until an arrival is due sees the stop no sooner: that arrival
-            // came after the load's end, and so did the replies that woke it.
+            // A worker asleep until an arrival notices the stop no sooner. That arrival, and
+            // replies that woke the worker, came after the load's end.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }
@@ -91,7 +91,7 @@ impl<N: Net> Worker<N> {
         let started = self.start_due();
         if events || started {
             self.now_ns = self.net.now_ns();
-            // A look that brings work is part of it; a sleep is not.
+            // A poll with events counts as work; a sleep does not.
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
         }
         if in_vain && !started {
@@ -103,7 +103,7 @@ impl<N: Net> Worker<N> {
     /// Whether nothing is left to do.
     fn over(&self) -> bool {
         if let Some(stopped_ns) = self.stopped_ns {
-            // Arrivals that were due by then are accounted for first.
+            // Arrivals that were due by then count first.
             return match &self.starts {
                 Starts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
                 Starts::Closed(_) => true,
@@ -117,7 +117,7 @@ impl<N: Net> Worker<N> {
         self.measured_in_flight == 0 || self.now_ns >= self.end_ns.saturating_add(self.job.grace_ns)
     }
 
-    /// Schedule time at which this worker's part of the measured window ended.
+    /// End of this worker's part of the measured window, schedule time, ns.
     fn window_end_ns(&self) -> u64 {
         let end_ns = match self.stopped_ns {
             Some(stopped_ns) => stopped_ns.min(self.end_ns),
@@ -127,7 +127,7 @@ impl<N: Net> Worker<N> {
         end_ns.saturating_sub(self.origin_ns)
     }
 
-    /// Gives up what is still under way.
+    /// Abandons all requests in flight.
     fn abandon(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.abandoned(exchange.route));

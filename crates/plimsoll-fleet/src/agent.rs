@@ -1,43 +1,43 @@
-//! What an agent does with what it hears, as a state machine without I/O ([`Agent`]): time is
-//! passed in, and what is to be done comes out.
+//! An agent as a state machine without I/O ([`Agent`]): time and messages in, actions out.
 //!
-//! An agent makes one load at a time. It keeps what it sent until that is recorded. It ends its
-//! load by itself when its coordinator is silent for [`LEASE_NS`], and in any case when the load's
-//! time is over. Not here: making loads, and carrying messages (`service`).
+//!
+//! An agent makes one load at a time. It keeps sent frames until they are recorded. It ends its
+//! load if the coordinator is silent for [`LEASE_NS`], and in any case at the load's time limit.
+//! Not here: making loads, and carrying messages (`service`).
 
 use crate::delivery::Outbox;
 use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval, Ledger};
 
-/// A coordinator that says nothing for so long is gone: the load ends.
+/// Silence after which a coordinator counts as gone and the load ends, ns.
 pub const LEASE_NS: u64 = 10_000_000_000;
-/// How often an agent says that it is alive.
+/// Interval of heartbeats, ns.
 pub const BEAT_NS: u64 = 200_000_000;
-/// A frame that is not known to be recorded after so long is sent again.
+/// Time after which an unrecorded frame is sent again, ns.
 const RESEND_NS: u64 = 500_000_000;
-/// Frames that are sent again in one go.
+/// Most frames sent again at once.
 const RESEND_COUNT_MAX: usize = 64;
-/// Frames that are kept while nobody records them: more than an hour of ticks. Then the load ends.
+/// Most unrecorded frames: more than an hour of ticks. Above it the load ends.
 const KEPT_MAX: usize = 40_000;
 
-/// What is to be done for an agent.
+/// An action for an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentAct {
-    /// This is to be sent.
+    /// Send this message.
     Send(ToCoordinator),
-    /// The connections of this task are to be made ready.
+    /// Open the connections of this task.
     Prepare(Box<PartTask>),
-    /// The load that is ready begins then, ns of the agent's clock.
+    /// Begin the prepared load at this time.
     Begin {
-        /// See above.
+        /// Start of the schedule on the agent's clock, ns.
         origin_ns: u64,
     },
-    /// The machine is to be calibrated.
+    /// Calibrate the machine.
     Calibrate(CalibrationTask),
-    /// The load, or what is prepared of it, is to end.
+    /// End the load, or drop its preparation.
     End,
-    /// Nothing more is to be done at all.
+    /// End the session.
     Leave,
 }
 
@@ -46,11 +46,11 @@ pub enum AgentAct {
 pub struct Agent {
     hello: Hello,
     phase: AgentPhase,
-    /// The load it is at; 0: none yet.
+    /// The number of its load; 0: none yet.
     epoch: u64,
-    /// What it has answered to the task, to be said again where that was lost.
+    /// Its reply to the task, for repetition if it was lost.
     answer: Option<ToCoordinator>,
-    /// The number of its calibration, and what it has answered to that.
+    /// The number of its calibration, and the reply.
     calibration: Option<(u32, Option<ToCoordinator>)>,
     outbox: Outbox<ToCoordinator>,
     ticks: u64,
@@ -61,7 +61,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent that begins now.
+    /// A new agent.
     pub fn new(hello: Hello, now_ns: u64) -> Agent {
         Agent {
             hello,
@@ -78,12 +78,12 @@ impl Agent {
         }
     }
 
-    /// What it does.
+    /// The current phase.
     pub fn phase(&self) -> AgentPhase {
         self.phase
     }
 
-    /// Takes what the coordinator says.
+    /// Handles a message of the coordinator.
     pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAct>) {
         self.heard_ns = now_ns;
         match message {
@@ -101,7 +101,7 @@ impl Agent {
                 acts.push(AgentAct::Prepare(task));
             }
             ToAgent::Prepare(task) if task.epoch == self.epoch => {
-                // Asked again: the answer was lost, or is still to come.
+                // A repeated request: the reply was lost, or is still to come.
                 acts.extend(self.answer.clone().map(AgentAct::Send));
             }
             ToAgent::Start { epoch, origin_ns, length_ns_max } if epoch == self.epoch => {
@@ -123,7 +123,7 @@ impl Agent {
                 let why = "it makes loads and watches nothing: plimsoll agent --stdio --watch-only does";
                 acts.push(AgentAct::Send(ToCoordinator::Watching(Err(why.to_owned()))));
             }
-            // Of another load, or a sign of life, or of one that watches.
+            // Of another load, a heartbeat, or for an agent that watches.
             ToAgent::Sample { .. }
             | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
@@ -141,7 +141,7 @@ impl Agent {
         let refused =
             |why: &str| AgentAct::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) });
         match &self.calibration {
-            // Asked again: the answer was lost, or is still to come.
+            // A repeated request: the reply was lost, or is still to come.
             Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAct::Send)),
             Some((_, None)) => acts.push(refused("it is calibrated for another question")),
             _ if self.is_loading() => acts.push(refused("it makes a load, and is calibrated only without one")),
@@ -152,7 +152,7 @@ impl Agent {
         }
     }
 
-    /// The machine is calibrated, or cannot be: a sentence about "it".
+    /// Handles the result of a calibration; an error is a sentence about "it".
     pub fn take_calibration(&mut self, number: u32, result: Result<SelfMeasurement, String>, acts: &mut Vec<AgentAct>) {
         if let Some((of, answer @ None)) = &mut self.calibration
             && *of == number
@@ -176,7 +176,7 @@ impl Agent {
                 acts.push(AgentAct::Begin { origin_ns });
                 self.beat(now_ns, acts);
             }
-            // Said again.
+            // A repetition.
             AgentPhase::Running | AgentPhase::Idle | AgentPhase::Preparing | AgentPhase::Sealed => {}
         }
     }
@@ -192,7 +192,7 @@ impl Agent {
         }
     }
 
-    /// Whether its coordinator is gone, and nothing of its load is under way any more.
+    /// Whether the coordinator is gone, and no load is in progress.
     pub fn is_deserted(&self, now_ns: u64) -> bool {
         let is_calibrating = matches!(self.calibration, Some((_, None)));
         !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
@@ -205,7 +205,7 @@ impl Agent {
         acts.push(AgentAct::Send(refused));
     }
 
-    /// What is due at this moment.
+    /// Returns the actions due now.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
         if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX
         {
@@ -219,7 +219,7 @@ impl Agent {
     }
 
     fn beat(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
-        // Until it was given something to do it may not have been noticed.
+        // Until the first task, the coordinator may not know the agent.
         if self.epoch == 0 {
             acts.push(AgentAct::Send(ToCoordinator::Hello(self.hello.clone())));
         }
@@ -227,7 +227,7 @@ impl Agent {
         acts.push(AgentAct::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
     }
 
-    /// The connections of a task stand, or cannot.
+    /// Handles the result of a task's preparation.
     pub fn take_preparation(
         &mut self,
         epoch: u64,
@@ -248,7 +248,7 @@ impl Agent {
         }
     }
 
-    /// A tick of the load has passed.
+    /// Handles a tick of the load.
     pub fn tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAct>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
@@ -260,7 +260,7 @@ impl Agent {
         acts.push(AgentAct::Send(self.outbox.push(now_ns, make)));
     }
 
-    /// The load has ended. What of the seal is a sum over its ticks is known here.
+    /// Handles the end of the load, and adds the sums over its ticks to the seal.
     pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAct>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
@@ -292,7 +292,7 @@ mod tests {
         Seal { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
     }
 
-    /// A letter for each act.
+    /// A letter for each action.
     fn letters(acts: &[AgentAct]) -> String {
         let letter = |act: &AgentAct| match act {
             AgentAct::Send(ToCoordinator::Hello(_)) => 'h',
@@ -313,7 +313,7 @@ mod tests {
         acts.iter().map(letter).collect()
     }
 
-    /// An agent that has begun a load of 5 s at second 1.
+    /// An agent that began a load of 5 s at second 1.
     fn running() -> Agent {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
         agent.take(0, prepare(1), &mut acts);
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(done(|acts| agent.take_end(2 * S, 1, seal(), acts)), "s");
         assert_eq!(done(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
         assert_eq!(agent.phase(), AgentPhase::Sealed);
-        // What is not recorded comes again.
+        // An unrecorded frame is sent again.
         assert_eq!(done(|acts| agent.poll(3 * S, acts)), "bs");
         assert_eq!(done(|acts| agent.take(3 * S, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
         assert_eq!((agent.phase(), done(|acts| agent.poll(4 * S, acts))), (AgentPhase::Idle, "b".to_owned()));

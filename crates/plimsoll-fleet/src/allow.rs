@@ -1,21 +1,20 @@
-//! Which addresses an agent loads ([`AllowList`]), whatever it is asked: a list of its own, that no
-//! plan changes. An empty one permits nothing. Where clouds keep a machine's keys, no load goes in
-//! any case.
+//! The addresses that an agent may load ([`AllowList`]): its own list, whatever a plan says. An
+//! empty list permits nothing. Cloud metadata services are never loaded.
 //!
-//! All connections of a load go to the addresses of its plan, which are checked before any is
-//! opened. What could lead elsewhere during the load (names that are resolved again, unix sockets)
-//! is refused.
+//!
+//! A plan's target addresses are checked before any connection opens. Options that could lead
+//! elsewhere during the load (repeated name resolution, unix sockets) are refused.
 
 use plimsoll_model::addresses::{is_metadata, reached};
 use plimsoll_model::{AddressRange, Plan};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-/// Addresses and ports that may be loaded.
+/// Permitted addresses and ports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<AllowEntry>,
-    /// Never loaded, whatever the entries say: the agent's own bus.
+    /// Addresses never loaded, whatever the entries say: the agent's own bus.
     excepted: Vec<SocketAddr>,
 }
 
@@ -26,8 +25,8 @@ struct AllowEntry {
 }
 
 impl AllowList {
-    /// Reads a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. Without a port all are
-    /// meant.
+    /// Parses a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. Without a port, all ports
+    /// are permitted.
     pub fn parse(text: &str) -> Result<AllowList, String> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(AllowEntry::parse);
         Ok(AllowList { entries: entries.collect::<Result<_, _>>()?, excepted: Vec::new() })
@@ -38,12 +37,12 @@ impl AllowList {
         AllowList { excepted, ..self }
     }
 
-    /// The list that permits exactly these.
+    /// The list that permits exactly these addresses.
     pub fn only(addresses: &[SocketAddr]) -> String {
         addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 
-    /// Whether nothing is permitted.
+    /// Whether the list permits nothing.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -51,7 +50,7 @@ impl AllowList {
     fn permits(&self, address: &SocketAddr) -> bool {
         let ip = reached(address.ip()).to_canonical();
         let is_there = |entry: &AllowEntry| {
-            // The address of a network, which a range of hosts leaves out, is none of a target.
+            // A network address, which a range of hosts excludes, is no valid target.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
         !is_metadata(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)
@@ -62,7 +61,7 @@ impl AllowList {
         self.excepted.iter().any(|excepted| place(excepted) == place(address))
     }
 
-    /// Whether a load of this plan may be made; the error is a sentence about "it", the agent.
+    /// Checks whether a plan is permitted; the error is a sentence about "it", the agent.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
         let carriage = &plan.carriage;
         if carriage.unix.is_some() {
@@ -122,7 +121,7 @@ impl AllowEntry {
     }
 }
 
-/// Whether an address is one of this machine's.
+/// Whether an address belongs to this machine.
 pub fn is_on_this_machine(ip: &IpAddr) -> bool {
     plimsoll_sys::tcp::is_local(ip)
 }
@@ -149,7 +148,7 @@ mod tests {
             ("10.0.0.0/8:8080", "10.1.2.3:8080 11.0.0.1:8080", Some("11.0.0.1:8080")),
             ("10.0.0.0/8, [::1]:80", "[::1]:80", None),
             ("::1", "[::1]:80", None),
-            // However an address is written, it is what is reached.
+            // Every spelling of an address counts as the same address.
             ("10.0.0.1", "[::ffff:10.0.0.1]:80", None),
             ("127.0.0.1", "0.0.0.0:80", None),
             ("0.0.0.1-255.255.255.254", "169.254.169.254:80", Some("credentials")),

@@ -1,7 +1,7 @@
-//! How messages travel between a coordinator and its agents ([`Bus`]): the few verbs that every
-//! carrier has.
+//! The carrier of messages between a coordinator and its agents ([`Bus`]), as a small trait.
 //!
-//! Not here: carriers (`pipe_bus`, `nats_bus`; a simulated one in the tests), and what is said.
+//!
+//! Not here: carriers (`pipe_bus`, `nats_bus`; a simulated one in tests), and the messages.
 
 use crate::frame::TO_AGENT_BYTES_MAX;
 use crate::load_record::LoadRecord;
@@ -9,41 +9,41 @@ use crate::message::{ToAgent, ToCoordinator};
 use std::path::Path;
 use std::time::Duration;
 
-/// What came of an agent.
+/// An event from an agent.
 #[derive(Debug)]
 pub enum BusEvent {
-    /// It said something.
+    /// A message.
     Message(ToCoordinator),
-    /// Nothing more comes of it, and why: a sentence about "it".
+    /// The end of its connection, with the reason: a sentence about "it".
     Gone(String),
 }
 
-/// Carries messages. Agents are told apart by their number, from 0.
+/// Carries messages. Agents have numbers from 0.
 pub trait Bus {
     /// The coordinator's monotonic clock, ns.
     fn now_ns(&self) -> u64;
 
-    /// Sends a message to one agent. It may come late, twice, or not at all; nobody waits for it.
+    /// Sends a message to one agent without waiting. It may arrive late, twice, or never.
     fn send(&mut self, agent: usize, message: &ToAgent);
 
-    /// The next that came, of which agent, and when, ns; waits for it for so long at most.
+    /// The next event with its agent and time, ns; waits at most `patience`.
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)>;
 
-    /// Whether the user wants all to end.
+    /// Whether the user stopped the program.
     fn is_interrupted(&self) -> bool;
 
-    /// All frames of a load that an agent has sent up to this one are recorded: no carrier need
-    /// keep them.
+    /// Reports that all frames of a load from an agent up to this one are recorded, so that a
+    /// carrier may drop them.
     fn acknowledge(&mut self, agent: usize, epoch: u64, sequence: u64) {
         self.send(agent, &ToAgent::Commit { epoch, sequence });
     }
 
-    /// The name of the run that the agents work for; empty where a carrier has one run only.
+    /// The name of the run; empty for a carrier with a single run.
     fn run(&self) -> &str {
         ""
     }
 
-    /// Whether messages travel at present. Where they do not, silence says nothing about agents.
+    /// Whether messages get through at present. If not, silence says nothing about agents.
     fn is_up(&self) -> bool {
         true
     }
@@ -53,13 +53,13 @@ pub trait Bus {
         TO_AGENT_BYTES_MAX
     }
 
-    /// A load begins: a carrier that stores frames stores this beside them.
+    /// Begins a load; a carrier that stores frames also stores this record.
     fn begin_load(&mut self, _load: &LoadRecord) {}
 
     /// All frames of the load are recorded.
     fn forget_load(&mut self) {}
 
-    /// Stores a run file where it can be fetched from anywhere; how, in a sentence. `None`: this
+    /// Stores a run file for later fetching. Returns a sentence about its place; `None`: this
     /// carrier stores none.
     fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
         Ok(None)

@@ -1,7 +1,8 @@
-//! Calibrations of agents, as a file of the coordinator's results: read for the shares of later
-//! loads, and written after a calibration.
+//! A file with the calibrations of agents, in the coordinator's store: read for shares of later
+//! loads, written after a calibration.
 //!
-//! Not here: how a machine is calibrated (`service`), and which shares follow (`shares`).
+//!
+//! Not here: the calibration of a machine (`service`), and the resulting shares (`shares`).
 
 use plimsoll_model::AgentCalibration;
 use plimsoll_sys::output_file::{self, OWN_FOLDER};
@@ -10,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The file, beside the results.
+/// The path of the file in the store.
 const FILE: &str = "fleet/calibration.json";
 const SCHEMA: &str = "plimsoll.fleet-calibrations/1";
-/// The newest so many are kept.
+/// Number of newest calibrations to keep.
 const KEPT_MAX: usize = 1_000;
-/// A longer file was written by something else.
+/// Longest valid file, bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -24,12 +25,12 @@ struct StoredCalibrations {
     agents: Vec<AgentCalibration>,
 }
 
-/// Where calibrations are stored.
+/// The path of the file.
 pub fn path() -> PathBuf {
     Path::new(OWN_FOLDER).join(FILE)
 }
 
-/// What is stored at a path; none where there is no file.
+/// Reads the calibrations at a path; empty without a file.
 pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     let shown = path.display();
     let cannot = |why: String| format!("the calibrations '{shown}' cannot be read: {why}. Remove the file");
@@ -47,9 +48,9 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     }
 }
 
-/// Stores calibrations, each in place of an earlier one of the same agent and machine.
+/// Stores calibrations; each replaces an earlier one of the same agent and machine.
 pub fn store(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
-    // What cannot be read was of no use before either.
+    // An unreadable file is overwritten.
     let mut agents = read(path).unwrap_or_default();
     agents.retain(|it| !new.iter().any(|newer| (&newer.name, &newer.machine) == (&it.name, &it.machine)));
     agents.extend_from_slice(new);
@@ -71,10 +72,10 @@ mod tests {
             cpu_us: 10.0,
             rate_rps: 9.0,
             lag_p99_ns: 1,
-            disturbed: Some("others".to_owned()),
+            disturbance: Some("others".to_owned()),
         };
         let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
-        AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 1, unix_s, measured }
+        AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 1, unix_s, measurement: measured }
     }
 
     #[test]

@@ -1,25 +1,25 @@
-//! What another machine's monotonic clock shows beyond ours ([`ClockOffset`]): from the shortest of
-//! the last round trips. The error is at most half of it, and that much where one way takes all of
-//! the time: no number of questions tells the two ways apart. Clocks drift, so that an older answer
-//! is worth less.
+//! The offset of another machine's monotonic clock ([`ClockOffset`]), from the shortest of the last
+//! round trips. The error is at most half of that round trip, reached if one direction takes all
+//! the time. More pings cannot separate the directions. Clocks drift, so older replies count less.
 //!
-//! Not here: when questions are asked, and how they travel.
+//!
+//! Not here: when pings are sent, and how they travel.
 
-/// Answers that are kept.
+/// Number of replies to keep.
 const KEPT: usize = 20;
-/// How fast two clocks may drift apart: 100 ns in a millisecond, which is more than quartz does.
+/// Largest drift between two clocks: 100 ns in a millisecond, more than quartz has.
 const DRIFT_DIVISOR: u64 = 10_000;
 
-/// What is known of another clock.
+/// The estimated offset of another clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockOffset {
     samples: u32,
-    /// The last answers, in a ring.
+    /// The last replies, in a ring.
     recent: [ClockSample; KEPT],
     came_ns_last: u64,
 }
 
-/// One answer.
+/// One reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ClockSample {
     came_ns: u64,
@@ -28,8 +28,8 @@ struct ClockSample {
 }
 
 impl ClockOffset {
-    /// A question left at `sent_ns` and its answer came at `came_ns`, both by our clock; the
-    /// other's showed `there_ns` between.
+    /// Adds a ping sent at `sent_ns` with its reply at `came_ns`, both on our clock; the other
+    /// clock showed `there_ns` between.
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
@@ -38,12 +38,12 @@ impl ClockOffset {
         self.came_ns_last = self.came_ns_last.max(came_ns);
     }
 
-    /// How many round trips it is made of.
+    /// Number of round trips.
     pub fn samples(&self) -> u32 {
         self.samples
     }
 
-    /// The answer that tells most, and how far it may be off.
+    /// The best reply, and its possible error.
     fn best(&self) -> Option<(&ClockSample, u64)> {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
@@ -53,22 +53,22 @@ impl ClockOffset {
         with_error.min_by_key(|(_, error_ns)| *error_ns)
     }
 
-    /// A moment of our clock as the other's shows it.
+    /// Converts a time of our clock to the other's.
     pub fn there(&self, ours_ns: u64) -> u64 {
         ours_ns.saturating_add_signed(self.offset_ns())
     }
 
-    /// How much more the other's shows than ours, ns; 0 while nothing is known.
+    /// Offset of the other clock, ns; 0 while unknown.
     pub fn offset_ns(&self) -> i64 {
         self.best().map_or(0, |(sample, _)| sample.offset_ns)
     }
 
-    /// How far that may be off, ns; `None`: nothing is known.
+    /// Largest possible error, ns; `None`: unknown.
     pub fn error_ns_max(&self) -> Option<u64> {
         self.best().map(|(_, error_ns)| error_ns)
     }
 
-    /// The shortest round trip of those that are kept, ns.
+    /// Shortest of the recent round trips, ns.
     pub fn round_trip_ns_min(&self) -> u64 {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         known.iter().map(|sample| sample.round_trip_ns).min().unwrap_or(0)
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_error_is_within_half_of_the_shortest_round_trip() {
-        // Ways there and back in ns.
+        // Latencies there and back, ns.
         for ways in [vec![(50, 50)], vec![(900, 100), (40, 60), (10, 500)], vec![(0, 80)], vec![(80, 0), (500, 500)]] {
             let mut clock = ClockOffset::default();
             assert_eq!((clock.error_ns_max(), clock.there(7)), (None, 7));
@@ -95,7 +95,7 @@ mod tests {
             assert!(error_ns <= clock.error_ns_max().expect("asked"), "{ways:?}: {error_ns}");
             assert_eq!(clock.round_trip_ns_min(), ways.iter().map(|(there, back)| there + back).min().expect("ways"));
         }
-        // A clock that shows less than ours.
+        // A clock behind ours.
         let mut behind = ClockOffset::default();
         behind.add(1_000_000, 200, 1_000_100);
         assert_eq!(behind.there(1_000_050), 200);
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_clock_that_drifts_is_followed() {
         let mut clock = ClockOffset::default();
-        // 50 ppm faster than ours; the first answer is the quickest of all.
+        // 50 ppm faster than ours; the first reply is the fastest.
         let there = |ours_ns: u64| OFFSET_NS + ours_ns + ours_ns / 20_000;
         for second in 0..600u64 {
             let sent_ns = second * 1_000_000_000;

@@ -1,9 +1,8 @@
-//! What a coordinator does with what its agents say, as a state machine without I/O
-//! ([`Coordinator`]): time is passed in, messages to be sent and events come out. What may be lost
-//! on the way is said again until it shows.
+//! A coordinator as a state machine without I/O ([`Coordinator`]): time and messages in, messages
+//! and events out. A message that may be lost is repeated until its effect shows.
 //!
-//! Not here: what is made of the agents' intervals (`merge`), the waiting (`fleet_load`), and
-//! carrying messages (`bus`).
+//!
+//! Not here: merging intervals (`merge`), waiting (`fleet_load`), and carrying messages (`bus`).
 
 use crate::clock_offset::ClockOffset;
 use crate::delivery::Inbox;
@@ -12,85 +11,84 @@ use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
 
-/// An agent that says nothing for so long is lost.
+/// Silence after which an agent counts as lost, ns.
 pub const SILENCE_NS_MAX: u64 = 4_000_000_000;
-/// Round trips from which an agent's clock is known before its first load.
+/// Number of round trips before an agent's first load, so that its clock is known.
 pub const PINGS_FIRST: u32 = 20;
-/// How often an agent that has a load hears that its coordinator is there, and its clock is asked
-/// again.
+/// Interval of leases and clock pings for an agent with a load, ns.
 const LEASE_EVERY_NS: u64 = 1_000_000_000;
-/// How soon a question about a clock is asked again that had no answer.
+/// Time until a ping without a reply is repeated, ns.
 const PING_PATIENCE_NS: u64 = 200_000_000;
-/// How soon a task, a beginning and an end are said again.
+/// Time until a task, start or stop is repeated, ns.
 const TASK_AGAIN_NS: u64 = 1_000_000_000;
 const START_AGAIN_NS: u64 = 50_000_000;
 const STOP_AGAIN_NS: u64 = 200_000_000;
-/// Questions about a clock that may be open.
+/// Most open pings.
 const PINGS_OPEN_MAX: usize = 64;
 
-/// What happened.
+/// An event for the owner of a coordinator.
 #[derive(Debug)]
 pub enum FleetEvent {
-    /// An agent's connections stand; what it has fitted of the load.
+    /// An agent has open connections; what it adapted.
     Ready {
-        /// Which agent.
+        /// The agent.
         agent: usize,
-        /// In sentences.
+        /// Sentences.
         fitted: Vec<String>,
     },
-    /// An agent does not make its part: a sentence about "it".
+    /// An agent refuses its part: a sentence about "it".
     Refused {
-        /// Which agent.
+        /// The agent.
         agent: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The next tick of an agent's part.
     Tick {
-        /// Which agent.
+        /// The agent.
         agent: usize,
-        /// Its number.
+        /// The number of the tick.
         index: u32,
-        /// What happened.
+        /// The figures.
         interval: Box<Interval>,
     },
-    /// An agent has ended its part, and all of its ticks came.
+    /// An agent has ended its part, and all of its ticks arrived.
     Sealed {
-        /// Which agent.
+        /// The agent.
         agent: usize,
-        /// What it did in all.
+        /// The totals of its part.
         seal: Seal,
     },
-    /// An agent is gone: a sentence about "it".
+    /// An agent is lost: a sentence about "it".
     Lost {
-        /// Which agent.
+        /// The agent.
         agent: usize,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// What is known of an agent's part of the load.
+/// The state of an agent's part of the load.
 #[derive(Debug)]
 enum PartState {
-    /// It has none.
+    /// No part.
     None,
-    /// It was told to make ready, last at this moment.
+    /// The preparation was requested, last at this time.
     Asked { task: Box<PartTask>, said_ns: u64 },
-    /// Its connections stand.
+    /// Its connections are open.
     Ready,
-    /// It was told to begin, last at this moment; whether that shows.
+    /// The start was requested, last at this time; whether its effect shows.
     Started { start: ToAgent, said_ns: u64, shows: bool },
-    /// It was told to end, last at this moment.
+    /// The stop was requested, last at this time.
     Stopped { said_ns: u64 },
 }
 
-/// What is known of an agent's calibration.
+/// The state of an agent's calibration.
 #[derive(Debug)]
 enum CalibrationState {
-    /// The agent was asked, last at this moment.
+    /// The calibration was requested, last at this time.
     Asked { task: CalibrationTask, said_ns: u64 },
-    /// It has answered.
+    /// The result arrived.
     Answered(Result<SelfMeasurement, String>),
 }
 
@@ -101,20 +99,20 @@ enum PartFrame {
     Seal(Seal),
 }
 
-/// What is known of an agent.
+/// An agent as the coordinator knows it.
 #[derive(Debug)]
 struct KnownAgent {
     name: String,
     hello: Option<Hello>,
     clock: ClockOffset,
-    /// Questions about its clock without an answer: when each was asked.
+    /// Open pings of its clock, with their send times.
     pings: BTreeMap<u32, u64>,
     ping_number: u32,
     pinged_ns: Option<u64>,
     part: PartState,
     calibration: Option<CalibrationState>,
     inbox: Inbox<PartFrame>,
-    /// Whether frames came that it does not know to be recorded.
+    /// Whether frames arrived that the agent does not know to be recorded.
     owes_commit: bool,
     heard_ns: u64,
     beat: Option<(u64, AgentPhase)>,
@@ -123,7 +121,7 @@ struct KnownAgent {
     lost: Option<String>,
 }
 
-/// The agents of a fleet, as one who leads them knows them.
+/// The agents of a fleet, as their coordinator knows them.
 #[derive(Debug, Default)]
 pub struct Coordinator {
     agents: Vec<KnownAgent>,
@@ -132,7 +130,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// An agent that is going to say that it is there.
+    /// Adds an agent whose hello is still to come.
     pub fn add(&mut self, name: &str, now_ns: u64) {
         self.agents.push(KnownAgent {
             name: name.to_owned(),
@@ -153,27 +151,27 @@ impl Coordinator {
         });
     }
 
-    /// How many agents were added.
+    /// Number of agents.
     pub fn count(&self) -> usize {
         self.agents.len()
     }
 
-    /// What an agent is called.
+    /// The name of an agent.
     pub fn name(&self, agent: usize) -> &str {
         &self.agents[agent].name
     }
 
-    /// Who an agent is, once it has said so.
+    /// The hello of an agent, once it arrived.
     pub fn hello(&self, agent: usize) -> Option<&Hello> {
         self.agents[agent].hello.as_ref()
     }
 
-    /// How an agent makes its part of a load, once it has said so.
+    /// The injector of an agent, once it arrived.
     pub fn injector(&self, agent: usize) -> Option<&Injector> {
         self.agents[agent].injector.as_ref()
     }
 
-    /// What is known of an agent's clock.
+    /// The clock offset of an agent.
     pub fn clock(&self, agent: usize) -> ClockOffset {
         self.agents[agent].clock
     }
@@ -193,18 +191,18 @@ impl Coordinator {
         self.epoch
     }
 
-    /// How many frames of an agent's part are complete, and how many came again.
+    /// Number of complete frames of an agent's part, and of repeated ones.
     pub fn frames(&self, agent: usize) -> (u64, u64) {
         let inbox = &self.agents[agent].inbox;
         (inbox.complete_to(), inbox.repeated())
     }
 
-    /// What is to be sent now.
+    /// The messages to send now.
     pub fn take_outgoing(&mut self) -> Vec<(usize, ToAgent)> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// The agents that wait to hear that their frames are recorded, and up to which these came.
+    /// The agents that need a commit, with the last complete frame of each.
     pub fn take_commits(&mut self) -> Vec<(usize, u64)> {
         let owing = self.agents.iter_mut().enumerate();
         let commit = |(agent, known): (usize, &mut KnownAgent)| {
@@ -213,7 +211,7 @@ impl Coordinator {
         owing.filter_map(commit).collect()
     }
 
-    /// Has these agents make a load ready, each its part: `task` gives that of part k of n.
+    /// Prepares a load with these agents: `task` returns part k of n.
     pub fn prepare(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> PartTask) {
         self.epoch += 1;
         self.agents.iter_mut().for_each(|known| known.part = PartState::None);
@@ -226,18 +224,18 @@ impl Coordinator {
         }
     }
 
-    /// Has an agent calibrate its machine.
+    /// Requests a calibration of an agent's machine.
     pub fn calibrate(&mut self, now_ns: u64, agent: usize, task: CalibrationTask) {
         self.outgoing.push((agent, ToAgent::Calibrate(task.clone())));
         self.agents[agent].calibration = Some(CalibrationState::Asked { task, said_ns: now_ns });
     }
 
-    /// Whether an agent's calibration is under way.
+    /// Whether an agent's calibration is in progress.
     pub fn is_calibrating(&self, agent: usize) -> bool {
         matches!(self.agents[agent].calibration, Some(CalibrationState::Asked { .. }))
     }
 
-    /// What an agent's calibration found, or why it found nothing: a sentence about "it".
+    /// The result of an agent's calibration; an error is a sentence about "it".
     pub fn calibration(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
         match &self.agents[agent].calibration {
             Some(CalibrationState::Answered(result)) => Some(result),
@@ -245,12 +243,12 @@ impl Coordinator {
         }
     }
 
-    /// Whether the connections of all parts stand.
+    /// Whether all parts have open connections.
     pub fn is_ready(&self) -> bool {
         self.agents.iter().all(|known| !matches!(known.part, PartState::Asked { .. }))
     }
 
-    /// Has all that are ready begin at `origin_ns` of the coordinator's clock.
+    /// Starts all ready agents at `origin_ns` of the coordinator's clock.
     pub fn start(&mut self, now_ns: u64, origin_ns: u64, length_ns_max: u64) {
         let epoch = self.epoch;
         for (agent, known) in self.agents.iter_mut().enumerate() {
@@ -262,7 +260,7 @@ impl Coordinator {
         }
     }
 
-    /// Has all end the load, or give up what is prepared of it.
+    /// Stops the load on all agents, or drops its preparation.
     pub fn stop(&mut self, now_ns: u64) {
         let epoch = self.epoch;
         for (agent, known) in self.agents.iter_mut().enumerate() {
@@ -280,12 +278,12 @@ impl Coordinator {
         }
     }
 
-    /// No message could come until now: silence says nothing about agents.
+    /// Resets the silence of all agents after an outage of the carrier.
     pub fn excuse_silence(&mut self, now_ns: u64) {
         self.agents.iter_mut().for_each(|known| known.heard_ns = known.heard_ns.max(now_ns));
     }
 
-    /// An agent is given up: a sentence about "it".
+    /// Gives up an agent: a sentence about "it".
     pub fn lose(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
         if known.lost.is_some() {
@@ -293,17 +291,17 @@ impl Coordinator {
         }
         known.lost = Some(why.clone());
         known.part = PartState::None;
-        // Where it is not gone after all, it need not go on for nobody.
+        // If the agent still exists, it need not continue.
         self.outgoing.push((agent, ToAgent::Leave));
         Some(FleetEvent::Lost { agent, why })
     }
 
-    /// Takes what an agent says, which came at `came_ns`.
+    /// Handles a message of an agent that arrived at `came_ns`.
     pub fn take(&mut self, agent: usize, came_ns: u64, message: ToCoordinator, events: &mut Vec<FleetEvent>) {
         let epoch = self.epoch;
         let Some(known) = self.agents.get_mut(agent) else { return };
         if known.lost.is_some() {
-            // One that comes back makes a load for nobody.
+            // A lost agent that returns must not continue its load.
             if matches!(message, ToCoordinator::Beat { .. }) {
                 self.outgoing.push((agent, ToAgent::Leave));
             }
@@ -349,7 +347,7 @@ impl Coordinator {
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
                 known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
-            // Of another load, or of one that only watches (`watch_link`).
+            // Of another load, or from an agent that only watches (`watch_link`).
             ToCoordinator::Watching(_)
             | ToCoordinator::Readings { .. }
             | ToCoordinator::Ready { .. }
@@ -359,7 +357,7 @@ impl Coordinator {
         }
     }
 
-    /// What is due at this moment.
+    /// Does everything due now.
     pub fn poll(&mut self, now_ns: u64, events: &mut Vec<FleetEvent>) {
         for agent in 0..self.agents.len() {
             let known = &mut self.agents[agent];
@@ -377,7 +375,7 @@ impl Coordinator {
 }
 
 impl KnownAgent {
-    /// It shows that it has heard when the load begins.
+    /// The agent shows that it received the start.
     fn begins(&mut self) {
         if let PartState::Started { shows, .. } = &mut self.part {
             *shows = true;
@@ -386,7 +384,7 @@ impl KnownAgent {
 
     fn take_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
         if matches!(self.part, PartState::None | PartState::Asked { .. } | PartState::Ready) {
-            // Its part is over, and it does not know yet.
+            // Its part is complete, and the agent does not know it yet.
             self.owes_commit = true;
             self.inbox.take(sequence, frame);
             return;
@@ -409,7 +407,7 @@ impl KnownAgent {
         let passed = |since_ns: u64, ns: u64| now_ns.saturating_sub(since_ns) >= ns;
         let beat = self.beat;
         match &mut self.part {
-            // Where it is at it, its answer is to come.
+            // While the agent works on it, its reply is to come.
             PartState::Asked { task, said_ns }
                 if passed(*said_ns, TASK_AGAIN_NS) && beat != Some((epoch, AgentPhase::Preparing)) =>
             {
@@ -477,7 +475,7 @@ mod tests {
         }
     }
 
-    /// A coordinator of two agents that are there.
+    /// A coordinator with two agents.
     fn coordinator() -> Coordinator {
         let mut coordinator = Coordinator::default();
         for (agent, name) in ["a", "b"].into_iter().enumerate() {
@@ -550,7 +548,7 @@ mod tests {
             died: None,
         };
         let mut events = Vec::new();
-        // The seal before the tick that it follows on.
+        // The seal arrives before the last tick.
         coordinator.take(0, 0, ToCoordinator::Seal { epoch: 1, sequence: 2, seal }, &mut events);
         assert!(events.is_empty());
         let interval = Box::new(Interval::default());
@@ -569,7 +567,7 @@ mod tests {
         assert!(lost[0] == "1 leave" && lost[1].contains("it sent nothing for 4 s"), "{lost:?}");
         assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
         assert!(outgoing_messages(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
-        // While the carrier is down nobody is lost by silence.
+        // During an outage of the carrier, no agent is lost by silence.
         coordinator.excuse_silence(10_000 * MS);
         assert!(outgoing_messages(&mut coordinator, 13_999).is_empty() && coordinator.living() == [0]);
         assert!(outgoing_messages(&mut coordinator, 14_000)[0].contains("0 leave"));
@@ -585,7 +583,7 @@ mod tests {
             assert!(asked.contains(&(0, ToAgent::Ping { number })), "{asked:?}");
             let pong = ToCoordinator::Pong { number, agent_ns: at_ns + 500 };
             coordinator.take(0, at_ns + 10, pong.clone(), &mut Vec::new());
-            // Twice the same answer is one.
+            // A repeated reply counts once.
             coordinator.take(0, at_ns + 1, pong, &mut Vec::new());
         }
         let clock = coordinator.clock(0);

@@ -1,18 +1,19 @@
-//! Frames that arrive once and in order over a carrier that may lose, double and reorder them: the
-//! sender keeps each until it is recorded ([`Outbox`]), the receiver drops what came before and
-//! waits for what is missing ([`Inbox`]).
+//! Delivers frames once and in order over a carrier that may lose, repeat and reorder them. The
+//! sender keeps each frame until it is recorded ([`Outbox`]). The receiver drops repetitions and
+//! waits for missing frames ([`Inbox`]).
 //!
-//! Not here: what frames hold, and when one is sent again.
+//!
+//! Not here: the content of frames, and when to send one again.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Frames ahead of a missing one that are kept; further ones come again later.
+/// Most frames that wait for a missing one; others are sent again later.
 const WAITING_MAX: usize = 4_096;
 
-/// Frames that were sent and are not known to be recorded.
+/// Sent frames that are not known to be recorded.
 #[derive(Debug)]
 pub struct Outbox<T> {
-    /// Ascending by number; with the moment at which each was sent last.
+    /// Frames ascending by number, with the time of their last send.
     frames: VecDeque<(u64, T, u64)>,
     last: u64,
 }
@@ -24,7 +25,7 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T: Clone> Outbox<T> {
-    /// Keeps a frame, which `make` makes of its number, and gives it to be sent now.
+    /// Stores the frame that `make` builds from its number, and returns it for sending.
     pub fn push(&mut self, now_ns: u64, make: impl FnOnce(u64) -> T) -> T {
         self.last += 1;
         let frame = make(self.last);
@@ -39,8 +40,8 @@ impl<T: Clone> Outbox<T> {
         }
     }
 
-    /// Up to `count_max` frames that were sent last before `before_ns`, the oldest first: they are
-    /// sent again now.
+    /// Up to `count_max` frames last sent before `before_ns`, the oldest first, to be sent again
+    /// now.
     pub fn overdue(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
         let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
         overdue
@@ -51,18 +52,18 @@ impl<T: Clone> Outbox<T> {
             .collect()
     }
 
-    /// How many frames are kept.
+    /// Number of stored frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether all are recorded.
+    /// Whether all frames are recorded.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 }
 
-/// Frames as they come, put in order.
+/// Orders received frames.
 #[derive(Debug)]
 pub struct Inbox<T> {
     complete_to: u64,
@@ -77,7 +78,7 @@ impl<T> Default for Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// Takes a frame; gives those that are now complete, in order.
+    /// Adds a frame; returns the frames that are now complete, in order.
     pub fn take(&mut self, sequence: u64, frame: T) -> Vec<T> {
         if sequence <= self.complete_to || self.waiting.contains_key(&sequence) {
             self.repeated += 1;
@@ -95,12 +96,12 @@ impl<T> Inbox<T> {
         complete
     }
 
-    /// The number up to which all frames came.
+    /// The number up to which all frames arrived.
     pub fn complete_to(&self) -> u64 {
         self.complete_to
     }
 
-    /// How many came more than once.
+    /// Number of repeated frames.
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!((outbox.overdue(200, 150, 9), outbox.len()), (vec![4, 5], 2));
         outbox.commit(9);
         assert!(outbox.is_empty());
-        // Too far ahead of what is missing: it comes again.
+        // Too far ahead of a missing frame: dropped, and sent again later.
         assert!(Inbox::default().take(WAITING_MAX as u64 + 1, 0).is_empty());
     }
 }

@@ -1,8 +1,9 @@
-//! Run files from a bus ([`fetch`]): the one that a coordinator has stored there, or, where the
-//! coordinator is gone, one that is made of the intervals of its last load.
+//! Fetches a run file from a bus ([`fetch`]): the coordinator's stored file, or if the coordinator
+//! is lost, one made from the intervals of its last load.
 //!
-//! What an agent finished counts. A part of which no end is stored is a lost agent's. Once the file
-//! is written, the agents hear that their intervals are recorded. Not here: live loads.
+//!
+//! Finished parts of agents count. A part without a stored end belongs to a lost agent. Once the
+//! file is written, agents are told that their intervals are recorded. Not here: running loads.
 
 use crate::delivery::Inbox;
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
@@ -29,25 +30,25 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// The longest run file that is fetched, in bytes.
+/// The longest run file to fetch, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was fetched.
+/// A fetched run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchedRun {
-    /// The run file of a coordinator that ended in order.
+    /// The run file of a coordinator that ended normally.
     Whole,
-    /// The last load of one that did not, made of so many intervals of agents.
+    /// The last load of a lost coordinator, from its stored intervals.
     Recovered {
-        /// How many.
+        /// Number of intervals.
         intervals: u64,
         /// Agents whose part has no end.
         unfinished: Vec<String>,
     },
 }
 
-/// Writes the run of this name to a file.
+/// Fetches the run with this name, and writes it to a file.
 pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     if !is_run(run) {
         return Err(Failure::usage(format!(
@@ -91,7 +92,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The run file as its coordinator stored it.
+/// The run file that the coordinator stored.
 async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
     let Some(store) = run_store(client).await else { return Ok(None) };
     let Ok(object) = store.get(run).await else { return Ok(None) };
@@ -103,13 +104,13 @@ async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, Stri
     }
 }
 
-/// The last load of a run, as it is stored.
+/// The stored last load of a run.
 struct StoredLoad {
     record: LoadRecord,
     parts: Vec<StoredPart>,
 }
 
-/// What an agent did of it.
+/// The stored part of an agent.
 #[derive(Default)]
 struct StoredPart {
     ticks: Vec<(u32, Interval)>,
@@ -163,7 +164,7 @@ impl StoredLoad {
         Ok(Some(StoredLoad { record, parts }))
     }
 
-    /// The load as a study of one run.
+    /// The load as an experiment with one run.
     fn experiment(&self) -> (Experiment, FetchedRun) {
         let record = &self.record;
         let unfinished: Vec<String> = record
@@ -180,12 +181,12 @@ impl StoredLoad {
         let experiment = Experiment {
             command: Vec::new(),
             terms: None,
-            asked: ExperimentSpec::Run(RunSpec { plan: record.plan.clone(), stop_if: None, profiles: None }),
+            spec: ExperimentSpec::Run(RunSpec { plan: record.plan.clone(), stop_if: None, profiles: None }),
             started_unix_ms: record.started_unix_ms,
             environment: plimsoll_model::Environment { injectors, ..environment(false) },
-            noted: StartNotes {
+            start_notes: StartNotes {
                 warnings: vec!["the coordinator was lost: this is its last load".to_owned()],
-                fitted: Vec::new(),
+                adjustments: Vec::new(),
             },
             trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
             remarks: vec![Remark::Broken { reason: "the coordinator of the fleet was lost".to_owned() }],
@@ -218,7 +219,7 @@ impl StoredLoad {
                 seal => {
                     let why = seal.as_ref().and_then(|seal| seal.died.clone());
                     let why = why.unwrap_or_else(|| "the end of its part is not stored".to_owned());
-                    account.lost = Some(why.clone());
+                    account.loss_reason = Some(why.clone());
                     account.ledger.in_flight += account.ledger.without_end();
                     PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }
                 }
@@ -232,7 +233,7 @@ impl StoredLoad {
         run
     }
 
-    /// Says to the agents that what is stored of them is recorded.
+    /// Tells the agents that their stored intervals are recorded.
     async fn acknowledge(&self, client: &Client, run: &str) {
         for (number, ((name, _), part)) in self.record.agents.iter().zip(&self.parts).enumerate() {
             let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.complete_to };

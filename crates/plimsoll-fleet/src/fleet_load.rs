@@ -1,8 +1,8 @@
-//! Loads that the agents of a fleet make ([`FleetLoad`]): has them make ready, begin together, and
-//! end; adds up what they did. Whatever the carrier, this is the one loop that waits.
+//! Loads made by the agents of a fleet ([`FleetLoad`]): prepares, starts and ends them, and merges
+//! their results. The one waiting loop for every carrier.
 //!
-//! Not here: how agents were reached (`ssh`), what they say when (`coordinator`), and how parts are
-//! summed (`merge`).
+//!
+//! Not here: reaching agents (`ssh`), their protocol (`coordinator`), and summing parts (`merge`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
@@ -23,48 +23,47 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long it may take until all agents say that they are there, and until their connections
-/// stand.
+/// Longest wait until all agents are present, and until their connections are open, ns.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 const READY_NS_MAX: u64 = 60_000_000_000;
-/// How long an agent may take to calibrate its machine.
+/// Longest calibration of an agent, ns.
 const CALIBRATED_NS_MAX: u64 = 60_000_000_000;
-/// How long agents may take to end a load that is to end; the same where the user waits for it.
+/// Longest wait for agents to end a load, ns; and the same after the user's stop.
 const STOP_NS_MAX: u64 = 5_000_000_000;
 const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
-/// A load begins so long after all are ready: some round trips, and in any case long enough for a
-/// slow machine, and not too long.
+/// Time between readiness and start of a load, ns: several round trips, with a minimum for slow
+/// machines and a maximum.
 const AHEAD_NS_MIN: u64 = 100_000_000;
 const AHEAD_NS_MAX: u64 = 3_000_000_000;
 const AHEAD_ROUND_TRIPS: u64 = 10;
-/// The load ends by the agents' own clocks so long after it must be over.
+/// Time after the expected end at which agents end a load by their own clocks, ns.
 const SPARE_NS: u64 = 5_000_000_000;
-/// The longest load without an end of its own.
+/// Longest load without its own end, ns.
 const LENGTH_NS_MAX: u64 = 24 * 3_600_000_000_000;
-/// How often the loop looks for what is due.
+/// Interval of the loop.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_TICK_NS: u64 = Plan::TICK_NS;
 
-/// How loads are made by a fleet.
+/// Options of a fleet.
 #[derive(Clone)]
 pub struct FleetOptions {
-    /// Worker threads of each agent; `None`: as many as suit its machine.
+    /// Worker threads of each agent; `None`: chosen for its machine.
     pub workers: Option<u32>,
-    /// How they wait.
+    /// How workers wait for events.
     pub spin: Spin,
-    /// Whether each agent looks first that the target takes connections.
+    /// Whether each agent first checks that the target accepts connections.
     pub preflight: bool,
-    /// What happens when an agent is lost.
+    /// The effect of a lost agent.
     pub on_loss: AgentLossPolicy,
-    /// The most that an agent's clock may be off, ns.
+    /// Largest accepted clock error of an agent, ns.
     pub skew_ns_max: u64,
-    /// The machine that the coordinator's process numbers are of.
+    /// The machine to which the coordinator's process ids belong.
     pub system: String,
-    /// The key that signs tasks, where there is one.
+    /// The key that signs tasks, if any.
     pub key: Option<Arc<TaskKey>>,
 }
 
-/// What is known of an agent before any load.
+/// Facts about an agent before any load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStatus {
     /// Its name.
@@ -77,28 +76,28 @@ pub struct AgentStatus {
     pub machine: String,
     /// The shortest round trip, ns.
     pub round_trip_ns: u64,
-    /// How far its clock may be off, ns.
+    /// Largest possible clock error, ns.
     pub clock_error_ns_max: u64,
 }
 
-/// A fleet that makes loads.
+/// A fleet as a maker of loads.
 pub struct FleetLoad<B: Bus> {
     bus: B,
     coordinator: Coordinator,
     wishes: FleetOptions,
     events: Vec<FleetEvent>,
-    /// The agents that make the load that is ready, in the order of their parts; whether it goes on
-    /// without one that is lost.
+    /// The agents of the prepared load, in the order of their parts; and whether it continues
+    /// without a lost one.
     parts: Vec<usize>,
-    /// The weight of each agent; empty: all are equal.
+    /// The weight of each agent; empty: equal.
     weights: Vec<u32>,
     goes_on: bool,
     warnings: Vec<String>,
 }
 
 impl<B: Bus> FleetLoad<B> {
-    /// Waits until the agents of these names, in the order of their numbers on the bus, are there
-    /// and their clocks are known.
+    /// Waits until the named agents, in the order of their numbers on the bus, are present and
+    /// their clocks are known.
     pub fn meet(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
@@ -135,7 +134,7 @@ impl<B: Bus> FleetLoad<B> {
         Ok(fleet)
     }
 
-    /// What is known of each agent.
+    /// Facts about each agent.
     pub fn status(&self) -> Vec<AgentStatus> {
         let status = |agent: usize| {
             let (hello, clock) =
@@ -152,18 +151,17 @@ impl<B: Bus> FleetLoad<B> {
         (0..self.coordinator.count()).map(status).collect()
     }
 
-    /// Gives each agent a share in proportion to its weight: of the agents in their order, or none
-    /// where all are equal. `note`: what the user should know of the shares.
+    /// Sets the weight of each agent, in order; empty: equal. `note`: a message for the user.
     pub fn set_weights(&mut self, weights: Vec<u32>, note: Option<String>) {
         self.weights = weights;
         self.warnings.extend(note);
     }
 
-    /// Has each agent calibrate its machine: those of one machine one after the other.
+    /// Calibrates the machine of each agent; agents on one machine take turns.
     pub fn calibrate(&mut self) -> Result<Vec<Result<SelfMeasurement, String>>, Failure> {
         let machine = |fleet: &FleetLoad<B>, agent: usize| {
             let hello = fleet.coordinator.hello(agent).cloned().unwrap_or_default();
-            // The same boot is the same machine, whichever container asks.
+            // Equal boot ids mean the same machine, also across containers.
             hello.system.split(' ').next().map(str::to_owned).filter(|boot| !boot.is_empty())
         };
         let machines: Vec<Option<String>> = (0..self.coordinator.count()).map(|agent| machine(self, agent)).collect();
@@ -218,7 +216,7 @@ impl<B: Bus> FleetLoad<B> {
         self.refuse_unknown_clocks()
     }
 
-    /// Refuses addresses that mean another machine to each agent: it would load itself.
+    /// Refuses loopback targets with remote agents: each would load itself.
     pub fn refuse_own_addresses(&self, targets: &[SocketAddr]) -> Result<(), Failure> {
         let is_own = |address: &&SocketAddr| reached(address.ip()).is_loopback();
         let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
@@ -268,7 +266,7 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// Takes all that came, or waits for it, and sends what is due.
+    /// Receives messages, possibly after a wait, and sends those that are due.
     fn pump(&mut self, patience: Duration) {
         let mut patience = patience;
         while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
@@ -277,7 +275,7 @@ impl<B: Bus> FleetLoad<B> {
                 BusEvent::Gone(why) => self.events.extend(self.coordinator.lose(agent, why)),
             }
             patience = Duration::ZERO;
-            // What is due has its turn, however much comes.
+            // Due actions have their turn, however many messages arrive.
             if self.events.len() >= 256 {
                 break;
             }
@@ -300,15 +298,14 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.name(agent).to_owned()
     }
 
-    /// How an agent makes its part, as far as that is known before any load: the same before and
-    /// after, so that the record agrees with itself. How many threads it had in the end is in its
-    /// account.
+    /// The injector of an agent's part, as known before any load; constant, so that the record is
+    /// consistent. The actual number of threads is in its account.
     fn injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }
     }
 
-    /// The agents that can make a load; the error says why none may be made.
+    /// The agents available for a load; the error says why there can be none.
     fn usable(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.living();
         let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
@@ -320,13 +317,13 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// The weights of the parts under way, in their order; empty: all are equal.
+    /// The weights of the current parts, in order; empty: equal.
     fn part_weights(&self) -> Vec<u32> {
         let weights = self.parts.iter().filter_map(|agent| self.weights.get(*agent));
         weights.copied().collect()
     }
 
-    /// The stripe of each part under way.
+    /// The stripe of each current part.
     fn stripes(&self) -> Vec<Stripe> {
         let (weights, of) = (self.part_weights(), self.parts.len());
         let equal = |index: usize| Stripe::new(index as u64, of as u64);
@@ -337,7 +334,7 @@ impl<B: Bus> FleetLoad<B> {
     fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
         self.parts = self.usable()?;
         let (wishes, weights) = (&self.wishes, self.part_weights());
-        // What was reached once need not be tried before every load.
+        // Only the first load checks the target.
         let preflight = wishes.preflight && self.coordinator.epoch() == 0;
         let run = self.bus.run();
         self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| {
@@ -354,7 +351,7 @@ impl<B: Bus> FleetLoad<B> {
         self.send();
     }
 
-    /// One load from its beginning to its end.
+    /// Runs one load from start to end.
     fn carry_out(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
         let schedule = Schedule::compile(&plan.load);
         let length_ns = schedule.end_ns().map(|end_ns| end_ns.saturating_add(plan.load.grace_ns + SPARE_NS));
@@ -368,7 +365,7 @@ impl<B: Bus> FleetLoad<B> {
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
         let mut merge = Merge::new(plan, &agents, &self.stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
-        // While no message travels, nobody is late.
+        // During an outage of the carrier no agent counts as late.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
         while !merge.is_over() {
             self.pump(LOOK);
@@ -417,7 +414,7 @@ impl<B: Bus> FleetLoad<B> {
         Ok(run)
     }
 
-    /// Adds what happened to the load. `Break`: all agents are to end it.
+    /// Merges an event into the load. `Break`: stop all agents.
     fn merge_event(&mut self, event: FleetEvent, merge: &mut Merge, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (agent, result) = match event {
             FleetEvent::Tick { agent, index, interval } => {
@@ -434,7 +431,7 @@ impl<B: Bus> FleetLoad<B> {
         match result {
             Ok(flow) => flow,
             Err(why) => {
-                // One that is lost is lost for what comes after, too.
+                // A lost agent stays lost for later loads.
                 self.coordinator.lose(agent, why.clone());
                 let name = self.name(agent);
                 let warning = format!("agent {name} was lost: {why}");
@@ -483,7 +480,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
                         self.give_up();
                         return Err(Failure::start(format!("agent {}: {reason}", self.name(agent))));
                     }
-                    // The others have other parts then.
+                    // The remaining agents get new parts.
                     FleetEvent::Lost { agent, why } => {
                         self.warnings.push(format!("agent {} was lost: {why}", self.name(agent)));
                         self.prepare(&bytes)?;

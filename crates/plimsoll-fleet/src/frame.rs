@@ -17,11 +17,11 @@ use crate::message::{PartTask, ToAgent, ToCoordinator};
 use plimsoll_model::{Probes, codec};
 use serde::Serialize;
 
-/// The first bytes of each direction; the last is the version.
+/// The first bytes of each direction; the last one is the version.
 pub const GREETING: [u8; 8] = *b"PLIMFLT\x01";
-/// Longest body that a coordinator reads: an interval of thousands of routes is shorter.
+/// Longest body for a coordinator: an interval of thousands of routes is shorter.
 pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
-/// Longest body that an agent reads: a plan with all that it sends.
+/// Longest body for an agent: a plan with its bodies.
 pub const TO_AGENT_BYTES_MAX: usize = 512 << 20;
 const HEAD: usize = 5;
 const TAIL: usize = 4;
@@ -30,21 +30,21 @@ const KIND_TASK: u8 = 2;
 const KIND_TICK: u8 = 3;
 const KIND_READINGS: u8 = 4;
 
-/// Why bytes are no messages.
+/// Why bytes are no valid messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// They do not begin as such a stream does.
+    /// The greeting is wrong.
     #[error("it is no agent of plimsoll")]
     NoGreeting,
-    /// Of another version of the protocol.
+    /// The protocol version differs.
     #[error(
         "it speaks version {0} of the fleet's protocol, and this plimsoll version {1}: install the same plimsoll on both"
     )]
     OtherVersion(u8, u8),
-    /// Longer than anything that is said.
+    /// The message exceeds the limit.
     #[error("a message of {0} bytes is longer than any may be")]
     TooLong(usize),
-    /// Damaged, or what nobody says.
+    /// The message is damaged or invalid.
     #[error("a message is damaged")]
     Damaged,
 }
@@ -61,7 +61,7 @@ fn frame(out: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
-    // Plain structs of numbers and strings into memory: neither can fail.
+    // Serialising plain structs of numbers and strings into memory cannot fail.
     serde_json::to_writer(out, value).unwrap_or_else(|error| unreachable!("a message serialises: {error}"));
 }
 
@@ -140,7 +140,7 @@ impl ToCoordinator {
     }
 }
 
-/// Readings of frames of a run file, and nothing besides.
+/// Decodes readings from frames of a run file; other frames are refused.
 fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
     let mut probes = Probes::default();
     while !rest.is_empty() {
@@ -157,10 +157,10 @@ fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
 
 /// A message of one direction.
 pub trait FleetMessage: Sized {
-    /// Longest body that is read.
+    /// Longest body, bytes.
     const BYTES_MAX: usize;
 
-    /// The message of a whole frame; `None`: nobody says that.
+    /// Decodes the message of a whole frame; `None`: invalid.
     fn read(kind: u8, body: &[u8]) -> Option<Self>;
 }
 
@@ -180,7 +180,7 @@ impl FleetMessage for ToCoordinator {
     }
 }
 
-/// Puts messages together from bytes that come piece by piece.
+/// Assembles messages from bytes that arrive in pieces.
 #[derive(Debug, Default)]
 pub struct MessageReader {
     bytes: Vec<u8>,
@@ -188,12 +188,12 @@ pub struct MessageReader {
 }
 
 impl MessageReader {
-    /// Adds bytes that have come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message; `None`: more bytes are needed.
+    /// The next complete message; `None`: more bytes are needed.
     pub fn read_next<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
         if !self.greeted {
             let version = GREETING.len() - 1;
@@ -227,14 +227,14 @@ impl MessageReader {
     }
 }
 
-/// The bytes of a message that travels by itself: a stream of one message.
+/// Encodes a single message as a stream of its own.
 pub fn encode_alone(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = GREETING.to_vec();
     encode(&mut bytes);
     bytes
 }
 
-/// The message of bytes that hold exactly one.
+/// Decodes bytes with exactly one message.
 pub fn decode_alone<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
     let mut reader = MessageReader { bytes, greeted: false };
     let message = reader.read_next()?.ok_or(FrameError::Damaged)?;
@@ -284,7 +284,8 @@ mod tests {
     fn to_coordinators() -> Vec<ToCoordinator> {
         let mut interval = Interval::default();
         interval.routes.of_mut(0).ledger.scheduled = 7;
-        let measured = SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbed: None };
+        let measured =
+            SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbance: None };
         let seal = Seal {
             ticks: 8,
             ledger: Ledger { scheduled: 7, ..Ledger::default() },
@@ -323,7 +324,7 @@ mod tests {
     fn readings(name: &str, unit: &str) -> Probes {
         let mut series = Series::new(SeriesKind::Counter, unit);
         series.push(SeriesSample { at_ns: 86_400_000_000_000, value: 5e6 });
-        let mut probes = Probes { unseen: vec!["it has too many threads".to_owned()], cpu_ns: 3, ..Probes::default() };
+        let mut probes = Probes { missing: vec!["it has too many threads".to_owned()], cpu_ns: 3, ..Probes::default() };
         probes.series.insert(name.to_owned(), series);
         probes.sampled.refused = Some("the kernel permits it to root only".to_owned());
         probes
@@ -337,8 +338,8 @@ mod tests {
             read_all::<ToCoordinator>(&bytes, 64)
         };
         assert!(read(readings("server.cpu", "ns")).is_ok());
-        // A series that no probe reads, one in another unit, and ones that are known only where the
-        // load is made.
+        // An unknown series, one with another unit, and series known only on the generator's
+        // machine.
         for (name, unit) in
             [("server.soul", "ns"), ("server.cpu", ""), ("generator.client.cpu", "ns"), ("metrics.up", "")]
         {
@@ -389,7 +390,7 @@ mod tests {
         ] {
             assert_eq!(read_all::<ToAgent>(&bytes, 3), Err(error));
         }
-        // Whole frames with what nobody says.
+        // Complete frames with invalid content.
         for (kind, body) in [(9, &b"{}"[..]), (1, b"{\"shoot\":1}"), (2, b"\xff\xff\xff\xff{}"), (3, b"short")] {
             let mut bytes = GREETING.to_vec();
             frame(&mut bytes, kind, |out| out.extend_from_slice(body));

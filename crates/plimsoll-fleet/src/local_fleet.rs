@@ -1,8 +1,8 @@
-//! A fleet on this machine, for trying ([`up`]): a NATS server and agents, each in a network
-//! namespace with an address of its own where that is permitted, until ^C.
+//! A local fleet for trials ([`up`]): a NATS server and agents, each in its own network namespace
+//! with an address if permitted, until ^C.
 //!
-//! Nothing of it remains: processes, namespaces and files are removed at the end. Not here: what
-//! agents do.
+//!
+//! Processes, namespaces and files are removed at the end. Not here: the agents' work.
 
 use crate::task_key::{hex, random};
 use plimsoll_model::failure::Failure;
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 /// Most agents of one machine.
 const AGENTS_MAX: u32 = 64;
-/// Names another program than the `nats-server` in the path.
+/// Environment variable for another program than `nats-server` in the path.
 const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
 const START_PATIENCE: Duration = Duration::from_secs(10);
 const END_PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs so many agents until ^C. `say` gets what the user is to know, line by line.
+/// Runs `count` agents until ^C. `say` gets messages for the user, line by line.
 pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
         return Err(Failure::usage(format!("--local: {count} agents; say a number from 1 to {AGENTS_MAX}")));
@@ -53,7 +53,7 @@ pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<
     Ok(())
 }
 
-/// What was started.
+/// The started processes and files.
 struct LocalFleet {
     folder: PathBuf,
     network: LocalNetwork,
@@ -62,14 +62,14 @@ struct LocalFleet {
 
 /// Names and addresses of the namespaces.
 struct LocalNetwork {
-    /// The third part of all addresses, from which all names follow.
+    /// The third byte of all addresses, from which all names follow.
     number: u8,
     namespaces: u32,
     has_bridge: bool,
 }
 
 impl LocalNetwork {
-    /// 198.18.0.0/15 is set aside for load tests between machines.
+    /// 198.18.0.0/15 is reserved for load tests between machines.
     fn address(&self, host: u32) -> String {
         format!("198.18.{}.{host}", self.number)
     }
@@ -83,7 +83,7 @@ impl LocalNetwork {
     }
 }
 
-/// Runs `ip`; the error is what it says.
+/// Runs `ip`; the error is its message.
 fn ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("ip cannot be run ({})", system_text(&error)))?;
@@ -107,7 +107,7 @@ impl LocalFleet {
         &self.network
     }
 
-    /// Makes a namespace for each agent, and a bridge between them. The error says why not.
+    /// Creates a namespace for each agent, and a bridge between them. The error says why not.
     fn separate(&mut self, count: u32) -> Result<(), String> {
         let made = self.make_network(count);
         if made.is_err() {
@@ -145,7 +145,7 @@ impl LocalFleet {
         }
     }
 
-    /// Starts a NATS server on a free port, and gives its URL.
+    /// Starts a NATS server on a free port, and returns its URL.
     fn start_server(&mut self, host: &str) -> Result<String, Failure> {
         let program = std::env::var_os(SERVER_VARIABLE).unwrap_or_else(|| "nats-server".into());
         let store = self.folder.join("store");
@@ -201,7 +201,7 @@ impl LocalFleet {
         Ok(())
     }
 
-    /// What has ended by itself.
+    /// A process that ended by itself.
     fn ended(&mut self) -> Option<String> {
         self.children.iter_mut().find_map(|(name, child)| match child.try_wait() {
             Ok(Some(_)) => Some(name.clone()),
@@ -214,7 +214,7 @@ fn name_of(program: &Path) -> String {
     program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The first address of a server's file of ports.
+/// The first address in a server's ports file.
 fn first_url(bytes: &[u8]) -> Option<String> {
     let ports: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     ports["nats"][0].as_str().map(str::to_owned)
@@ -222,7 +222,7 @@ fn first_url(bytes: &[u8]) -> Option<String> {
 
 impl Drop for LocalFleet {
     fn drop(&mut self) {
-        // Agents first: a server that is gone is no news to them then.
+        // Agents first, so that they do not report a lost server.
         for (_, child) in self.children.iter_mut().rev() {
             let _ = child.kill();
         }

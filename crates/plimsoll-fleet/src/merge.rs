@@ -1,8 +1,9 @@
-//! The parts of a load that agents make become one run ([`Merge`]): their ticks add up as those of
-//! the workers of one machine do. A part whose agent is lost either ends the load, or goes on as
-//! what was scheduled and not sent.
+//! Merges the parts of a load from agents into one run ([`Merge`]): their ticks add up as those of
+//! workers on one machine. A part of a lost agent ends the load, or continues as scheduled and
+//! unsent requests.
 //!
-//! Not here: how ticks come here, and who is told to stop.
+//!
+//! Not here: the transport of ticks, and stopping agents.
 
 use crate::message::Seal;
 use plimsoll_engine::{ArrivalRoutes, Collector, PartReport, TickListener};
@@ -15,7 +16,7 @@ use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A load that is made in parts.
+/// A load in parts.
 pub struct Merge {
     collector: Collector,
     plan: Plan,
@@ -23,11 +24,11 @@ pub struct Merge {
     parts: Vec<LoadPart>,
 }
 
-/// One of them, and who makes it.
+/// One part with its agent.
 struct LoadPart {
     stripe: Stripe,
     account: AgentAccount,
-    /// How many ticks of it were handed on.
+    /// Number of ticks passed on.
     ticks: u64,
     ledgers: BTreeMap<RouteNumber, Ledger>,
     lag: Histogram,
@@ -37,24 +38,24 @@ struct LoadPart {
 }
 
 enum MergedPart {
-    /// Its agent makes it.
+    /// Its agent still makes it.
     Made,
-    /// Its agent has made it: where its part of the window ended.
+    /// Its agent has finished it: the end of its window.
     Done(u64),
-    /// Its agent is lost, and what it had not sent yet is counted.
+    /// Its agent is lost, and its unsent requests are counted.
     Counted(Box<UnsentArrivals>),
 }
 
-/// What nobody sends any more of a part.
+/// The unsent requests of a lost part.
 struct UnsentArrivals {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
-    /// What the part owes in its next tick besides.
+    /// Figures to add to the part's next tick.
     owed: Option<Interval>,
 }
 
 impl Merge {
-    /// Of a load whose parts these agents make, in their order, each with the stripe of its part.
+    /// A load with these agents in the order of their parts, and the stripe of each.
     pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> Merge {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
@@ -73,13 +74,12 @@ impl Merge {
         Merge { collector, plan: plan.clone(), schedule, parts }
     }
 
-    /// The account of a part, to be completed with what is known elsewhere.
+    /// The account of a part, to be completed by the caller.
     pub fn account_mut(&mut self, part: usize) -> &mut AgentAccount {
         &mut self.parts[part].account
     }
 
-    /// Takes the next tick of a part. `Break`: all agents are to be told to stop. The error says
-    /// that no agent says that.
+    /// Adds the next tick of a part. `Break`: stop all agents. The error means an impossible tick.
     pub fn tick(
         &mut self,
         part: usize,
@@ -115,8 +115,8 @@ impl Merge {
         self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// An agent has made its part. The error says that its totals are not those of its ticks, or
-    /// why it ended before its time: the agent is lost then.
+    /// Ends a part. The error means that its totals differ from its ticks, or is the reason of an
+    /// early end: the agent then counts as lost.
     pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {
@@ -135,16 +135,16 @@ impl Merge {
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    /// The agent of a part is lost: a sentence about "it". What it had under way is in flight, what
-    /// it had not sent yet is unsent; the load goes on, or ends.
+    /// The agent of a part is lost: a sentence about "it". Its open requests are in flight, its
+    /// remaining ones unsent; the load continues or ends.
     pub fn lose(&mut self, part: usize, why: &str, goes_on: bool, on_tick: &mut TickListener) -> ControlFlow<()> {
         if !matches!(self.parts[part].state, MergedPart::Made) {
             return ControlFlow::Continue(());
         }
         let name = &self.parts[part].account.name;
         let stop = Stop::Died(format!("agent {name} was lost: {why}"));
-        self.parts[part].account.lost = Some(why.to_owned());
-        if !(goes_on && self.parts.iter().any(|part| part.account.lost.is_none())) {
+        self.parts[part].account.loss_reason = Some(why.to_owned());
+        if !(goes_on && self.parts.iter().any(|part| part.account.loss_reason.is_none())) {
             let made = &mut self.parts[part];
             let in_flight: u64 = made.ledgers.values().map(Ledger::without_end).sum();
             made.account.ledger.in_flight += in_flight;
@@ -155,7 +155,7 @@ impl Merge {
         self.count_unsent(self.ticks_complete(), on_tick)
     }
 
-    /// What nobody sends any more of a part.
+    /// The unsent requests of a part.
     fn unsent(&self, part: usize) -> UnsentArrivals {
         let made = &self.parts[part];
         let mut owed = Interval::default();
@@ -175,7 +175,7 @@ impl Merge {
                 *due.entry(route).or_default() += 1;
             }
         }
-        // Those that were due, and that it had not begun.
+        // Requests that were due and not started.
         for (route, due) in due {
             let begun = made.ledgers.get(&route).map_or(0, |ledger| ledger.scheduled);
             let ledger = &mut owed.routes.of_mut(route).ledger;
@@ -186,15 +186,15 @@ impl Merge {
         UnsentArrivals { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
     }
 
-    /// How many ticks all agents have told of that still make their parts; where none does, those
-    /// that one of them has.
+    /// Number of ticks received from all active agents; without active agents, the largest number
+    /// of any.
     fn ticks_complete(&self) -> u64 {
         let making = self.parts.iter().filter(|part| matches!(part.state, MergedPart::Made));
         let told = self.parts.iter().filter(|part| !matches!(part.state, MergedPart::Counted(_)));
         making.map(|part| part.ticks).min().or_else(|| told.map(|part| part.ticks).max()).unwrap_or(0)
     }
 
-    /// Counts what was not sent of the parts whose agents are lost, up to this many ticks.
+    /// Counts the unsent requests of lost parts up to this many ticks.
     fn count_unsent(&mut self, ticks: u64, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (mut flow, from_ns) = (ControlFlow::Continue(()), self.schedule.measured_from_ns());
         for part in 0..self.parts.len() {
@@ -212,28 +212,28 @@ impl Merge {
         flow
     }
 
-    /// Whether the agent of a part still makes it.
+    /// Whether the agent of a part is still active.
     pub fn is_made(&self, part: usize) -> bool {
         matches!(self.parts[part].state, MergedPart::Made)
     }
 
-    /// Whether no agent makes its part any more.
+    /// Whether no agent is active.
     pub fn is_over(&self) -> bool {
         self.parts.iter().all(|part| !matches!(part.state, MergedPart::Made))
     }
 
-    /// The whole run, when that is over.
+    /// The whole run, once it has ended.
     pub fn finish(mut self, on_tick: &mut TickListener) -> Run {
         let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
-        // What would have been sent until the others ended is counted, and all of it where they
-        // came to the schedule's end.
+        // Unsent requests count until the other agents ended, or all of them if the schedule was
+        // completed.
         let end_ns = self.schedule.end_ns().filter(|end_ns| *end_ns <= window_end_ns);
         let ticks = self.ticks_complete().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
             if let LoadPart { ticks, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] {
-                // The others ended before its next tick.
+                // The other agents ended before its next tick.
                 if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
                     let _ = self.hand_on(part, index, owed, on_tick);
                 }
@@ -253,14 +253,14 @@ impl LoadPart {
     fn account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));
-        // Few digits come back from a record as they were.
+        // Rounded, since records keep few digits.
         let work_share = (shares.fold(0.0, f64::max) * 1e4).round() / 1e4;
         AgentAccount { lag_p99_ns, work_share, ..self.account }
     }
 }
 
 impl UnsentArrivals {
-    /// What was to be sent before `end_ns`, and what the part owes besides.
+    /// The unsent requests before `end_ns`, with the part's owed figures.
     fn tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.owed.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
@@ -275,7 +275,7 @@ impl UnsentArrivals {
     }
 }
 
-/// Which route an arrival asks first; the first of all where that cannot be told.
+/// The first route of an arrival; the very first route if unknown.
 fn first_route(routes: &mut Option<ArrivalRoutes>, arrival: u64) -> Option<RouteNumber> {
     routes.as_mut().map_or(Some(0), |routes| routes.first(arrival))
 }

@@ -1,6 +1,7 @@
-//! What agents and their coordinator say to each other: values, and which of them can be.
+//! Messages between agents and their coordinator, and their validation.
 //!
-//! Not here: their bytes (`frame`), who says what when (`agent`, `coordinator`).
+//!
+//! Not here: their bytes (`frame`), and the protocol (`agent`, `coordinator`).
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
 use plimsoll_model::agent_calibration::FINGERPRINT_BYTES_MAX;
@@ -12,102 +13,102 @@ use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, Str
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// The longest sentence of another machine that is repeated, in characters.
+/// The longest foreign sentence to repeat, in characters.
 const SENTENCE_CHARS_MAX: usize = 300;
 /// Most sentences of one message.
 const SENTENCES_MAX: usize = 20;
 
-/// What the coordinator tells an agent.
+/// A message from the coordinator to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToAgent {
-    /// What does your clock show?
+    /// Request the agent's clock.
     Ping {
-        /// Comes back with the answer.
+        /// Returned in the reply.
         number: u32,
     },
-    /// Make the connections of your part of a load ready.
+    /// Open the connections of a part.
     #[serde(skip)]
     Prepare(Box<PartTask>),
-    /// Begin the load that is ready.
+    /// Start the prepared load.
     Start {
-        /// Which load.
+        /// The load.
         epoch: u64,
-        /// When its schedule begins, on the agent's monotonic clock, ns.
+        /// Start of the schedule on the agent's monotonic clock, ns.
         origin_ns: u64,
-        /// How long it can last at most, ns: the agent ends it then in any case.
+        /// Longest duration, ns: the agent ends the load then in any case.
         length_ns_max: u64,
     },
-    /// Go on: the coordinator is there.
+    /// The coordinator is alive.
     Lease,
     /// All frames of a load up to this one are recorded.
     Commit {
-        /// Which load.
+        /// The load.
         epoch: u64,
-        /// The last of them.
+        /// The last recorded frame.
         sequence: u64,
     },
-    /// End the load, or give up what is prepared of it.
+    /// Stop the load, or drop its preparation.
     Stop {
-        /// Which load.
+        /// The load.
         epoch: u64,
     },
-    /// There is nothing more to do: end.
+    /// End the session.
     Leave,
-    /// Measure what your machine reaches against its own reference server.
+    /// Measure the capacity of the machine against its own reference server.
     Calibrate(CalibrationTask),
-    /// Watch a server of your machine: of agents that only watch.
+    /// Watch a server on the machine, for agents that only watch.
     Watch(WatchTask),
     /// Take a sample now, and send it with this number.
     Sample {
-        /// Higher than before.
+        /// Higher than any before.
         number: u32,
     },
 }
 
-/// The server that an agent is to watch.
+/// The server that an agent must watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchTask {
-    /// Where the load reaches it, as seen from another machine: here its port tells.
+    /// The server's addresses as seen from another machine: only the port matters here.
     pub addresses: Vec<SocketAddr>,
-    /// Its process, where the user names it by number or by name, and its control group.
+    /// Its process by id, if the user names one.
     pub pid: Option<u32>,
-    /// See `pid`.
+    /// Its process by name, if the user names one.
     pub process: Option<String>,
-    /// See `pid`.
+    /// Its control group, if the user names one.
     pub cgroup: Option<String>,
-    /// Whether readings may take more, and functions are sampled: what was seen is the question.
+    /// Whether readings may cost more, and functions are sampled, as for `explain`.
     pub thorough: bool,
 }
 
 /// One agent's part of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartTask {
-    /// The number of the load: later loads have higher ones.
+    /// The number of the load; later loads have higher ones.
     pub epoch: u64,
-    /// Which part it is, from 0.
+    /// The index of the part, from 0.
     pub index: u64,
-    /// Of how many.
+    /// Number of parts.
     pub of: u64,
-    /// The weight of each part, in their order; empty: all parts are equal.
+    /// The weight of each part, in order; empty: equal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<u32>,
-    /// Worker threads, where the user says how many.
+    /// Worker threads, if the user sets them.
     pub workers: Option<u32>,
-    /// How they wait.
+    /// How workers wait for events.
     pub spin: Spin,
-    /// Whether to look first that the target takes connections.
+    /// Whether to check first that the target accepts connections.
     pub preflight: bool,
-    /// Who says so, where the coordinator has a key.
+    /// The coordinator's signature, if it has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<TaskSignature>,
-    /// The complete plan of the whole load, as bytes.
+    /// The complete plan of the whole load, encoded.
     #[serde(skip)]
     pub plan: Vec<u8>,
 }
 
 impl PartTask {
-    /// Its part of the schedule; `None`: there is no such part.
+    /// The stripe of the part; `None`: there is no such part.
     pub fn stripe(&self) -> Option<Stripe> {
         if self.index >= self.of {
             return None;
@@ -120,165 +121,162 @@ impl PartTask {
     }
 }
 
-/// A calibration that a coordinator asks for.
+/// A calibration task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibrationTask {
-    /// Comes back with the answer.
+    /// Returned in the reply.
     pub number: u32,
-    /// Who says so, where the coordinator has a key.
+    /// The coordinator's signature, if it has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<TaskSignature>,
 }
 
-/// A coordinator's word for a task; see `task_key`.
+/// A coordinator's signature of a task; see `task_key`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSignature {
-    /// Until when the task may begin, seconds since 1970.
+    /// Expiry of the task, s since 1970.
     pub expires_unix_s: u64,
-    /// Ed25519 over the task and its plan, as hexadecimal digits.
+    /// Ed25519 over the task and its plan, in hexadecimal.
     pub signature: String,
 }
 
-/// What an agent tells the coordinator.
+/// A message from an agent to the coordinator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToCoordinator {
-    /// The agent is there.
+    /// The agent is present.
     Hello(Hello),
-    /// What its clock showed when it was asked.
+    /// The agent's clock.
     Pong {
-        /// That of the question.
+        /// The number of the request.
         number: u32,
         /// Its monotonic clock, ns.
         agent_ns: u64,
     },
-    /// The connections of its part stand.
+    /// The connections of its part are open.
     Ready {
-        /// Of which load.
+        /// The load.
         epoch: u64,
-        /// How it makes its part.
+        /// The injector of its part.
         injector: Injector,
-        /// What of the load it has fitted to its machine.
+        /// Adaptations of the load to its machine.
         fitted: Vec<String>,
     },
-    /// It does not make its part of a load.
+    /// The agent refuses its part.
     Refused {
-        /// Of which load.
+        /// The load.
         epoch: u64,
-        /// Why: a sentence about "it".
+        /// The reason: a sentence about "it".
         reason: String,
     },
-    /// What its machine reached, or why that is not known: a sentence about "it".
+    /// The result of a calibration; an error is a sentence about "it".
     Calibrated {
-        /// That of the task.
+        /// The number of the task.
         number: u32,
-        /// What was measured.
+        /// The result.
         result: Result<SelfMeasurement, String>,
     },
-    /// It is alive.
+    /// A heartbeat.
     Beat {
-        /// The load that it is at; 0: none yet.
+        /// The current load; 0: none yet.
         epoch: u64,
-        /// What it does.
+        /// The current phase.
         phase: AgentPhase,
     },
-    /// It has ended its part of a load: the last of its frames.
+    /// The agent has ended its part: the last frame.
     Seal {
-        /// Which load.
+        /// The load.
         epoch: u64,
         /// The number of the frame.
         sequence: u64,
-        /// What it did in all.
+        /// The totals of the part.
         seal: Seal,
     },
-    /// What happened in a tick of its part.
+    /// The figures of a tick.
     #[serde(skip)]
     Tick {
-        /// Of which load.
+        /// The load.
         epoch: u64,
         /// The number of the frame, from 1, without gaps.
         sequence: u64,
-        /// The number of the tick, from the beginning of the schedule.
+        /// The number of the tick, since the start of the schedule.
         index: u32,
-        /// What happened.
+        /// The figures.
         interval: Box<Interval>,
     },
-    /// It watches the server that it was asked to watch; or why it does not, a sentence about "it".
+    /// The agent watches the server; or the reason why not, a sentence about "it".
     Watching(Result<(), String>),
-    /// What it has read since it sent this last.
+    /// Readings since the last message of this kind.
     #[serde(skip)]
     Readings {
-        /// The last sample that was asked for and is among them; 0: none was.
+        /// The last requested sample among them; 0: none.
         sample: u32,
-        /// Thousandths of a core that the server used of late; `None`: it is not seen.
+        /// The server's recent CPU use in thousandths of a core; `None`: unknown.
         live_milli: Option<u32>,
-        /// Times are those of the agent's monotonic clock.
+        /// Readings, with times of the agent's monotonic clock.
         probes: Box<Probes>,
     },
 }
 
-/// Who an agent is.
+/// The identity of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hello {
     /// Version of plimsoll.
     pub plimsoll: String,
     /// Cores that it may use.
     pub cores: u32,
-    /// Its process, and the system that this number is of: where that is the coordinator's, the
-    /// process is on the same machine.
+    /// Its process id; valid on this machine if `system` equals the coordinator's.
     pub pid: u32,
-    /// See `pid`; empty where it is not known.
+    /// The system of the process id; empty if unknown.
     pub system: String,
-    /// The fingerprint of its machine: another machine, or other cores, have another one.
+    /// The fingerprint of its machine: differs for another machine or number of cores.
     #[serde(default)]
     pub machine: String,
 }
 
-/// What an agent does.
+/// The phase of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentPhase {
-    /// Nothing.
+    /// Idle.
     Idle,
-    /// It makes connections ready.
+    /// Opening connections.
     Preparing,
-    /// They stand, and it waits for the beginning.
+    /// Connections are open; waiting for the start.
     Ready,
-    /// It has heard when the load begins, or makes it.
+    /// The start is known, or the load runs.
     Running,
-    /// The load has ended, and not all of its frames are recorded yet.
+    /// The load has ended, with unrecorded frames.
     Sealed,
 }
 
-/// What an agent did of a load in all.
+/// The totals of an agent's part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seal {
-    /// How many ticks it has sent.
+    /// Number of ticks sent.
     pub ticks: u64,
     /// The sum of their ledgers.
     pub ledger: Ledger,
-    /// Where its part of the measured window ended, ns of schedule time.
+    /// End of its part of the measured window, ns of schedule time.
     pub window_end_ns: u64,
-    /// The first failed answers that it saw.
+    /// Its first failed responses.
     pub failed_answers: Vec<FailedAnswer>,
-    /// It ended before its time since there was nothing more to ask.
+    /// Whether it ended early because its requests ran out.
     pub used_up: bool,
-    /// Why it ended before its time, where it did by itself.
+    /// Why it ended early by itself, if it did.
     pub died: Option<String>,
 }
 
-/// A sentence of another machine as it may be repeated: one line, no secret, of bounded length.
+/// Limits a foreign sentence to one line of bounded length, without secrets.
 fn tame(sentence: &mut String) {
     *sentence = redact::line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
 }
 
-/// Most series of one message, and the longest name of one, in bytes: labels of addresses and
-/// threads are shorter.
+/// Most series in one message, and longest name of a series in bytes.
 const SERIES_MAX: usize = 2_000;
 const SERIES_BYTES_MAX: usize = 256;
 
-/// Makes readings of another machine harmless; whether they are such as an agent's probes can have
-/// made: of its own machine, and of nothing that is known only where the load is made.
+/// Sanitises readings of another machine. False: an agent's probes cannot have made them.
 fn are_possible(probes: &mut Probes) -> bool {
     let are_series = probes.series.iter_mut().all(|(name, series)| {
         series.gaps.truncate(SENTENCES_MAX);
@@ -289,8 +287,8 @@ fn are_possible(probes: &mut Probes) -> bool {
             })
     });
     probes.host = None;
-    probes.unseen.truncate(SENTENCES_MAX);
-    probes.unseen.iter_mut().for_each(tame);
+    probes.missing.truncate(SENTENCES_MAX);
+    probes.missing.iter_mut().for_each(tame);
     probes.servers.truncate(SENTENCES_MAX);
     for server in &mut probes.servers {
         tame(&mut server.name);
@@ -301,7 +299,7 @@ fn are_possible(probes: &mut Probes) -> bool {
 }
 
 impl ToCoordinator {
-    /// Makes what came of another machine harmless; `None`: no agent says that.
+    /// Sanitises a foreign message; `None`: it is impossible.
     pub fn checked(mut self) -> Option<ToCoordinator> {
         let is_possible = match &mut self {
             ToCoordinator::Hello(Hello { plimsoll, system, machine, cores, .. }) => {
@@ -311,7 +309,7 @@ impl ToCoordinator {
                 system.len() <= AGENT_NAME_BYTES_MAX && is_fingerprint && *cores <= 1 << 16
             }
             ToCoordinator::Calibrated { result: Ok(measured), .. } => {
-                measured.disturbed.iter_mut().for_each(tame);
+                measured.disturbance.iter_mut().for_each(tame);
                 measured.is_bounded()
             }
             ToCoordinator::Calibrated { result: Err(reason), .. } => {

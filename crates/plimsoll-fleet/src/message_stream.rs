@@ -1,7 +1,8 @@
-//! The one reader of a byte stream of messages ([`read_messages`]): standard input of an agent,
-//! and the pipe of a coordinator to its agent.
+//! The reader of a byte stream of messages ([`read_messages`]): an agent's standard input, and a
+//! coordinator's pipe from its agent.
 //!
-//! Not here: what is done with a message, and how the bytes are laid out (`frame`).
+//!
+//! Not here: handling messages, and their encoding (`frame`).
 
 use crate::frame::{FleetMessage, FrameError, MessageReader};
 use plimsoll_sys::clock::monotonic_ns;
@@ -11,7 +12,7 @@ use std::io::{ErrorKind, Read};
 /// Bytes of one read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Why no message comes any more.
+/// Why a message stream ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StreamEnd {
     /// The other side closed the stream.

@@ -184,9 +184,15 @@ fn calibrate_all<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Fa
     let calibration = |(agent, measured): (AgentStatus, Result<SelfMeasurement, String>)| {
         let AgentStatus { name, plimsoll, cores, machine, clock_error_ns_max, .. } = agent;
         match measured {
-            Ok(measured) => {
-                Ok(AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max, unix_s, measured })
-            }
+            Ok(measured) => Ok(AgentCalibration {
+                name,
+                machine,
+                plimsoll,
+                cores,
+                clock_error_ns_max,
+                unix_s,
+                measurement: measured,
+            }),
             Err(why) => Err((name, why)),
         }
     };

@@ -89,7 +89,7 @@ impl LinkShared {
         if let Some((reason, from_ns)) = lost {
             let series = known.iter().map(|(name, (kind, unit))| (name.as_str(), *kind, unit.as_str()));
             probes.gaps_in(series, (*from_ns as i64, now_ns as i64), reason);
-            probes.unseen.push(reason.clone());
+            probes.missing.push(reason.clone());
             *from_ns = now_ns;
         }
         probes.host = Some(self.host.clone());
@@ -206,7 +206,7 @@ mod tests {
         shared.add(came(3 * S, 0));
         assert_eq!((shared.live.cores(), shared.lock().came), (Some(1.5), 1));
         let whole = shared.take(4 * S);
-        assert_eq!((whole.series["server.cpu"].samples.len(), whole.unseen.len()), (2, 0));
+        assert_eq!((whole.series["server.cpu"].samples.len(), whole.missing.len()), (2, 0));
         shared.lose(13 * S, "its ssh ended");
         assert_eq!(shared.live.cores(), None);
         let news = std::mem::take(&mut shared.lock().news);
@@ -214,7 +214,7 @@ mod tests {
         for (from_s, to_s) in [(13, 14), (14, 15)] {
             let after = shared.take(to_s * S);
             let cpu = &after.series["server.cpu"];
-            assert!(cpu.samples.is_empty() && after.unseen[0].contains("its ssh ended"), "{after:?}");
+            assert!(cpu.samples.is_empty() && after.missing[0].contains("its ssh ended"), "{after:?}");
             let gaps: Vec<(i64, i64)> = cpu.gaps.iter().map(|gap| (gap.from_ns, gap.to_ns)).collect();
             assert_eq!(gaps, [((from_s * S) as i64, (to_s * S) as i64)]);
             assert_eq!(cpu.value_at((from_s * S) as i64, S as i64), None);

@@ -179,9 +179,9 @@ mod tests {
     }
 
     fn calibration(name: &str, machine: &str, cores: u32, highest_rps: f64, unix_s: u64) -> AgentCalibration {
-        let measured = SelfMeasurement { highest_rps, cpu_us: 10.0, rate_rps: 9.0, lag_p99_ns: 1, disturbed: None };
+        let measured = SelfMeasurement { highest_rps, cpu_us: 10.0, rate_rps: 9.0, lag_p99_ns: 1, disturbance: None };
         let (name, machine, plimsoll) = (name.to_owned(), machine.to_owned(), "1".to_owned());
-        AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max: 1, unix_s, measured }
+        AgentCalibration { name, machine, plimsoll, cores, clock_error_ns_max: 1, unix_s, measurement: measured }
     }
 
     fn agent(name: &str, machine: &str) -> AgentStatus {

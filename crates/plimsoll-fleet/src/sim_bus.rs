@@ -292,7 +292,7 @@ impl SimLoad {
 /// What an agent's machine reaches: the later ones more.
 pub fn calibration(agent: usize) -> SelfMeasurement {
     let highest_rps = 10_000.0 * (agent + 1) as f64;
-    SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbed: None }
+    SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
 /// What is said at the end of a part whose window ended then.

@@ -91,10 +91,14 @@ fn three_agents_are_one_process_with_three_stripes_byte_for_byte() {
         for load in 0..2 {
             let plan = plan(seed * 10 + load);
             let run = run(&mut fleet, &plan, true);
-            assert!(run.totals().whole.ledger.scheduled > 1_000, "seed {seed}");
+            assert!(run.totals().routes_sum.ledger.scheduled > 1_000, "seed {seed}");
             assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
             let frames: Vec<u64> = run.agents.iter().map(|agent| agent.frames).collect();
-            assert!(run.agents.iter().all(|agent| agent.lost.is_none() && agent.ledger.closes()), "{:?}", run.agents);
+            assert!(
+                run.agents.iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.closes()),
+                "{:?}",
+                run.agents
+            );
             assert!(frames.iter().all(|frames| *frames > 30), "{frames:?}");
             assert_eq!(run.agents.iter().any(|agent| agent.frames_repeated > 0), seed > 0, "seed {seed}");
         }
@@ -114,8 +118,12 @@ fn agents_with_unequal_shares_are_one_process_with_these_stripes_byte_for_byte()
         let plan = plan(seed);
         let run = run(&mut fleet, &plan, true);
         assert_eq!(bytes(&run), bytes(&one_process_of(&plan, &weighted(&weights))), "{weights:?}");
-        let whole = run.totals().whole.ledger;
-        assert_eq!(whole.scheduled, one_process(&plan, 1).totals().whole.ledger.scheduled, "a partition: {weights:?}");
+        let whole = run.totals().routes_sum.ledger;
+        assert_eq!(
+            whole.scheduled,
+            one_process(&plan, 1).totals().routes_sum.ledger.scheduled,
+            "a partition: {weights:?}"
+        );
         let sum: u32 = weights.iter().sum();
         for (agent, weight) in run.agents.iter().zip(&weights) {
             let share = whole.scheduled as f64 * f64::from(*weight) / f64::from(sum);
@@ -131,8 +139,8 @@ fn the_others_keep_their_proportions_when_an_agent_is_lost() {
     fleet.bus_mut().agents[1].killed_ns = Some((6 * S, true));
     let plan = plan(1);
     let lost = run(&mut fleet, &plan, true);
-    let whole = one_process(&plan, 1).totals().whole.ledger.scheduled;
-    assert_eq!((lost.totals().whole.ledger.scheduled, lost.agents[1].lost.is_some()), (whole, true));
+    let whole = one_process(&plan, 1).totals().routes_sum.ledger.scheduled;
+    assert_eq!((lost.totals().routes_sum.ledger.scheduled, lost.agents[1].loss_reason.is_some()), (whole, true));
     let next = run(&mut fleet, &plan, true);
     assert_eq!(bytes(&next), bytes(&one_process_of(&plan, &weighted(&[4, 1]))));
 }
@@ -150,14 +158,17 @@ fn an_agent_with_a_full_disk_is_named_and_loses_nothing_that_it_did() {
         fleet.bus_mut().agents[2].full_ns = origin_ns + full_ms * MS;
         let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(run.ending, Some(LoadEnd::Finished), "seed {seed}");
-        let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
+        let (ledger, whole) = (run.totals().routes_sum.ledger, one_process(&plan, 3).totals().routes_sum.ledger);
         assert!(ledger.closes() && ledger.scheduled == whole.scheduled, "seed {seed}: {ledger:?} of {whole:?}");
         let full = &run.agents[2];
-        assert_eq!(full.lost.as_deref(), Some("its spool cannot be written"), "seed {seed}");
+        assert_eq!(full.loss_reason.as_deref(), Some("its spool cannot be written"), "seed {seed}");
         assert!(full.ledger.closes() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
         // All of its ticks came, and the seal.
         assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
-        assert!(run.agents[..2].iter().all(|agent| agent.lost.is_none() && agent.ledger.unsent == 0), "seed {seed}");
+        assert!(
+            run.agents[..2].iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.unsent == 0),
+            "seed {seed}"
+        );
         assert_eq!(fleet.take_warnings(), ["agent load2 was lost: its spool cannot be written"]);
     }
 }
@@ -187,11 +198,11 @@ fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
         fleet.bus_mut().agents[1].killed_ns = Some((killed_ns, tells));
         let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!(run.ending, Some(LoadEnd::Finished), "seed {seed}");
-        let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
+        let (ledger, whole) = (run.totals().routes_sum.ledger, one_process(&plan, 3).totals().routes_sum.ledger);
         assert!(ledger.closes() && ledger.scheduled == whole.scheduled, "seed {seed}: {ledger:?} of {whole:?}");
         let [first, lost, third] = run.agents.as_slice() else { panic!("{:?}", run.agents) };
-        assert!(first.lost.is_none() && third.lost.is_none() && first.ledger.unsent == 0, "seed {seed}");
-        let why = lost.lost.as_deref().unwrap_or_default();
+        assert!(first.loss_reason.is_none() && third.loss_reason.is_none() && first.ledger.unsent == 0, "seed {seed}");
+        let why = lost.loss_reason.as_deref().unwrap_or_default();
         assert_eq!(why, if tells { "its ssh ended" } else { "it sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
         // What it sent before it was killed counts, up to what was on its way.
@@ -209,7 +220,7 @@ fn a_study_goes_on_with_other_shares_after_an_agent_is_lost() {
     let lost = run(&mut fleet, &plan, false);
     let why = "agent load0 was lost: its ssh ended";
     assert_eq!(lost.ending, Some(LoadEnd::Stopped(Stop::Died(why.into()))));
-    assert!(lost.totals().whole.ledger.closes() && lost.totals().whole.ledger.unsent == 0);
+    assert!(lost.totals().routes_sum.ledger.closes() && lost.totals().routes_sum.ledger.unsent == 0);
     let next = run(&mut fleet, &plan, false);
     assert_eq!(bytes(&next), bytes(&one_process(&plan, 2)));
     assert_eq!(fleet.take_warnings(), [why]);
@@ -242,7 +253,7 @@ fn all_loads_end_within_a_second_when_the_user_wants_that() {
         };
         let run = fleet.run(&plan, origin_ns, interrupted).unwrap_or_else(|failure| panic!("{failure}"));
         assert!(fleet.bus().now_ns() <= interrupted_ns + S, "seed {seed}");
-        assert!(matches!(run.ending, Some(LoadEnd::Stopped(_))) && run.totals().whole.ledger.closes());
+        assert!(matches!(run.ending, Some(LoadEnd::Stopped(_))) && run.totals().routes_sum.ledger.closes());
         let reached = &fleet.bus().agents[..2];
         assert!(reached.iter().all(|agent| agent.loading_ns <= interrupted_ns + S), "seed {seed}");
     }
@@ -258,7 +269,7 @@ fn no_load_runs_without_a_coordinator_for_longer_than_its_lease() {
     let cut_ns = origin_ns + 2 * S;
     fleet.bus_mut().agents.iter_mut().for_each(|agent| agent.cut_ns = (cut_ns, u64::MAX));
     let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-    assert!(run.totals().whole.ledger.closes());
+    assert!(run.totals().routes_sum.ledger.closes());
     let bus = fleet.bus_mut();
     while bus.now_ns < cut_ns + 15 * S {
         bus.step();
@@ -314,9 +325,9 @@ fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
             }
         }
         let run = fleet.run(&plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
-        let (ledger, whole) = (run.totals().whole.ledger, one_process(&plan, 3).totals().whole.ledger);
+        let (ledger, whole) = (run.totals().routes_sum.ledger, one_process(&plan, 3).totals().routes_sum.ledger);
         assert!(ledger.closes(), "seed {seed}: {ledger:?}");
-        let lost = run.agents.iter().filter(|agent| agent.lost.is_some()).count();
+        let lost = run.agents.iter().filter(|agent| agent.loss_reason.is_some()).count();
         match lost {
             0 => {
                 assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
@@ -328,7 +339,7 @@ fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
         losses += lost;
         for agent in &run.agents {
             assert!(agent.ledger.closes(), "seed {seed}: {agent:?}");
-            assert!(agent.lost.is_some() || agent.ledger.unsent == 0, "seed {seed}: {agent:?}");
+            assert!(agent.loss_reason.is_some() || agent.ledger.unsent == 0, "seed {seed}: {agent:?}");
         }
         let bus = fleet.bus_mut();
         let over_ns = bus.now_ns + 11 * S;
@@ -349,5 +360,5 @@ fn a_hundred_agents_are_one_load() {
     plan.load.duration_ns = Some(2 * S);
     let run = run(&mut fleet, &plan, true);
     assert_eq!(bytes(&run), bytes(&one_process(&plan, 100)));
-    assert!(run.agents.len() == 100 && run.agents.iter().all(|agent| agent.lost.is_none()));
+    assert!(run.agents.len() == 100 && run.agents.iter().all(|agent| agent.loss_reason.is_none()));
 }

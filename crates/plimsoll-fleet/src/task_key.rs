@@ -1,8 +1,9 @@
-//! Keys with which a coordinator signs the tasks of its agents ([`TaskKey`]), and with which an
-//! agent checks them ([`TaskVerifier`]): so that the right to use the bus alone starts no load.
+//! Keys with which a coordinator signs tasks ([`TaskKey`]) and an agent verifies them
+//! ([`TaskVerifier`]), so that access to the bus alone cannot start a load.
 //!
-//! Signed are the task, its plan, the run and the time until which it may begin. An old task is
-//! worth nothing: another run has another name. Not here: which addresses may be loaded (`allow`).
+//!
+//! The signature covers the task, its plan, the run and an expiry time. An old task is worthless,
+//! because another run has another name. Not here: the addresses that may be loaded (`allow`).
 
 use crate::message::{CalibrationTask, PartTask, TaskSignature};
 use plimsoll_model::failure::Failure;
@@ -14,16 +15,16 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where a coordinator finds the file of its key.
+/// Environment variable with the file of a coordinator's key.
 const KEY_VARIABLE: &str = "PLIMSOLL_FLEET_KEY";
-/// What both lines begin with.
+/// Prefix of both lines.
 const SECRET_PREFIX: &str = "ed25519-secret:";
 const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
-/// How long after it was signed a task may begin, and how far the two machines' calendars may be
-/// apart.
+/// Validity of a task after its signature, s, and the largest difference of the two machines'
+/// calendars.
 const VALID_S: u64 = 600;
-/// Set these signatures apart from each other, and from all others of the same key.
+/// Domain separation of these signatures from others of the same key.
 const PURPOSE: &[u8] = b"plimsoll fleet task 1\0";
 const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
 
@@ -67,7 +68,7 @@ fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// What is signed.
+/// The signed bytes of a task.
 fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
     let mut bytes = PURPOSE.to_vec();
     let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
@@ -81,7 +82,7 @@ fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
     bytes
 }
 
-/// What is signed of a calibration.
+/// The signed bytes of a calibration.
 fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<u8> {
     let mut bytes = CALIBRATION_PURPOSE.to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());
@@ -91,7 +92,7 @@ fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<
 }
 
 impl TaskKey {
-    /// Makes a key, writes it to a file that only its owner can read, and gives the line for the
+    /// Creates a key, writes it to a file that only its owner can read, and returns the line for
     /// agents.
     pub fn create(path: &Path) -> Result<String, Failure> {
         let seed: [u8; KEY_BYTES] = random()?;
@@ -121,7 +122,7 @@ impl TaskKey {
         key.ok_or_else(|| format!("'{path}' holds no key of a fleet: make one with plimsoll fleet key FILE"))
     }
 
-    /// The line by which agents know this key.
+    /// The public line for agents.
     pub fn public(&self) -> String {
         format!("{PUBLIC_PREFIX}{}", hex(self.pair.public_key().as_ref()))
     }
@@ -160,12 +161,12 @@ impl TaskVerifier {
             .ok_or_else(|| "the key is not the line that plimsoll fleet key prints: ed25519: and 64 digits".to_owned())
     }
 
-    /// Whether a task of a run may be carried out: the error is a sentence about "it", the agent.
+    /// Checks whether a task of a run may run; the error is a sentence about "it", the agent.
     pub fn check(&self, run: &str, task: &PartTask) -> Result<(), String> {
         self.check_at(run, task, unix_s())
     }
 
-    /// Whether a calibration of a run may be carried out, likewise.
+    /// Checks whether a calibration of a run may run, likewise.
     pub fn check_calibration(&self, run: &str, task: &CalibrationTask) -> Result<(), String> {
         let bytes = |expires_unix_s| signed_calibration_bytes(run, task.number, expires_unix_s);
         self.check_bytes(task.signature.as_ref(), bytes, unix_s())

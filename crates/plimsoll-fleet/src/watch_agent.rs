@@ -1,22 +1,23 @@
-//! What an agent does that only watches a server of its machine, as a state machine without I/O
-//! ([`WatchAgent`]): time is passed in, and what is to be done comes out.
+//! An agent that only watches a server on its machine, as a state machine without I/O
+//! ([`WatchAgent`]): time and messages in, actions out.
 //!
-//! It makes no load. It leaves when whoever started it is silent for [`LEASE_NS`]. Not here: how
-//! anything is read (`plimsoll-probe`), and carrying messages (`watch_service`).
+//!
+//! It makes no load. It ends when its coordinator is silent for [`LEASE_NS`]. Not here: readings
+//! (`plimsoll-probe`), and carrying messages (`watch_service`).
 
 use crate::agent::{BEAT_NS, LEASE_NS};
 use crate::message::{AgentPhase, CalibrationTask, Hello, ToAgent, ToCoordinator, WatchTask};
 
-/// What is to be done for an agent that watches.
+/// An action for a watching agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchAct {
-    /// This is to be sent.
+    /// Send this message.
     Send(ToCoordinator),
-    /// This server is to be watched, in place of any other.
+    /// Watch this server, in place of any other.
     Begin(WatchTask),
-    /// A sample is to be taken now, and sent with this number.
+    /// Take a sample now, and send it with this number.
     Sample(u32),
-    /// Nothing more is to be done at all.
+    /// End the session.
     Leave,
 }
 
@@ -24,19 +25,19 @@ pub enum WatchAct {
 #[derive(Debug)]
 pub struct WatchAgent {
     hello: Hello,
-    /// What it watches, and what it has answered to that, to be said again where that was lost.
+    /// Its task, and the reply for repetition if it was lost.
     task: Option<(WatchTask, Option<ToCoordinator>)>,
     heard_ns: u64,
     beat_ns: Option<u64>,
 }
 
 impl WatchAgent {
-    /// An agent that begins now.
+    /// A new agent.
     pub fn new(hello: Hello, now_ns: u64) -> WatchAgent {
         WatchAgent { hello, task: None, heard_ns: now_ns, beat_ns: None }
     }
 
-    /// Takes what the coordinator says.
+    /// Handles a message of the coordinator.
     pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAct>) {
         self.heard_ns = now_ns;
         match message {
@@ -58,12 +59,12 @@ impl WatchAgent {
                 acts.push(WatchAct::Send(ToCoordinator::Calibrated { number, result }));
             }
             ToAgent::Leave => acts.push(WatchAct::Leave),
-            // Of loads, or a sign of life.
+            // A message for loads, or a heartbeat.
             ToAgent::Start { .. } | ToAgent::Commit { .. } | ToAgent::Stop { .. } | ToAgent::Lease => {}
         }
     }
 
-    /// The watching that was asked for has begun, or cannot: what is to be said of it.
+    /// Handles the result of the start; returns the reply.
     pub fn take_beginning(&mut self, result: Result<(), String>) -> ToCoordinator {
         let answer = ToCoordinator::Watching(result);
         if let Some((_, kept)) = &mut self.task {
@@ -72,14 +73,14 @@ impl WatchAgent {
         answer
     }
 
-    /// What is due at this moment.
+    /// Returns the actions due now.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<WatchAct>) {
         if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS {
             acts.push(WatchAct::Leave);
         }
         if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
             self.beat_ns = Some(now_ns);
-            // Until it was given something to do it may not have been noticed.
+            // Until the first task, the coordinator may not know the agent.
             if self.task.is_none() {
                 acts.push(WatchAct::Send(ToCoordinator::Hello(self.hello.clone())));
             }
@@ -101,7 +102,7 @@ mod tests {
         WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
     }
 
-    /// A letter for each act.
+    /// A letter for each action.
     fn letters(act: impl FnOnce(&mut Vec<WatchAct>)) -> String {
         let mut acts = Vec::new();
         act(&mut acts);

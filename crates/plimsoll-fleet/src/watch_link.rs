@@ -1,8 +1,8 @@
-//! The way to an agent that watches a server on its machine ([`WatchLink`]): meets it, has it
-//! watch, and takes its readings to this machine's clock.
+//! The connection to an agent that watches a server on its machine ([`WatchLink`]): meets it,
+//! starts the watch, and converts readings to this machine's clock.
 //!
-//! Not here: who waits for readings (`remote_readings`), and how the agent was started
-//! (`ssh_login`).
+//!
+//! Not here: waiting for readings (`remote_readings`), and starting the agent (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, PINGS_FIRST};
@@ -12,28 +12,28 @@ use std::time::Duration;
 
 /// There is one agent.
 const AGENT: usize = 0;
-/// How long it may take until the agent says that it is there, and until it has found the server.
+/// Longest wait for the agent's hello, and for its discovery of the server, ns.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 const WATCHING_NS_MAX: u64 = 20_000_000_000;
-/// How soon the agent is asked again to watch.
+/// Time until the watch request is repeated, ns.
 const WATCH_AGAIN_NS: u64 = 2_000_000_000;
 /// The longest wait for a message before the link sends what is due.
 pub const LOOK: Duration = Duration::from_millis(20);
-/// Messages that are taken in one go.
+/// Most messages handled at once.
 const MESSAGES_MAX: usize = 64;
 
-/// Readings that came, on this machine's clock.
+/// Received readings, on this machine's clock.
 #[derive(Debug)]
 pub struct ReadingBatch {
     /// The number of the newest requested sample among them; 0: they have none.
     pub sample: u32,
-    /// Cores that the server used of late; `None`: it is not seen.
+    /// Cores that the server recently used; `None`: unknown.
     pub live_cores: Option<f64>,
-    /// What was read.
+    /// The readings.
     pub probes: Probes,
 }
 
-/// The way to an agent.
+/// The connection to an agent.
 pub struct WatchLink<B: Bus> {
     bus: B,
     coordinator: Coordinator,
@@ -54,7 +54,7 @@ impl<B: Bus> WatchLink<B> {
         Ok(link)
     }
 
-    /// Has the agent watch.
+    /// Makes the agent watch.
     pub fn watch(&mut self, task: &WatchTask) -> Result<(), String> {
         let begun_ns = self.bus.now_ns();
         let mut asked_ns = None::<u64>;
@@ -74,25 +74,25 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// Who the agent is.
+    /// The hello of the agent.
     pub fn hello(&self) -> Option<&Hello> {
         self.coordinator.hello(AGENT)
     }
 
-    /// Has the agent take a sample now.
+    /// Makes the agent take a sample now.
     pub fn sample(&mut self, number: u32) {
         self.bus.send(AGENT, &ToAgent::Sample { number });
     }
 
-    /// The readings that came, or come within `patience`. The error says why none come any more,
-    /// after the last of them.
+    /// Readings that arrived, or arrive within `patience`. After the last ones, the error says why
+    /// none follow.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.pump(patience);
         let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });
         if let Some(why) = self.coordinator.loss(AGENT).filter(|_| !said.iter().any(are_readings)) {
             return Err(why.to_owned());
         }
-        // All readings of a message are of one tick: the agent's clock hardly drifts in it, and one
+        // All readings of a message belong to one tick, in which the clock hardly drifts: one
         // offset fits all.
         let offset_ns = self.coordinator.clock(AGENT).offset_ns();
         let came = said.into_iter().filter_map(|message| match message {
@@ -116,8 +116,8 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// Takes messages once and gives those about watching. From `until_ns` on it fails; `what` says
-    /// what the agent did not do.
+    /// Receives messages once and returns those about watching. Fails from `until_ns` on; `what`
+    /// names the missing action of the agent.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.pump(LOOK);
         if let Some(why) = self.coordinator.loss(AGENT) {
@@ -132,7 +132,8 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// Takes what came, or waits for it, and sends what is due; gives what is said of watching.
+    /// Receives messages, possibly after a wait, and sends those that are due; returns those about
+    /// watching.
     fn pump(&mut self, patience: Duration) -> Vec<ToCoordinator> {
         let (mut said, mut events, mut patience) = (Vec::new(), Vec::new(), patience);
         while let Some((_, came_ns, arrived)) = self.bus.receive(patience) {
@@ -143,7 +144,7 @@ impl<B: Bus> WatchLink<B> {
                     | ToCoordinator::Refused { .. }),
                 ) => said.push(message),
                 BusEvent::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
-                // Its events are for agents that make a load, and this one makes none.
+                // The coordinator's events concern loads, and this agent makes none.
                 BusEvent::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
             }
             patience = Duration::ZERO;
@@ -175,16 +176,16 @@ mod tests {
     const MS: u64 = 1_000_000;
     const DAY_NS: u64 = 86_400_000_000_000;
 
-    /// An agent on simulated time whose clock is a day ahead; each way takes a while.
+    /// An agent on simulated time whose clock is a day ahead, with latency.
     struct WatchedBus {
         now_ns: u64,
         way_ns: u64,
         agent: WatchAgent,
-        /// What it answers when it is to watch.
+        /// Its reply to a watch request.
         answer: Result<(), String>,
         to_agent: VecDeque<(u64, ToAgent)>,
         to_us: VecDeque<(u64, ToCoordinator)>,
-        /// When it dies; whether its carrier tells, after all that it said; whether that is next.
+        /// When it dies; whether its carrier reports that after its messages; whether that is next.
         dies_ns: u64,
         tells: bool,
         last_words: bool,
@@ -257,7 +258,7 @@ mod tests {
                 self.step();
             }
             let (at_ns, message) = self.to_us.pop_front()?;
-            // The last that comes of it is its end, where its carrier tells.
+            // Its last event is its end, if the carrier reports it.
             if self.now_ns >= self.dies_ns && self.tells && self.to_us.is_empty() {
                 self.last_words = true;
             }
@@ -287,7 +288,7 @@ mod tests {
         let came = link.receive(Duration::from_millis(50)).expect("readings");
         let [ReadingBatch { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
         let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
-        // It was taken when the question came there: the ways are alike, and so the offset is
+        // The sample was taken when the request arrived: latencies are equal, so the offset is
         // exact.
         assert!((asked_ns + 3 * MS..=asked_ns + 4 * MS).contains(&at_ns), "{at_ns}, asked at {asked_ns}");
     }
@@ -311,7 +312,7 @@ mod tests {
         let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         link.sample(7);
-        // It has answered when it dies, and all of that comes at once, its end last.
+        // It had replied when it died: all messages arrive together, its end last.
         for _ in 0..5 {
             link.bus.step();
         }

@@ -1,8 +1,8 @@
-//! An agent that only watches, at work on this machine ([`serve_watch`]): messages over standard
-//! input and output, readings by the probes of this program. It makes no load, and ends when
-//! whoever started it is gone.
+//! A watching agent on this machine ([`serve_watch`]): messages over standard input and output,
+//! readings by this program's probes. It makes no load, and ends when its coordinator is gone.
 //!
-//! Not here: what it does with a message (`watch_agent`), and what is read (`plimsoll-probe`).
+//!
+//! Not here: its protocol (`watch_agent`), and readings (`plimsoll-probe`).
 
 use crate::message::{ToCoordinator, WatchTask};
 use crate::service::own_hello;
@@ -16,11 +16,11 @@ use plimsoll_sys::clock::monotonic_ns;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// How often readings are sent: each tick of a load.
+/// Interval at which readings are sent, ns: a tick of a load.
 const TICK_NS: u64 = 100_000_000;
 
-/// Serves over standard input and output until the coordinator is gone. The error says why before
-/// its time.
+/// Serves over standard input and output until the coordinator is gone. The error is the reason of
+/// an early end.
 pub fn serve_watch() -> Result<(), Failure> {
     let (sender, events) = channel::<StdioEvent>();
     let link = StdioLink::start(sender);
@@ -40,7 +40,7 @@ pub fn serve_watch() -> Result<(), Failure> {
             match act {
                 WatchAct::Send(message) => send(&message),
                 WatchAct::Begin(task) => {
-                    // What was watched before is watched no more.
+                    // End the previous watch.
                     drop(watcher.take());
                     let begun = begin(&task);
                     send(&agent.take_beginning(begun.as_ref().map(|_| ()).map_err(Clone::clone)));
@@ -60,7 +60,7 @@ pub fn serve_watch() -> Result<(), Failure> {
     }
 }
 
-/// Sends what was read since the last time; with `sample`, one that is taken now.
+/// Sends readings since the last time; with `sample`, including one taken now.
 fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordinator)) {
     if sample.is_some() {
         watcher.sample_now();

@@ -1,7 +1,8 @@
-//! Where the readings of a target come from, as the terms of a study say ([`reading_source`]): the
-//! probes of this machine, or with `--watch` those of the machine that the server runs on.
+//! The source of a target's readings by the terms of a study ([`reading_source`]): the probes of
+//! this machine, or with `--watch` those of the server's machine.
 //!
-//! Not here: what is read (`plimsoll-probe`), and what is done with it (`plimsoll-study`).
+//!
+//! Not here: readings (`plimsoll-probe`), and their use (`plimsoll-study`).
 
 use crate::message::WatchTask;
 use crate::pipe_bus::PipeBus;
@@ -19,7 +20,7 @@ use plimsoll_study::base::Base;
 /// The flag that copies this program there.
 const COPY_FLAG: &str = "--watch-copy";
 
-/// Reads the place of a server: one machine.
+/// Parses the place of a server: one machine.
 pub fn watched_host(text: &str) -> Result<SshHost, String> {
     let Place::Ssh(hosts) = Place::parse(text)? else {
         return Err("a bus is named: name the machine that the server runs on, such as ssh://server1".to_owned());
@@ -47,7 +48,8 @@ pub fn reading_source(
     }
 }
 
-/// A source for each of several targets, where they are watched on another machine; else none.
+/// A remote source for each of several targets, if they are watched on another machine; otherwise
+/// none.
 pub fn remote_sources<'a>(
     bases: impl Iterator<Item = &'a Base>,
     terms: &Terms<String>,
@@ -60,7 +62,7 @@ pub fn remote_sources<'a>(
     Ok(sources.into_iter().flatten().collect())
 }
 
-/// Logs in to the server's machine and has it watched there.
+/// Logs in to the server's machine and starts the watch there.
 fn remote(
     watch: &WatchTerms,
     terms: &ProbesTerms<String>,
@@ -90,8 +92,7 @@ fn remote(
     Ok(RemoteReadings::follow(link, &host.name, generator))
 }
 
-/// Whether an agent's machine is this one, be it that the agent is in a container: it was started
-/// by the same boot.
+/// Whether an agent runs on this machine, possibly in a container: it has the same boot id.
 fn is_this_machine(theirs: &str) -> bool {
     let boot = |system: &str| system.split(' ').next().filter(|boot| !boot.is_empty()).map(str::to_owned);
     boot(theirs).is_some() && boot(theirs) == boot(&system())

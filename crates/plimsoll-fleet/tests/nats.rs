@@ -212,14 +212,14 @@ fn three_agents_of_a_bus_make_one_load() {
     let mut count = 0;
     for _ in 0..2 {
         let run = run(&mut fleet, &plan(address, 300.0, 2));
-        let ledger = run.totals().whole.ledger;
+        let ledger = run.totals().routes_sum.ledger;
         // On a busy machine an agent may send less; what it did not send it says.
         assert!(ledger.closes() && ledger.scheduled == 600, "{ledger:?}");
         assert_eq!(ledger.succeeded + ledger.unsent, 600, "{ledger:?}");
         assert_eq!(run.ending, Some(LoadEnd::Finished));
         let names: Vec<&str> = run.agents.iter().map(|agent| agent.name.as_str()).collect();
         assert_eq!(names, ["a1", "a2", "a3"]);
-        assert!(run.agents.iter().all(|agent| agent.lost.is_none() && agent.ledger.scheduled == 200));
+        assert!(run.agents.iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.scheduled == 200));
         count += ledger.succeeded;
         assert_eq!(responses.load(Ordering::Relaxed), count);
     }
@@ -254,9 +254,9 @@ fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
         nats.restart(Duration::from_millis(1_500));
         run.join().expect("a run")
     });
-    let ledger = run.totals().whole.ledger;
+    let ledger = run.totals().routes_sum.ledger;
     assert!(ledger.closes() && ledger.scheduled == 1_600 && ledger.unsent == 0, "{ledger:?}");
-    assert!(run.agents.iter().all(|agent| agent.lost.is_none()), "{:?}", run.agents);
+    assert!(run.agents.iter().all(|agent| agent.loss_reason.is_none()), "{:?}", run.agents);
     assert_eq!(responses.load(Ordering::Relaxed), ledger.succeeded);
     drop(fleet);
     wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
@@ -291,7 +291,7 @@ fn what_agents_finished_outlives_their_coordinator() {
     assert!(intervals >= 80 && unfinished.is_empty(), "{intervals} {unfinished:?}");
     let file = codec::decode(&fs::read(&path).expect("written")).expect("a run file");
     let run = &file.experiment.trials[0].run;
-    let ledger = run.totals().whole.ledger;
+    let ledger = run.totals().routes_sum.ledger;
     assert!(ledger.closes() && ledger.scheduled == 800 && ledger.succeeded == 800, "{ledger:?}");
     assert_eq!(responses.load(Ordering::Relaxed), 800);
     // What is in a run file is in no spool.

@@ -20,7 +20,7 @@ pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)
     let shown = path.display();
     let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =
         codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
-    if experiment.trials.is_empty() && matches!(experiment.asked, ExperimentSpec::Run(_)) {
+    if experiment.trials.is_empty() && matches!(experiment.spec, ExperimentSpec::Run(_)) {
         return Err(Failure::start(format!("'{shown}' was cut off before its run began: it contains no load")));
     }
     let mut warn = |text: String| warn(format!("{shown}: {text}"));

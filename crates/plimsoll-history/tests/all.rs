@@ -43,7 +43,7 @@ fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>)
         committed_unix_s: Some(1_700_000_000 + number),
     };
     let header = Header {
-        asked,
+        spec: asked,
         started_unix_ms: 1_700_000_000_000 + number * 60_000,
         terms: Some(Box::new(terms.record())),
         command: vec!["plimsoll".to_owned(), "find".to_owned()],
@@ -53,7 +53,7 @@ fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>)
             revision: Some(revision),
             ..Environment::default()
         },
-        noted: StartNotes::default(),
+        start_notes: StartNotes::default(),
     };
     let mut bytes = MAGIC.to_vec();
     Frame::Experiment(Box::new(header)).encode(&mut bytes);

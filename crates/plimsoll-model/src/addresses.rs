@@ -1,7 +1,8 @@
-//! Addresses as data: ranges of local ones and their reading from text, and which may be loaded
-//! without being asked for.
+//! Addresses as data: ranges of local addresses, their parser, and which target addresses plimsoll
+//! may load without `--allow-public`.
 //!
-//! Not here: names (they are resolved before there is a plan) and sockets.
+//!
+//! Not here: names (resolved before a plan exists) and sockets.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -32,8 +33,8 @@ impl AddressRange {
         (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(AddressRange { first, last })
     }
 
-    /// Reads an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. Of a network with room
-    /// for hosts its own address and (IPv4) the broadcast address are left out.
+    /// Reads an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. A network with room for
+    /// hosts loses its own address and, over IPv4, the broadcast address.
     pub fn parse_list(text: &str) -> Result<Vec<AddressRange>, AddressRangeError> {
         text.split(',').map(|part| AddressRange::parse(part.trim())).collect()
     }
@@ -70,8 +71,7 @@ impl AddressRange {
         }
     }
 
-    /// Whether an address is one of these; an IPv4 address in the clothes of IPv6 is the IPv4
-    /// address.
+    /// Whether an address lies in this range. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.is_ipv4() && self.first <= address && address <= self.last
@@ -87,12 +87,12 @@ impl AddressRange {
         u64::try_from(number(self.last) - number(self.first)).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    /// Address number `index` of `0..count()`; beyond that it begins anew.
+    /// Address number `index` of `0..count()`; larger numbers wrap around.
     pub fn nth(&self, index: u64) -> IpAddr {
         self.of_number(number(self.first) + u128::from(index % self.count()))
     }
 
-    /// The address number `index` of several ranges, in turn; `None` without any.
+    /// Address number `index` over several ranges, in turn; `None` without ranges.
     pub fn nth_of(ranges: &[AddressRange], index: u64) -> Option<IpAddr> {
         let total = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         let mut index = index.checked_rem(total)?;
@@ -115,7 +115,7 @@ impl std::fmt::Display for AddressRange {
     }
 }
 
-/// Where clouds tell machines their own keys over IPv6; over IPv4 all of that is link-local.
+/// IPv6 addresses of cloud metadata services. Over IPv4 these services are link-local.
 const METADATA_V6: [Ipv6Addr; 6] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
@@ -125,8 +125,9 @@ const METADATA_V6: [Ipv6Addr; 6] = [
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
-/// Whether an address is one at which clouds offer keys and configuration to the machine itself:
-/// link-local over IPv4, a few known ones over IPv6. It is private, and yet nobody's API.
+/// Whether an address is a cloud metadata service, which offers keys and configuration to the
+/// machine: link-local over IPv4, a few known addresses over IPv6. Such an address is private, yet
+/// must never be loaded.
 pub fn is_metadata(address: &IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -134,8 +135,8 @@ pub fn is_metadata(address: &IpAddr) -> bool {
     }
 }
 
-/// Whether load may go to an address without being asked for: this machine, private or link-local,
-/// and not where a cloud offers its keys.
+/// Whether load may go to an address without permission: this machine, private or link-local, and
+/// no cloud metadata service.
 pub fn is_private(address: &IpAddr) -> bool {
     if is_metadata(address) {
         return false;
@@ -146,7 +147,7 @@ pub fn is_private(address: &IpAddr) -> bool {
     }
 }
 
-/// The address that is reached: connecting to 0.0.0.0 or [::] reaches this machine.
+/// The address that a connection reaches: 0.0.0.0 and [::] become loopback.
 pub fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -189,7 +190,7 @@ mod tests {
             match (got, expect) {
                 (Ok(range), Some((count, first, last))) => {
                     let ends = (range.nth(0).to_string(), range.nth(range.count() - 1).to_string());
-                    // Of more addresses than can be counted only the first ones are used.
+                    // A range longer than u64::MAX addresses is used only up to that count.
                     let last = if count == u64::MAX { ends.1.clone() } else { last.to_owned() };
                     assert_eq!((range.count(), ends), (count, (first.to_owned(), last)), "{text}");
                 }

@@ -1,32 +1,31 @@
-//! Moments at which requests are to start, one by one ([`ArrivalTimes`]): those of a log. A load
-//! that is to be carried out has all of them; its record has their number, the time they cover and
-//! a digest, and never the list.
+//! The intended start of every request of a load, one by one ([`ArrivalTimes`]), from a log. A plan
+//! contains the whole list. Its record contains the number of times, their span and a digest.
 //!
-//! Not here: where they come from, and what is asked at each ([`crate::request_list`]).
+//!
+//! Not here: the source of these times, and the request at each time ([`crate::request_list`]).
 
 use crate::curve::Curve;
 use crate::rng::mix;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The moments of a load, in order.
+/// The intended starts of a load, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalTimes {
-    /// How many.
+    /// Number of starts.
     count: u64,
-    /// Tells them from others.
+    /// A digest of all starts.
     digest: String,
-    /// Requests a second on average, for as long as they are measured.
+    /// Mean request rate over the measured part, 1/s.
     rate: Curve,
-    /// In schedule time, ns; of a record none.
+    /// Intended starts in schedule time, ns; empty in a record.
     #[serde(skip)]
     starts_ns: Arc<[u64]>,
 }
 
 impl ArrivalTimes {
-    /// Requests that start at these moments of schedule time; those from `measured_from_ns` up to
-    /// `end_ns` are measured. `None` where they are not in order, there are none to be measured, or
-    /// no time.
+    /// Requests with these intended starts, ns of schedule time. The part from `measured_from_ns`
+    /// to `end_ns` is measured. `None`: the starts are out of order, or the measured part is empty.
     pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<ArrivalTimes> {
         let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
         let measured = before(end_ns).saturating_sub(before(measured_from_ns));
@@ -42,32 +41,32 @@ impl ArrivalTimes {
         })
     }
 
-    /// The same without the list.
+    /// A copy without the list, for a record.
     pub fn record(&self) -> ArrivalTimes {
         ArrivalTimes { starts_ns: Arc::default(), ..self.clone() }
     }
 
-    /// Whether the list is there.
+    /// Whether the list of starts is present.
     pub fn is_whole(&self) -> bool {
         self.starts_ns.len() as u64 == self.count
     }
 
-    /// Whether the other has the same moments, or is a record of the same.
+    /// Whether both have the same starts; either may be a record.
     pub fn is_of(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }
 
-    /// How many there are.
+    /// Number of starts.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Requests a second on average, over the time that is measured.
+    /// Mean request rate over the measured part, 1/s.
     pub fn rate(&self) -> &Curve {
         &self.rate
     }
 
-    /// The moments, in schedule time, ns; of a record none.
+    /// Intended starts in schedule time, ns; empty in a record.
     pub fn starts_ns(&self) -> &Arc<[u64]> {
         &self.starts_ns
     }

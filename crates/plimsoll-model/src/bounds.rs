@@ -1,6 +1,7 @@
-//! How large the numbers of a run file may be. A frame can be whole, with a right checksum, and say
-//! that a load lasted for 292 years: whoever makes a list of its intervals then asks for all
-//! memory. What no writer writes is taken for damage, so that nobody after this needs to ask.
+//! Upper bounds for the numbers of a run file. A frame with a valid checksum can still claim a load
+//! of 292 years, and a list of its intervals would then need all memory. A number that no writer
+//! writes counts as damage, so that later code needs no checks.
+//!
 //!
 //! Not here: whether the numbers agree with each other.
 
@@ -22,35 +23,34 @@ use crate::terms::{RedactedText, Terms};
 use crate::traffic::{Choice, OneOffRoute, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
-/// Most intervals of one load: 11 days of tenths of a second, 115 days of seconds.
+/// Most intervals of one load: 11 days of intervals of 100 ms, 115 days of 1 s.
 pub const INTERVALS_MAX: u64 = 10_000_000;
 /// Shortest and longest interval, ns.
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
-/// Most routes of a traffic; their numbers fit 16 bits.
+/// Most routes of one traffic: a route number has 16 bits.
 const ROUTES_MAX: usize = 1 << 16;
 /// Most machines of one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
-/// Longest text that says where other machines are, in bytes.
+/// Longest text that names other machines, in bytes.
 const PLACE_BYTES_MAX: usize = 1 << 16;
 /// Most workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
-/// Most workers that anybody may ask for.
+/// Most workers that a user may request.
 pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;
-/// Most of anything that is counted one by one in an interval; sums over all intervals of all kinds
-/// fit a u64.
+/// Upper bound for a count in one interval. Sums over all intervals of all kinds fit a u64.
 const COUNT_MAX: u64 = 1 << 36;
-/// Most of what is measured in an interval: bytes, requests x ns.
+/// Upper bound for an amount in one interval: bytes, or requests x ns.
 const AMOUNT_MAX: u64 = 1 << 60;
-/// Largest value of a reading, either way.
+/// Largest absolute value of a reading.
 const READING_MAX: f64 = 1e21;
 
 fn is_time(ns: u64) -> bool {
     ns <= TIME_NS_MAX
 }
 
-/// Whether a moment can be one of a load's schedule, ns.
+/// Whether a time can be a schedule time of a load, ns.
 pub(crate) fn is_moment(ns: i64) -> bool {
     is_time(ns.unsigned_abs())
 }
@@ -68,7 +68,7 @@ impl Curve {
 }
 
 impl Load {
-    /// Whether every number lies where that of a load can lie; see [`crate::bounds`].
+    /// Whether every number of the load is in its valid range; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let times = [self.duration_ns.unwrap_or(0), self.warmup_ns, self.grace_ns];
         self.shape.curve().is_bounded()
@@ -77,17 +77,17 @@ impl Load {
             && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
     }
 
-    /// Whether a moment of it lies where its intervals can be numbered.
+    /// Whether a schedule time is early enough for its interval to have a number.
     fn reaches(&self, at_ns: u64) -> bool {
         is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
     }
 }
 
-/// Most concurrencies of a sweep.
+/// Most levels of a sweep.
 const LEVELS_MAX: usize = 1 << 16;
-/// Arms of a comparison or a ladder: they are named by letters.
+/// Number of arms of a comparison or ladder: each arm has a letter as its name.
 pub const ARMS: std::ops::RangeInclusive<usize> = 2..=26;
-/// Longest profile, s.
+/// Longest CPU profile, s.
 const PROFILE_S_MAX: u32 = 600;
 
 impl BlocksSpec {
@@ -113,7 +113,7 @@ impl FindSpec {
 }
 
 impl ExperimentSpec {
-    /// Whether every number lies where that of a question can lie; see [`crate::bounds`].
+    /// Whether every number of the experiment is in its valid range; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let study = match self {
             ExperimentSpec::Run(run) => run.plan.is_bounded(),
@@ -128,15 +128,15 @@ impl ExperimentSpec {
             ExperimentSpec::Explain(explain) => {
                 explain.search.is_bounded()
                     && is_time(explain.budget_ns)
-                    && explain.interventions.len().max(explain.flagged.len()) <= Intervention::ALL.len()
-                    && explain.varied.len() <= VARIED_MAX
-                    && explain.varied.iter().all(|value| *value > 0.0 && *value <= LEVEL_MAX)
+                    && explain.interventions.len().max(explain.requested_interventions.len()) <= Intervention::ALL.len()
+                    && explain.setting_values.len() <= VARIED_MAX
+                    && explain.setting_values.iter().all(|value| *value > 0.0 && *value <= LEVEL_MAX)
             }
             ExperimentSpec::Overload(overload) => {
                 overload.search.is_bounded()
                     && is_time(overload.budget_ns)
                     && overload.retries <= RETRIES_MAX
-                    && overload.against.as_ref().is_none_or(PlanRecord::is_bounded)
+                    && overload.second_target.as_ref().is_none_or(PlanRecord::is_bounded)
                     && overload.line_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             }
             ExperimentSpec::Prove(prove) => {
@@ -150,7 +150,8 @@ impl ExperimentSpec {
 }
 
 impl Terms<RedactedText> {
-    /// Whether every number lies where that of terms can lie, and they are those of what is asked.
+    /// Whether every number of the terms is in its valid range, and the terms belong to this
+    /// experiment.
     pub fn is_bounded(&self, asked: &ExperimentSpec) -> bool {
         self.targets.len() == asked.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
@@ -167,7 +168,7 @@ impl Terms<RedactedText> {
     }
 }
 
-/// Whether routes with these weights and timeouts ask for anything, in a time that can be.
+/// Whether routes with these weights and timeouts send at least one request, with valid timeouts.
 fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
     (1..=ROUTES_MAX).contains(&routes.clone().count())
         && routes.clone().all(|(_, timeout_ns)| is_time(timeout_ns))
@@ -175,32 +176,32 @@ fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
 }
 
 impl Plan {
-    /// Whether every number lies where that of a plan can lie, and it asks for anything; see
-    /// [`crate::bounds`].
+    /// Whether every number of the plan is in its valid range, and the plan sends at least one
+    /// request; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
         self.load.is_bounded()
             && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
             && are_sessions(&self.traffic)
             && is_list(self)
-            && is_around(&self.traffic.around)
+            && is_around(&self.traffic.setup_teardown)
     }
 }
 
-/// Whether there is a list where one is asked, and nowhere else; of given moments each has its
-/// entry.
+/// Whether the plan has a request list exactly when its choice needs one, with one entry for each
+/// given arrival time.
 fn is_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
         LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
         LoadShape::Given { arrivals } => Some(arrivals.count()),
         LoadShape::Open { arrivals: Arrivals::Replayed, .. }
-            if plan.traffic.listed.as_ref().is_none_or(|listed| listed.sessions.is_none()) =>
+            if plan.traffic.request_list.as_ref().is_none_or(|listed| listed.sessions.is_none()) =>
         {
             return false;
         }
         LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
     };
-    match (&plan.traffic.listed, plan.traffic.choice) {
+    match (&plan.traffic.request_list, plan.traffic.choice) {
         (Some(listed), Choice::Listed) => {
             let count = listed.entries.len() as u64;
             count > 0 && moments.is_none_or(|moments| moments == count) && listed.is_whole(plan.traffic.routes.len())
@@ -209,7 +210,7 @@ fn is_list(plan: &Plan) -> bool {
     }
 }
 
-/// Whether there are sessions where they are asked for, and nowhere else, and each comes to an end.
+/// Whether the traffic has scenarios exactly when its choice needs them, and every scenario ends.
 fn are_sessions(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {
@@ -222,14 +223,14 @@ fn are_sessions(traffic: &Traffic) -> bool {
     }
 }
 
-/// Whether what is asked around a load comes to an end.
+/// Whether the setup and cleanup requests of a load end.
 fn is_around(around: &SetupTeardown) -> bool {
     let can_be = |asked: &OneOffRoute| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
     around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)
 }
 
 impl PlanRecord {
-    /// The same of a record.
+    /// The same check for a record.
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
         self.load.is_bounded() && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
@@ -237,8 +238,8 @@ impl PlanRecord {
 }
 
 impl Injector {
-    /// Whether these can be the machines of one load: as many as there can be, each with as many
-    /// workers.
+    /// Whether these can be the injectors of one load: the number of machines and of their workers
+    /// is in its valid range.
     pub fn are_bounded(injectors: &[Injector]) -> bool {
         injectors.len() <= INJECTORS_MAX && injectors.iter().all(|injector| injector.workers <= WORKERS_MAX)
     }
@@ -263,7 +264,7 @@ fn is_bounded(histogram: &SparseHistogram) -> bool {
 }
 
 impl Unit {
-    /// Most of a figure of this unit in an interval.
+    /// Upper bound for a figure of this unit in one interval.
     fn most(self) -> u64 {
         match self {
             Unit::Requests | Unit::Sessions | Unit::Connections | Unit::Handshakes => COUNT_MAX,
@@ -299,7 +300,7 @@ impl Interval {
     }
 }
 
-/// Whether a reading can be drawn; what cannot is left out.
+/// Whether a chart can show this reading; other readings are dropped.
 pub(crate) fn is_reading(sample: &SeriesSample) -> bool {
     is_time(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
 }

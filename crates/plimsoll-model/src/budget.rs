@@ -1,26 +1,26 @@
-//! How much may be made of an input that somebody else wrote: references, variables and compression
-//! unfold, and a few bytes can stand for very many. One type for every reader, so that all are
-//! bounded alike: in proportion to the input, and as a whole.
+//! A budget for the expansion of untrusted input: references, variables and compression let a few
+//! bytes stand for very many. All readers use this one type, so that the bounds are equal: in
+//! proportion to the input, and in total.
 //!
-//! Not here: how many bytes are read of a file at all, and what a reader says where an input goes
-//! beyond its budget.
+//!
+//! Not here: how many bytes of a file are read, and the message for an input over its budget.
 
 use thiserror::Error;
 
-/// What any input may unfold to, however small it is, in bytes.
+/// Expansion that any input may reach, however small, in bytes.
 pub const UNFOLDED_BYTES_MIN: usize = 4 << 20;
-/// What a larger one may unfold to, in times its own length: real descriptions repeat themselves
-/// less than ten times.
+/// Largest expansion of a larger input, as a multiple of its length. Real descriptions expand less
+/// than ten times.
 pub const UNFOLDED_TIMES: usize = 16;
-/// What no input unfolds beyond, in bytes.
+/// Largest expansion of any input, in bytes.
 pub const UNFOLDED_BYTES_MAX: usize = 256 << 20;
 
-/// An input unfolds to more than it may.
+/// The error for an input over its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it unfolds to more than {0} MiB, with all that its references repeat: make it smaller")]
 pub struct BudgetError(pub usize);
 
-/// What is left of the bytes that an input may unfold to.
+/// The remaining bytes of an input's expansion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     whole: usize,
@@ -29,24 +29,24 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// That of an empty input.
+    /// The budget of an empty input.
     fn default() -> Budget {
         Budget::of_input(0)
     }
 }
 
 impl Budget {
-    /// So many bytes.
+    /// A budget of `whole` bytes.
     pub fn new(whole: usize) -> Budget {
         Budget { whole, left: whole, is_over: false }
     }
 
-    /// In proportion to the length of an input.
+    /// A budget in proportion to the length of an input.
     pub fn of_input(bytes: usize) -> Budget {
         Budget::new(bytes.saturating_mul(UNFOLDED_TIMES).clamp(UNFOLDED_BYTES_MIN, UNFOLDED_BYTES_MAX))
     }
 
-    /// Takes so many bytes. Once it does not hold them it holds nothing more.
+    /// Takes `bytes` from the budget. After the first failure, every later call fails too.
     pub fn take(&mut self, bytes: usize) -> Result<(), BudgetError> {
         match self.left.checked_sub(bytes) {
             Some(left) if !self.is_over => {
@@ -60,8 +60,7 @@ impl Budget {
         }
     }
 
-    /// An error once more was taken than there was, for readers that cannot stop where that
-    /// happens.
+    /// An error if any earlier `take` failed. For readers that cannot stop at the failure itself.
     pub fn check(&self) -> Result<(), BudgetError> {
         if self.is_over { Err(self.unfolded()) } else { Ok(()) }
     }

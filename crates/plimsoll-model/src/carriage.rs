@@ -1,39 +1,38 @@
-//! Over what requests travel: how connections are opened, secured and closed, and how many there
-//! may be.
+//! The transport of a load: how connections are opened, secured and closed, and their number.
 //!
-//! Plain data. Not here: what is asked ([`crate::traffic`]), from which local addresses (that is
-//! one machine's, [`crate::injector`]), sockets, TLS itself.
+//!
+//! Plain data. Not here: the requests ([`crate::traffic`]), local addresses (these belong to one
+//! machine, [`crate::injector`]), sockets, and TLS itself.
 
 use crate::tls::TlsSpec;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// How a load's connections are opened and closed, by all machines together.
+/// How all machines of a load open and close connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionPlan {
     /// The addresses of the host, in the order of use.
     pub addresses: Vec<SocketAddr>,
-    /// Connect to this unix socket instead.
+    /// The path of a unix socket, used in place of the addresses.
     pub unix: Option<String>,
-    /// Ask for the addresses again while the load lasts.
+    /// Resolve the host's name again during the load.
     pub resolve: Option<ResolveSpec>,
-    /// Speak TLS.
+    /// Use TLS.
     pub tls: Option<TlsSpec>,
-    /// Which HTTP is spoken.
+    /// The HTTP version.
     pub http: HttpChoice,
-    /// Over HTTP/2, at most so many requests at a time on a connection; over HTTP/1.1 it is one. At
-    /// least 1.
+    /// Most concurrent requests on an HTTP/2 connection; HTTP/1.1 has one. At least 1.
     pub streams_max: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// Close by a reset, which leaves no port in TIME-WAIT.
+    /// Close connections with a reset, which leaves no port in TIME-WAIT.
     pub close_reset: bool,
-    /// At most so many connections at once (open loads; closed loads have one for each user).
+    /// Most concurrent connections of an open loop. A closed loop has one for each user.
     pub connections_max: u32,
 }
 
 impl ConnectionPlan {
-    /// Plain TCP to these addresses, on connections that are kept, 10 000 at most.
+    /// Plain TCP to these addresses with keep-alive, at most 10 000 connections.
     pub fn tcp(addresses: Vec<SocketAddr>) -> ConnectionPlan {
         ConnectionPlan {
             addresses,
@@ -48,12 +47,12 @@ impl ConnectionPlan {
         }
     }
 
-    /// Whether the server has a say in which HTTP is spoken.
+    /// Whether the server takes part in the choice of the HTTP version.
     pub fn is_open(&self) -> bool {
         self.tls.is_some() && self.http == HttpChoice::Auto
     }
 
-    /// From here on this HTTP is spoken, and nothing else offered.
+    /// Fixes the HTTP version; the client then offers no other.
     pub fn speak(&mut self, http: HttpChoice) {
         self.http = http;
         if let Some(tls) = &mut self.tls {
@@ -62,23 +61,23 @@ impl ConnectionPlan {
     }
 }
 
-/// Which HTTP a load's connections speak.
+/// The HTTP version of a load's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum HttpChoice {
-    /// Over TLS what the server takes, HTTP/2 before HTTP/1.1; without it HTTP/1.1.
+    /// Over TLS the server's choice, HTTP/2 before HTTP/1.1; without TLS HTTP/1.1.
     #[default]
     #[serde(rename = "auto")]
     Auto,
     /// HTTP/1.1.
     #[serde(rename = "1.1")]
     H1,
-    /// HTTP/2; without TLS both sides have to know beforehand.
+    /// HTTP/2; without TLS by prior knowledge.
     #[serde(rename = "2")]
     H2,
 }
 
 impl HttpChoice {
-    /// The name that users and records have for it.
+    /// The name in flags and records.
     pub fn name(self) -> &'static str {
         match self {
             HttpChoice::Auto => "auto",
@@ -87,7 +86,7 @@ impl HttpChoice {
         }
     }
 
-    /// What is offered over TLS (ALPN), the preferred first.
+    /// The ALPN protocols that the client offers over TLS, the preferred first.
     pub fn alpn(self) -> Vec<String> {
         let offered: &[&str] = match self {
             HttpChoice::Auto => &["h2", "http/1.1"],
@@ -98,14 +97,14 @@ impl HttpChoice {
     }
 }
 
-/// A name to resolve again and again.
+/// A name to resolve repeatedly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolveSpec {
     /// The name.
     pub host: String,
     /// The port to connect to.
     pub port: u16,
-    /// How often, in ns.
+    /// Time between two lookups, ns.
     pub every_ns: u64,
     /// Whether load may go to addresses that are neither loopback nor private.
     pub public: bool,

@@ -1,14 +1,16 @@
-//! The run file: an append-only list of frames, each with a checksum, that hold one experiment.
+//! The run file: one experiment as an append-only list of frames, each with a checksum.
+//!
 //!
 //! ```text
-//! file  = magic (8 bytes: "PLIMSOL", version 3) frame*
-//! frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
+//!     file  = magic (8 bytes: "PLIMSOL", version 3) frame*
+//!     frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
 //!
-//! Small, rare frames are JSON; intervals are tagged fields of variable-length integers, because
-//! they are many. A reader takes whole frames until the first that is cut or damaged, and says what
-//! it left; kinds of frames and figures that it does not know it passes over, and counts. Reading
-//! and writing of files is for those who have files: this module turns values into bytes and back.
+//!
+//! Small, rare frames are JSON. Intervals are many, so they are tagged fields of variable-length
+//! integers. A reader takes whole frames up to the first damaged one and reports the rest. The
+//! reader skips and counts unknown frames and figures. This module turns values into bytes and
+//! back; its callers own the files.
 
 use crate::agent_account::AgentAccount;
 use crate::bounds::{INJECTORS_MAX, is_moment};
@@ -34,9 +36,10 @@ use std::net::SocketAddr;
 
 /// The first bytes of every run file; the last is the version.
 pub const MAGIC: [u8; 8] = *b"PLIMSOL\x03";
-/// The oldest version that is read: in it nothing says how to repeat what was asked.
+/// The oldest version that this crate reads. Version 2 has no terms, so its runs cannot be
+/// repeated.
 const VERSION_MIN: u8 = 2;
-/// Longest payload accepted: a guard against damaged lengths.
+/// Longest valid payload, in bytes: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
 /// No experiment began after the year 9999.
 const STARTED_UNIX_MS_MAX: u64 = 253_402_300_799_999;
@@ -46,70 +49,70 @@ const TAIL: usize = 4;
 /// One entry of a run file, in the order in which they are written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
-    /// What the experiment is; the first frame.
+    /// The head: what the experiment is. Always the first frame.
     Experiment(Box<Header>),
     /// A load begins; loads are numbered from 0 in the order of these frames.
     TrialStart {
-        /// What it is for, and its place among the others.
+        /// The purpose of the load, and its place in the experiment.
         tag: Tag,
-        /// Since the experiment's start, ns.
+        /// Start since the beginning of the experiment, ns.
         start_ns: u64,
-        /// What is kept of the plan.
+        /// The plan without its secrets.
         plan: Box<PlanRecord>,
         /// See [`Run::injectors`].
         injectors: Vec<Injector>,
     },
-    /// What happened in one interval of the latest load.
+    /// The figures of one interval of the latest load.
     Interval {
         /// Number of the interval, as in [`Run::intervals`].
         index: u32,
-        /// What happened.
+        /// The figures.
         interval: Box<Interval>,
     },
-    /// A part of what was seen of the target during the latest load; parts add up by
-    /// [`Probes::merge`].
+    /// A part of the latest load's readings of the target. Parts add up by [`Probes::merge`].
     Probes(Box<Probes>),
-    /// A part of the functions that were sampled meanwhile; parts add up by
-    /// [`SampledFunctions::merge`].
+    /// A part of the latest load's sampled functions. Parts add up by [`SampledFunctions::merge`].
     Sampled(Box<SampledFunctions>),
     /// What each agent of a fleet did in the latest load.
     Agents(Vec<AgentAccount>),
     /// The latest load has ended.
     TrialEnd {
-        /// How.
+        /// How the load ended.
         ending: LoadEnd,
         /// See [`Run::window_ns`].
         window_ns: (u64, u64),
-        /// When its schedule began, since the experiment's start, ns: later than was known when the
-        /// load began, as connections were made ready first.
+        /// Start of the schedule since the beginning of the experiment, ns. This is later than the
+        /// start that `TrialStart` has, by the time that opening connections took.
         start_ns: u64,
-        /// The addresses of the host, with those found during the load.
+        /// The addresses of the host, including those that were found during the load.
         addresses: Vec<SocketAddr>,
         /// See [`Run::failed_answers`].
         failed_answers: Vec<FailedAnswer>,
     },
-    /// Something that no load tells.
+    /// An event of the experiment that belongs to no load.
     Remark(Remark),
     /// The experiment has ended; the last frame.
     ExperimentEnd {
-        /// How long it took, ns.
+        /// Length of the experiment, ns.
         elapsed_ns: u64,
-        /// What it found, for lists of runs; `None` in files of before.
+        /// The summary of the finding, for lists of runs; `None` in older files.
         summary: Option<Box<StudySummary>>,
     },
 }
 
-/// What an experiment is; see [`Experiment`].
+/// The head of a run file; see [`Experiment`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Experiment")]
 pub struct Header {
-    pub asked: ExperimentSpec,
+    #[serde(rename = "asked")]
+    pub spec: ExperimentSpec,
     pub started_unix_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Box<Terms<RedactedText>>>,
     pub command: Vec<String>,
     pub environment: Environment,
-    pub noted: StartNotes,
+    #[serde(rename = "noted")]
+    pub start_notes: StartNotes,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -146,11 +149,11 @@ const KIND_PROBES: u8 = 6;
 const KIND_REMARK: u8 = 7;
 const KIND_SAMPLED: u8 = 8;
 const KIND_AGENTS: u8 = 9;
-/// Kinds above this one are of later versions.
+/// The largest known kind. Larger kinds come from later versions.
 const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
-    /// The frames of what was seen; none of nothing.
+    /// The frames for some readings; none for empty readings.
     pub fn of_probes(mut probes: Probes) -> impl Iterator<Item = Frame> {
         let sampled = std::mem::take(&mut probes.sampled);
         let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));
@@ -210,7 +213,7 @@ impl Frame {
         out.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    /// The frame, and how many of its figures this version does not know.
+    /// Decodes a frame, and counts the figures that this version does not know.
     fn decode(kind: u8, payload: &[u8]) -> Option<(Frame, usize)> {
         if kind == KIND_INTERVAL {
             let (index, interval, unknown) = read_interval(Reader::new(payload))?;
@@ -246,44 +249,44 @@ impl Frame {
 }
 
 fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
-    // Plain structs of numbers and strings into memory: neither can fail.
+    // Serialising plain structs of numbers and strings into memory cannot fail.
     serde_json::to_writer(out, value).unwrap_or_else(|error| unreachable!("a frame serialises: {error}"));
 }
 
-/// Why bytes are not a run file at all.
+/// Why bytes are no run file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// Another kind of file.
+    /// The bytes have another magic number.
     #[error("this is not a plimsoll run file")]
     NotARunFile,
-    /// Written in another version of the format.
+    /// The file has an unsupported version of the format.
     #[error("this run file has format version {0}, which {reader} reads; this one reads versions 2 and 3", reader = reader(*.0))]
     OtherVersion(u8),
-    /// Cut or damaged before the first frame was whole.
+    /// The file is cut or damaged within its first frame.
     #[error("this run file is cut or damaged at its very beginning: nothing can be read from it")]
     Nothing,
 }
 
-/// Who reads files of another version.
+/// The versions of plimsoll that read a file of this format version.
 fn reader(version: u8) -> &'static str {
     if version < MAGIC[7] { "plimsoll 0.1 as it was before 2026-11-22" } else { "a newer plimsoll" }
 }
 
-/// The part of a file that could not be read.
+/// The unreadable tail of a run file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Where the last good frame ends.
+    /// Length of the readable part, in bytes.
     pub good_bytes: usize,
-    /// How many bytes follow it.
+    /// Length of the unreadable tail, in bytes.
     pub lost_bytes: usize,
 }
 
-/// What a run file held.
+/// The content of a run file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunFileContents {
-    /// The experiment, as far as it could be read.
+    /// The experiment, up to the first damaged frame.
     pub experiment: Experiment,
-    /// The unreadable tail, if there is one.
+    /// The unreadable tail; `None`: the file is intact.
     pub damage: Option<Damage>,
     /// Frames of kinds that this version does not know.
     pub frames_unknown: usize,
@@ -291,13 +294,13 @@ pub struct RunFileContents {
     pub figures_unknown: usize,
 }
 
-/// Whether these are the first bytes of a run file, of whatever version.
+/// Whether these are the first bytes of a run file of any version.
 pub fn is_run_file(bytes: &[u8]) -> bool {
     bytes.len() >= MAGIC.len() && bytes[..7] == MAGIC[..7]
 }
 
-/// Reads a run file. A cut or damaged tail is left out and told; only a file of which nothing can
-/// be read is an error.
+/// Reads a run file. A cut or damaged tail is skipped and reported in [`RunFileContents::damage`].
+/// The result is an error only if no frame is readable.
 pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
     if !is_run_file(bytes) {
         return Err(FileError::NotARunFile);
@@ -320,8 +323,8 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
                 figures_unknown += unknown;
             }
             (None, _) if kind > KIND_MAX => frames_unknown += 1,
-            // A whole frame in a place or of a content that no writer makes: what follows cannot be
-            // trusted.
+            // A valid frame in a place, or with content, that no writer produces: the rest cannot
+            // be trusted.
             _ => break,
         }
         at = next;
@@ -333,20 +336,19 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
 }
 
 impl Header {
-    /// Whether its numbers can be those of an experiment.
+    /// Whether every number of the head is in its valid range.
     fn is_bounded(&self) -> bool {
         self.started_unix_ms <= STARTED_UNIX_MS_MAX
-            && self.asked.is_bounded()
-            && self.terms.as_ref().is_none_or(|terms| terms.is_bounded(&self.asked))
+            && self.spec.is_bounded()
+            && self.terms.as_ref().is_none_or(|terms| terms.is_bounded(&self.spec))
             && Injector::are_bounded(&self.environment.injectors)
     }
 }
 
-/// Bytes at the beginning of a run file that tell how long its head is.
+/// Number of first bytes from which the length of the head follows.
 pub const HEAD_BYTES_MIN: usize = MAGIC.len() + HEAD;
 
-/// How many bytes the head of a run file takes, by its first [`HEAD_BYTES_MIN`] bytes. Nothing
-/// behind the head is needed to read it.
+/// Length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
 pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
     if !is_run_file(first) {
         return Err(FileError::NotARunFile);
@@ -359,7 +361,7 @@ pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
     if length > PAYLOAD_MAX { Err(FileError::Nothing) } else { Ok(HEAD_BYTES_MIN + length + TAIL) }
 }
 
-/// The head of a run file: what the experiment is, and where it comes from.
+/// Reads the head of a run file.
 pub fn read_head(bytes: &[u8]) -> Result<Header, FileError> {
     head_bytes(bytes)?;
     match next_frame(bytes, MAGIC.len()).and_then(|(kind, payload, _)| Frame::decode(kind, payload)) {
@@ -368,21 +370,21 @@ pub fn read_head(bytes: &[u8]) -> Result<Header, FileError> {
     }
 }
 
-/// The last bytes of a run file in which [`read_end`] looks for its end.
+/// Number of last bytes in which [`read_end`] searches the last frame.
 pub const END_BYTES_MAX: usize = 64 << 10;
 
-/// How a run file ends.
+/// The end of a run file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileEnd {
-    /// How long the experiment took, ns.
+    /// Length of the experiment, ns.
     pub elapsed_ns: u64,
-    /// What it found; `None` in files of before.
+    /// The summary of the finding; `None` in older files.
     pub summary: Option<Box<StudySummary>>,
 }
 
-/// The end of a run file, by its last bytes; `None`: the experiment is under way, broke off or was
-/// cut off. A frame is found from behind: its length leads to the end of the file, and its checksum
-/// is right.
+/// Reads the end of a run file from its last bytes. `None`: the experiment still runs, broke off,
+/// or the file was cut. The last frame is the one whose length leads to the end of the file and
+/// whose checksum is right.
 pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
     let last = tail.len().checked_sub(HEAD + TAIL)?;
     let ends_there = |at: &usize| {
@@ -399,7 +401,7 @@ pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
     }
 }
 
-/// The whole frame at `at`: kind, payload, where the next begins.
+/// The whole frame at offset `at`: its kind, its payload, and the offset of the next frame.
 fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     let head = bytes.get(at..at + HEAD)?;
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -412,13 +414,13 @@ fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     (crc32fast::hash(&bytes[at + 4..end]) == checksum).then(|| (head[4], &bytes[at + HEAD..end], end + TAIL))
 }
 
-/// Why bytes are no frame that can be used.
+/// The error for bytes that are no valid frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("damaged, or of another version")]
 pub struct NotAFrame;
 
-/// The first frame of bytes that come piece by piece, and how long it is; `None`: it is not whole
-/// yet. Numbers in it lie where those of a load can lie ([`crate::bounds`]).
+/// Reads the first frame of a stream of bytes, and its length; `None`: the frame is not complete
+/// yet. Its numbers are checked against [`crate::bounds`].
 pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
     let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -454,20 +456,19 @@ fn are_bounded(agents: &[AgentAccount]) -> bool {
 
 fn begin(header: Header) -> Experiment {
     Experiment {
-        asked: header.asked,
+        spec: header.spec,
         started_unix_ms: header.started_unix_ms,
         command: header.command,
         terms: header.terms,
         environment: header.environment,
-        noted: header.noted,
+        start_notes: header.start_notes,
         trials: Vec::new(),
         remarks: Vec::new(),
         elapsed_ns: None,
     }
 }
 
-/// Adds a frame to the experiment; false if it does not fit there, or says what none can
-/// ([`crate::bounds`]).
+/// Adds a frame to the experiment. False: the frame is out of place or out of [`crate::bounds`].
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX
@@ -480,7 +481,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             if plan.is_bounded() && Injector::are_bounded(&injectors) && start_ns <= TIME_NS_MAX =>
         {
             let mut run = Run { injectors, ..Run::new(*plan) };
-            // Until its end is told, the window is what was seen of it.
+            // Before the load's end is read, the window grows with the intervals.
             run.window_ns = (run.plan.load.warmup_ns, run.plan.load.warmup_ns);
             experiment.trials.push(Trial { tag, start_ns, run });
         }
@@ -513,12 +514,12 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     true
 }
 
-/// In a recording that was cut, what had no end yet was in flight.
+/// Closes the ledger of a recording that was cut: requests without an outcome count as in flight.
 fn close_ledger(run: &mut Run) {
     if run.ending.is_some() {
         return;
     }
-    // Each route's by itself: its ledger closes as the whole does.
+    // Each route's ledger closes by itself, as the whole load's does.
     let mut sums: BTreeMap<RouteNumber, Ledger> = BTreeMap::new();
     for (route, figures) in run.intervals.values().flat_map(|interval| interval.routes.iter()) {
         sums.entry(route).or_default().merge(&figures.ledger);
@@ -530,16 +531,16 @@ fn close_ledger(run: &mut Run) {
     }
 }
 
-/// The whole file of an experiment.
+/// Encodes an experiment as a whole run file.
 pub fn encode(experiment: &Experiment) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let header = Header {
-        asked: experiment.asked.clone(),
+        spec: experiment.spec.clone(),
         started_unix_ms: experiment.started_unix_ms,
         command: experiment.command.clone(),
         terms: experiment.terms.clone(),
         environment: experiment.environment.clone(),
-        noted: experiment.noted.clone(),
+        start_notes: experiment.start_notes.clone(),
     };
     Frame::Experiment(Box::new(header)).encode(&mut out);
     for trial in &experiment.trials {

@@ -1,8 +1,9 @@
-//! From a record back to what can be carried out: what was left out of it ([`missing`]), and the
-//! record with that put in again ([`complete`]). What is given must leave the same record; what
-//! nobody asked for is refused, so that a repetition is what was recorded, or is none.
+//! From a record back to an executable plan: the redacted inputs of a record ([`missing`]), and the
+//! record with these inputs restored ([`complete`]). Restored inputs must lead to the same record,
+//! and superfluous inputs are refused. So a rerun repeats exactly what was recorded.
 //!
-//! Not here: what is left out ([`Plan::record`], [`Terms::record`]), flags, files.
+//!
+//! Not here: what is redacted ([`Plan::record`], [`Terms::record`]), flags, files.
 
 use crate::arrival_times::ArrivalTimes;
 use crate::carriage::ConnectionPlan;
@@ -18,62 +19,62 @@ use crate::traffic::{Origin, Request, Route, SetupTeardown, Traffic};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 
-/// Something that was left out of a record.
+/// An input that was redacted in a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingInput {
-    /// What it is.
+    /// The kind of input.
     pub kind: TextKind,
-    /// What the record has of it; of a header its name.
-    pub was: String,
+    /// The redacted text in the record; of a header field its name.
+    pub record_text: String,
 }
 
-/// A URL that is given again.
+/// A URL that the user gives for a rerun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RerunUrl {
-    /// As it was given.
+    /// The text of the URL.
     pub text: String,
-    /// Of whom.
+    /// Scheme, host and port.
     pub origin: Origin,
     /// Path and query.
     pub target: String,
-    /// The authorization of its user and password.
+    /// The `Authorization` value that follows from user and password.
     pub authorization: Option<String>,
 }
 
-/// What is given again, in order.
+/// The inputs that the user gives for a rerun, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RerunInputs {
-    /// Targets.
+    /// URLs of targets.
     pub urls: VecDeque<RerunUrl>,
     /// Header fields.
     pub headers: Vec<(String, String)>,
-    /// The body, and where it is from: also that of a file which the record names.
+    /// The body and its source; also a body that was read from a file which the record names.
     pub body: Option<(BodyFrom<String>, Vec<u8>)>,
-    /// Everything else.
+    /// All other texts, by kind.
     pub texts: BTreeMap<TextKind, VecDeque<String>>,
 }
 
 /// Why a record cannot be completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incomplete {
-    /// Something that was left out is not given again.
+    /// A redacted input is missing.
     Missing,
-    /// Something is given that the record has, or that it has no place for.
+    /// An input is given that the record does not need.
     Superfluous(TextKind),
-    /// What is given is not what was recorded.
+    /// An input differs from the recorded one.
     Differs(MissingInput),
-    /// The file that says what is asked could not be read.
+    /// The file of the traffic is not readable.
     Unread,
-    /// Targets are asked the same where they were asked different things, or the other way round.
+    /// Targets had equal requests in the record and have different ones now, or the reverse.
     Alike,
 }
 
-/// A number for each of several, such that equal ones have the same.
+/// A number for each item, such that equal items have equal numbers.
 pub fn numbers<T: PartialEq>(all: &[T]) -> Vec<u32> {
     all.iter().map(|one| all.iter().position(|other| other == one).unwrap_or_default() as u32).collect()
 }
 
-/// How the targets of these plans are numbered.
+/// The numbers of the targets of these plans: equal targets have equal numbers.
 pub fn targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetTerms> {
     let asked: Vec<_> = plans.into_iter().map(|plan| (&plan.traffic.origin, &plan.traffic.routes)).collect();
     let user_info = user_info.iter().copied().chain(std::iter::repeat(false));
@@ -85,19 +86,18 @@ fn is_authorization(name: &str) -> bool {
 }
 
 impl RouteRecord {
-    /// The names of the header fields of which something was left out.
+    /// The names of the header fields with a redacted value.
     fn headers_missing(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().filter(|(_, value)| value == REDACTED).map(|(name, _)| name.as_str())
     }
 
-    /// What is shown of a body that was left out.
+    /// How a redacted body is shown.
     pub fn body_text(&self) -> String {
         let digest = self.body_digest.as_deref().map(|digest| format!(", sha256 {digest}"));
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
     }
 
-    /// The route with what is given in place of what was left out; `url`: the whole of its path and
-    /// query.
+    /// The route with its redacted inputs restored. `url`: the whole path and query.
     fn complete(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
         let mut headers = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
@@ -118,7 +118,7 @@ impl RouteRecord {
         if body.len() as u64 != self.body_bytes
             || self.body_digest.as_ref().is_some_and(|it| *it != redact::digest(&body))
         {
-            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Body, was: self.body_text() }));
+            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Body, record_text: self.body_text() }));
         }
         let target = match (self.target_withheld, url) {
             (false, _) => self.target.clone(),
@@ -128,16 +128,16 @@ impl RouteRecord {
         let request = Request { method: self.method.clone(), target, headers, body };
         let (label, weight) = (self.label.clone(), self.weight);
         let (ok_status, timeout_ns, follow) = (self.ok_status.clone(), self.timeout_ns, self.follow);
-        // Its messages are made anew of its body.
+        // The messages are encoded again from the body.
         let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, in_turn: self.in_turn, ..GrpcCall::default() });
         Ok(Route { label, weight, ok_status, timeout_ns, follow, grpc, ..Route::new(request) })
     }
 }
 
-/// What the record of one plan is completed with.
+/// The redacted inputs of one plan.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
-    /// The URL of each route of which something was left out, in order.
+    /// The URL of each route with a redacted target, in order.
     pub urls: VecDeque<RerunUrl>,
     /// Header fields.
     pub headers: Vec<(String, String)>,
@@ -148,30 +148,33 @@ pub struct Secrets {
 }
 
 impl PlanRecord {
-    /// What was left out, in order.
+    /// The redacted inputs, in order.
     pub fn missing(&self) -> Vec<MissingInput> {
         let mut missing = Vec::new();
         for route in &self.traffic.routes {
             if route.target_withheld {
                 missing.push(MissingInput {
                     kind: TextKind::Url,
-                    was: format!("{}{}", self.traffic.origin, route.target),
+                    record_text: format!("{}{}", self.traffic.origin, route.target),
                 });
             }
             missing.extend(
-                route.headers_missing().map(|name| MissingInput { kind: TextKind::Header, was: name.to_owned() }),
+                route
+                    .headers_missing()
+                    .map(|name| MissingInput { kind: TextKind::Header, record_text: name.to_owned() }),
             );
             if route.body_bytes > 0 {
-                missing.push(MissingInput { kind: TextKind::Body, was: route.body_text() });
+                missing.push(MissingInput { kind: TextKind::Body, record_text: route.body_text() });
             }
         }
         if let (Some(path), true) = (&self.carriage.unix, self.carriage.unix_withheld) {
-            missing.push(MissingInput { kind: TextKind::Unix, was: path.clone() });
+            missing.push(MissingInput { kind: TextKind::Unix, record_text: path.clone() });
         }
         missing
     }
 
-    /// The plan with what was left out. Addresses and certificates are found anew: it has none.
+    /// The plan with its redacted inputs restored. It has no addresses or certificates: the caller
+    /// resolves these again.
     pub fn complete(&self, how: Redact, mut secrets: Secrets) -> Result<Plan, Incomplete> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
@@ -184,17 +187,27 @@ impl PlanRecord {
                 && (given.origin != *origin || redact::target(&given.target, how) != route.target)
             {
                 let was = format!("{origin}{}", route.target);
-                return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, was }));
+                return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
             }
             routes.push(route.complete(how, url.map(|url| url.target), &mut secrets)?);
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables, listed) = (Vec::new(), Vec::new(), None);
-        // Sessions, and what is asked around a load, are of a file, which is read anew.
+        // Scenarios, setup and cleanup come from a file, which is read again.
         let (scenarios, around) = (Vec::new(), SetupTeardown::default());
         let origin = origin.clone();
-        let traffic =
-            Traffic { origin, routes, choice, scenarios, first, data, variables, around, listed, redact: how };
+        let traffic = Traffic {
+            origin,
+            routes,
+            choice,
+            scenarios,
+            first,
+            data,
+            variables,
+            setup_teardown: around,
+            request_list: listed,
+            redact: how,
+        };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {
             (false, _) => Err(Incomplete::Superfluous(TextKind::Header)),
@@ -203,7 +216,7 @@ impl PlanRecord {
         }
     }
 
-    /// The plan that asks this.
+    /// The plan with this traffic.
     fn complete_with(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, Incomplete> {
         Ok(Plan { traffic, load: self.load.clone(), carriage: self.carriage.complete(unix)? })
     }
@@ -249,15 +262,15 @@ impl TlsRecord {
     }
 }
 
-/// What is given for a text, if the record has the same of it.
+/// The given text, if its redacted form equals the recorded one.
 fn same(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String, Incomplete> {
     match kind.redact_text(&given, how) == was {
         true => Ok(given),
-        false => Err(Incomplete::Differs(MissingInput { kind, was: was.to_owned() })),
+        false => Err(Incomplete::Differs(MissingInput { kind, record_text: was.to_owned() })),
     }
 }
 
-/// Whether the body is in a file that the record names, so that nobody need give it again.
+/// The file of the body, if the record names it, so that the user need not give the body again.
 pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     match &terms.body {
         Some(BodyFrom::File(path)) if !path.withheld => Some(&path.text),
@@ -265,14 +278,14 @@ pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     }
 }
 
-/// The file that the other body of an experiment is in, where the record names it.
+/// The file of the experiment's other body, if the record names it.
 pub fn other_body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.changes.other_body.as_ref().filter(|body| !body.withheld).and_then(|body| body.text.strip_prefix('@'))
 }
 
-/// All that was left out of a record and is needed again, in the order in which it is asked for.
+/// All redacted inputs that a rerun needs, in the order in which the program asks for them.
 pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<MissingInput> {
-    // A server of plimsoll's own has no secrets.
+    // The demo server has no secrets.
     if terms.demo {
         return Vec::new();
     }
@@ -280,59 +293,61 @@ pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<Missi
     for (index, plan) in asked.plans().into_iter().enumerate() {
         let mut here = plan.missing();
         if terms.mix.is_some() || terms.replay.is_some() {
-            // Its file has the rest.
+            // The file of the traffic contains the rest.
             here.retain(|it| it.kind == TextKind::Unix);
         } else if has_user_info(terms, index) {
-            // It is in the URL.
-            here.retain(|it| it.kind != TextKind::Header || !is_authorization(&it.was));
+            // The URL contains the authorization.
+            here.retain(|it| it.kind != TextKind::Header || !is_authorization(&it.record_text));
             if !plan.traffic.first().target_withheld {
-                here.insert(0, MissingInput { kind: TextKind::Url, was: plan.traffic.url() });
+                here.insert(0, MissingInput { kind: TextKind::Url, record_text: plan.traffic.url() });
             }
         }
         match &terms.body {
             Some(BodyFrom::File(path)) if !path.withheld => here.retain(|it| it.kind != TextKind::Body),
             Some(BodyFrom::File(path)) => {
                 let bodies = here.iter_mut().filter(|it| it.kind == TextKind::Body);
-                bodies.for_each(|body| body.was = format!("@{}", path.text));
+                bodies.for_each(|body| body.record_text = format!("@{}", path.text));
             }
             Some(BodyFrom::Text | BodyFrom::Input) | None => {}
         }
-        // What is not of the target itself is the same for all.
+        // Inputs that do not belong to a target are equal for all targets.
         all.extend(here.into_iter().filter(|it| index == 0 || (it.kind == TextKind::Url && !has_one_url(asked))));
     }
     for (kind, texts) in texts(terms) {
         if matches!(kind, TextKind::Url | TextKind::Header) {
-            // Each for itself; of a header its name.
+            // Each redacted text is an input of its own; a header field is shown by its name.
             let was = |text: &RedactedText| match kind {
                 TextKind::Header => text.text.split(':').next().unwrap_or_default().to_owned(),
                 _ => text.text.clone(),
             };
-            all.extend(texts.iter().filter(|text| text.withheld).map(|text| MissingInput { kind, was: was(text) }));
+            all.extend(
+                texts.iter().filter(|text| text.withheld).map(|text| MissingInput { kind, record_text: was(text) }),
+            );
         } else if texts.iter().any(|text| text.withheld) {
             let texts: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
-            all.push(MissingInput { kind, was: texts.join(",") });
+            all.push(MissingInput { kind, record_text: texts.join(",") });
         }
     }
     all
 }
 
-/// The file that says what is asked, where the record names it, so that nobody need give it again.
+/// The file of the traffic, if the record names it, so that the user need not give it again.
 pub fn traffic_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
 }
 
-/// The script that says what is asked, where the record names it.
+/// The file of the script, if the record names it.
 pub fn script_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
 }
 
-/// Logs that are replayed, where the record names them all.
+/// The files of the replayed logs, if the record names them all.
 pub fn logs(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
     let logs = terms.replay.as_ref()?.logs.iter();
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
 
-/// Whether all targets answer at one URL: builds that are started in turn.
+/// Whether all targets have one URL, as builds do that are started in turn.
 pub fn has_one_url(asked: &ExperimentSpec) -> bool {
     asked.blocks().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
@@ -341,11 +356,11 @@ fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
     terms.targets.get(target).is_some_and(|target| target.user_info)
 }
 
-/// What may have to be given again as a text, by what it is and in order.
+/// Texts that a rerun may need again, by kind and in order.
 fn texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
     let listed = terms.map(|kind, text| {
-        // The body is asked for with the plan, and places are chosen anew.
+        // The plan asks for the body; the user chooses output places anew.
         if !matches!(kind, TextKind::Body | TextKind::Place) {
             texts.entry(kind).or_default().push(text.clone());
         }
@@ -355,17 +370,17 @@ fn texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     texts
 }
 
-/// What a file asks of a target.
+/// The part of a plan that a file provides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FromFile {
-    /// What is asked.
+    /// The traffic.
     pub traffic: Traffic,
-    /// When, where the file says it.
+    /// The arrival times, if the file has them.
     pub arrivals: Option<ArrivalTimes>,
 }
 
-/// What was asked, and on what terms, as it can be carried out again. `of_file`: reads what a file,
-/// or logs, ask of each target.
+/// The experiment and its terms in executable form. `of_file` reads the traffic of each target from
+/// a file or logs.
 pub fn complete(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
@@ -440,7 +455,7 @@ pub fn complete(
                             (TextKind::Log, logs.collect::<Vec<_>>().join(","))
                         }
                     };
-                    return Err(Incomplete::Differs(MissingInput { kind, was }));
+                    return Err(Incomplete::Differs(MissingInput { kind, record_text: was }));
                 }
                 let mut plan = record.complete_with(traffic, unix.clone())?;
                 if let Some(arrivals) = arrivals {
@@ -461,11 +476,11 @@ pub fn complete(
         };
         index += 1;
         if let Some(resolve) = &mut plan.carriage.resolve {
-            // Nobody is asked twice for the same leave.
+            // One permission covers the load and later lookups of the name.
             resolve.public = terms.public;
         }
         if terms.connections_max.is_none() {
-            // What was fitted to another machine may be too few or too many for this one.
+            // Limits that were adapted to another machine may not suit this one.
             plan.carriage.connections_max = ConnectionPlan::tcp(Vec::new()).connections_max;
         }
         Ok(plan)
@@ -474,7 +489,7 @@ pub fn complete(
         return Err(Incomplete::Superfluous(TextKind::Url));
     }
     let user_info: Vec<bool> = terms.targets.iter().map(|target| target.user_info).collect();
-    // What differed then must differ now, and what was one must be one: else A would be compared
+    // Different targets must stay different, and equal targets equal: otherwise A would be compared
     // with A.
     if !terms.demo && targets(asked.plans(), &user_info) != terms.targets {
         return Err(Incomplete::Alike);
@@ -482,7 +497,7 @@ pub fn complete(
     Ok((asked, complete))
 }
 
-/// What one plan is completed with: its URLs are taken from those given.
+/// The redacted inputs of one plan; its URLs are taken from the given ones.
 fn secrets_of(
     record: &PlanRecord,
     user_info: bool,
@@ -501,7 +516,7 @@ fn secrets_of(
             || (!route.target_withheld && given.target != route.target);
         if differs {
             let was = format!("{}{}", record.traffic.origin, route.target);
-            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, was }));
+            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
         }
         secrets.headers.extend(given.authorization.iter().map(|value| ("Authorization".to_owned(), value.clone())));
         if route.target_withheld {

@@ -1,36 +1,38 @@
-//! A level over time ([`Curve`]): users, or requests a second, stage by stage, as the command line
-//! writes it.
+//! A level over time ([`Curve`]): users or requests a second, stage by stage, in the syntax of the
+//! command line.
 //!
-//! Not here: what it is the level of ([`crate::load`]).
+//!
+//! Not here: the load that uses the level ([`crate::load`]).
 
 use crate::units::{self, UnitError};
 use serde::{Deserialize, Serialize};
 
-/// One stretch of a curve: from one level to another, linearly.
+/// One stage of a curve: a linear change from one level to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// Level at the start (users, or requests a second).
     pub from: f64,
     /// Level at the end.
     pub to: f64,
-    /// Length in ns; `None`: as long as the run lasts (only as the single stage of a curve).
+    /// Length in ns; `None`: until the run ends (only for a single stage).
     pub duration_ns: Option<u64>,
 }
 
-/// A level over time: stages one after the other. A constant is one stage.
+/// A level over time: stages in sequence. A constant is one stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// The stages; never empty.
     pub stages: Vec<Stage>,
 }
 
-/// The most users of a closed load.
+/// The most users of a closed loop.
 pub const USERS_MAX: f64 = 1e6;
-/// The highest rate of an open load, a second.
+/// The highest rate of an open loop, 1/s.
 pub const RATE_MAX: f64 = 1e8;
 
 impl Curve {
-    /// Reads a curve of users: whole ones, and not too many.
+    /// Reads a curve of users: whole numbers up to [`USERS_MAX`].
+    ///
     ///
     /// # Errors
     /// A sentence with the reason.
@@ -42,7 +44,8 @@ impl Curve {
         if curve.max() > USERS_MAX { Err("at most 1M users".into()) } else { Ok(curve) }
     }
 
-    /// Reads a curve of rates.
+    /// Reads a curve of rates, 1/s.
+    ///
     ///
     /// # Errors
     /// A sentence with the reason.
@@ -61,7 +64,7 @@ pub enum CurveError {
     /// A negative level.
     #[error("'{0}' is negative; a level is 0 or more")]
     Negative(String),
-    /// A curve that is zero all along.
+    /// A curve whose level is always zero.
     #[error("'{0}' asks for no load at all")]
     Zero(String),
     /// Several stages, one of them without a length.
@@ -70,18 +73,18 @@ pub enum CurveError {
     /// A ramp without a length.
     #[error("'{0}' is a ramp without a length; write FROM..TO@TIME, such as 0..5000@30s")]
     RampNoLength(String),
-    /// A stage of no length.
+    /// A stage with a length of zero.
     #[error("'{0}' lasts no time")]
     ZeroLength(String),
 }
 
 impl Curve {
-    /// The same level for as long as the run lasts.
+    /// A constant level until the run ends.
     pub fn constant(level: f64) -> Curve {
         Curve { stages: vec![Stage { from: level, to: level, duration_ns: None }] }
     }
 
-    /// The same level for a given time.
+    /// A constant level for a given time.
     pub fn constant_for(level: f64, duration_ns: u64) -> Curve {
         Curve { stages: vec![Stage { from: level, to: level, duration_ns: Some(duration_ns) }] }
     }
@@ -118,7 +121,7 @@ impl Curve {
         Ok(Curve { stages })
     }
 
-    /// Its beginning: all that lies before `end_ns`.
+    /// The part of the curve before `end_ns`.
     pub fn until(&self, end_ns: u64) -> Curve {
         let (mut stages, mut at_ns) = (Vec::new(), 0u64);
         for stage in &self.stages {
@@ -137,7 +140,7 @@ impl Curve {
         Curve { stages }
     }
 
-    /// The same with every level so many times as high.
+    /// The curve with every level multiplied by `factor`.
     pub fn times(&self, factor: f64) -> Curve {
         let stage = |stage: &Stage| Stage { from: stage.from * factor, to: stage.to * factor, ..*stage };
         Curve { stages: self.stages.iter().map(stage).collect() }
@@ -155,7 +158,7 @@ impl Curve {
 }
 
 impl std::fmt::Display for Curve {
-    /// As it is read.
+    /// In the syntax that [`Curve::parse`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, Stage { from, to, duration_ns }) in self.stages.iter().enumerate() {
             f.write_str(if number == 0 { "" } else { "," })?;

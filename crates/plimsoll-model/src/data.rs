@@ -1,5 +1,6 @@
-//! Rows that requests are filled in with, and how one is chosen for each session. A table of text,
-//! held once however many requests use it.
+//! Tables of values for requests, and how each session gets its row. A table is stored once,
+//! however many requests use it.
+//!
 //!
 //! Not here: the files that rows come from.
 
@@ -13,15 +14,15 @@ pub const DATA_BYTES_MAX: usize = 1 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
-    /// One after the other, and from the first again.
+    /// Rows in order, then again from the first.
     Sequential,
-    /// Any.
+    /// A random row.
     Random,
-    /// One after the other, each once in a load.
+    /// Rows in order, each at most once in a load.
     Unique,
-    /// The first most often: row n with a weight of 1 / n^s.
+    /// A Zipf distribution: row n has the weight 1 / n^s.
     Zipf {
-        /// s, in thousandths.
+        /// The exponent s, in thousandths.
         exponent_milli: u32,
     },
 }
@@ -29,13 +30,13 @@ pub enum Pick {
 /// A table of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
-    /// Its name in templates.
+    /// The name of the table in templates.
     pub name: String,
-    /// Names of its columns.
+    /// Names of the columns.
     pub columns: Vec<String>,
     /// How a session gets its row.
     pub pick: Pick,
-    /// A row is chosen for every use, and not for a session as a whole.
+    /// Whether every use gets a row of its own, in place of one row for each session.
     pub each_use: bool,
     /// All cells, row by row.
     text: String,
@@ -51,8 +52,8 @@ impl Data {
         Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new(), crc: 0 }
     }
 
-    /// Adds a row with as many cells as there are columns; `None`: it has another number, or there
-    /// is no room left.
+    /// Adds a row. `None`: the number of cells differs from the number of columns, or the table is
+    /// full.
     #[must_use]
     pub fn push<'a>(&mut self, cells: impl ExactSizeIterator<Item = &'a str>) -> Option<()> {
         if cells.len() != self.columns.len() {
@@ -66,14 +67,14 @@ impl Data {
             self.ends.push(self.text.len() as u32);
             let mut crc = crc32fast::Hasher::new_with_initial(self.crc);
             crc.update(cell.as_bytes());
-            // Where one cell ends is part of it.
+            // The end of each cell is part of the checksum.
             crc.update(&[0]);
             self.crc = crc.finalize();
         }
         Some(())
     }
 
-    /// Enough of its cells to tell other rows by.
+    /// A short digest of the cells, which tells tables apart.
     pub fn digest(&self) -> String {
         format!("{:08x}", self.crc)
     }
@@ -96,7 +97,7 @@ impl Data {
         (0..self.ends.len()).map(|at| self.cell(0, at))
     }
 
-    /// The sums of weights up to each row, for rows that are drawn by rank; empty for others.
+    /// Cumulated weights of the rows, for a Zipf pick; otherwise empty.
     pub fn ranks(&self) -> Vec<f64> {
         let Pick::Zipf { exponent_milli } = self.pick else { return Vec::new() };
         let exponent = f64::from(exponent_milli) / 1e3;
@@ -108,7 +109,7 @@ impl Data {
         (0..self.rows()).map(&mut up_to).collect()
     }
 
-    /// The row of the session with this number. `ranks` are this table's own.
+    /// The row of session `number`. `ranks` are those of this table.
     #[inline]
     pub fn row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
         let rows = self.rows().max(1);

@@ -1,90 +1,92 @@
-//! What an answer is to be beside its status, and what is taken from it for later requests.
+//! Expectations of a response beyond its status, and values captured from it for later requests.
 //!
-//! An answer with a status that counts as success, but that misses any of this, has failed all the
-//! same ([`RequestFailure::Expectation`], [`RequestFailure::Capture`]). Not here: statuses
-//! ([`crate::traffic`]), and how an answer is looked through (the engine).
+//!
+//! A response with a successful status that misses an expectation or a capture counts as failed
+//! ([`RequestFailure::Expectation`], [`RequestFailure::Capture`]). Not here: statuses
+//! ([`crate::traffic`]), and the search through a response (the engine).
+//!
 //!
 //! [`RequestFailure::Expectation`]: crate::RequestFailure::Expectation
+//!
 //! [`RequestFailure::Capture`]: crate::RequestFailure::Capture
 
 use crate::json_path::JsonPath;
 
-/// Bytes of an answer's content that are looked at: what comes behind them is not seen.
+/// Bytes of a response's content that are searched; later bytes are ignored.
 pub const CONTENT_BYTES_MAX: usize = 4 << 20;
 
-/// What an answer is to be beside its status.
+/// Expectations of a response beyond its status.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Expectations {
-    /// It is whole so long after the intended start of its request, ns.
+    /// The longest response time, from the intended start of the request, ns.
     pub within_ns: Option<u64>,
-    /// Fields of its head, by name.
+    /// Expected header fields, by name.
     pub headers: Vec<(String, TextExpectation)>,
-    /// Values in its content, which is JSON.
+    /// Expected values in JSON content.
     pub json: Vec<(JsonPath, JsonExpectation)>,
-    /// Its content.
+    /// The expected content.
     pub body: Option<TextExpectation>,
 }
 
-/// What a text is to be.
+/// The expectation of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextExpectation {
-    /// It holds this text.
+    /// The text contains this text.
     Holds(String),
-    /// This regular expression matches somewhere in it.
+    /// This regular expression matches somewhere in the text.
     Matches(String),
 }
 
-/// What a value in JSON is to be.
+/// The expectation of a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonExpectation {
     /// `null`.
     Null,
     /// `true` or `false`.
     Flag(bool),
-    /// A number, as it is written.
+    /// A number, as spelt in the document.
     Number(String),
     /// A text, without escapes.
     Text(String),
 }
 
-/// Something that is taken from an answer.
+/// A value captured from a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerCapture {
-    /// How templates call it.
+    /// The name of the capture in templates.
     pub name: String,
-    /// Where it is.
+    /// The place of the value.
     pub from: CaptureFrom,
-    /// What stands for it where it is not there; `None`: then the request has failed.
+    /// The value used when the response lacks it; `None`: the request has then failed.
     pub default: Option<String>,
 }
 
-/// Where something is in an answer.
+/// The place of a value in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureFrom {
-    /// In its content, which is JSON: a text without its quotation marks, anything else as it is
-    /// written.
+    /// In JSON content: a text without its quotation marks, any other value as spelt.
     Json(JsonPath),
-    /// In its content: the first group of the first match of this regular expression, or the whole
-    /// match if it has no group.
+    /// In the content: the first group of the first match of this regular expression, or the whole
+    /// match if the expression has no group.
     Regex(String),
-    /// The value of a field of its head.
+    /// The value of a header field.
     Header(String),
-    /// In the values of the fields of this name: the first group of the first match, or the whole
-    /// match if there is no group.
+    /// In the header fields of this name: the first group of the first match, or the whole match
+    /// without a group.
     HeaderRegex(String, String),
-    /// The value of a cookie that it sets.
+    /// The value of a cookie that the response sets.
     Cookie(String),
 }
 
 impl Expectations {
-    /// Whether nothing is expected.
+    /// Whether there is no expectation.
     pub fn is_empty(&self) -> bool {
         *self == Expectations::default()
     }
 }
 
 impl TextExpectation {
-    /// As a file of traffic writes it: a text, or `regex:...`.
+    /// Reads the syntax of a traffic file: a text, or `regex:...`.
     pub fn parse(text: &str) -> TextExpectation {
         match text.strip_prefix("regex:") {
             Some(pattern) => TextExpectation::Matches(pattern.to_owned()),
@@ -92,7 +94,7 @@ impl TextExpectation {
         }
     }
 
-    /// The regular expression, if it is one.
+    /// The regular expression, if the expectation is one.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             TextExpectation::Matches(pattern) => Some(pattern),
@@ -102,7 +104,8 @@ impl TextExpectation {
 }
 
 impl CaptureFrom {
-    /// As a file of traffic writes it: `$.token`, `regex:...`, `header:Location`, `cookie:sid`.
+    /// Reads the syntax of a traffic file: `$.token`, `regex:...`, `header:Location`, `cookie:sid`.
+    ///
     ///
     /// # Errors
     /// A sentence with the way out.
@@ -116,7 +119,7 @@ impl CaptureFrom {
         };
         match text.split_once(':') {
             Some(("regex", pattern)) => Ok(CaptureFrom::Regex(pattern.to_owned())),
-            // A name has no blank.
+            // The name of a header field has no blank.
             Some(("header", rest)) if rest.contains(" regex:") => match rest.split_once(" regex:") {
                 Some((name, pattern)) if !name.trim().is_empty() => {
                     Ok(CaptureFrom::HeaderRegex(name.trim().to_owned(), pattern.to_owned()))
@@ -139,12 +142,12 @@ impl CaptureFrom {
         }
     }
 
-    /// Whether it is in the content of an answer.
+    /// Whether the value lies in the content of a response.
     pub fn is_of_content(&self) -> bool {
         matches!(self, CaptureFrom::Json(_) | CaptureFrom::Regex(_))
     }
 
-    /// As [`CaptureFrom::parse`] reads it.
+    /// In the syntax that [`CaptureFrom::parse`] reads.
     pub fn text(&self) -> String {
         match self {
             CaptureFrom::Json(path) => path.text().to_owned(),

@@ -1,10 +1,10 @@
-//! What a failed answer said: of each kind the first, its status line, type, length and the
-//! beginning of its content, as a reader may have them. Bytes become text here and nowhere else, so
-//! that nothing is recorded or shown that was not redacted: an answer that fails may hold what was
-//! asked with (keys, codes, passphrases), and only plain short words of it are kept unless the user
-//! wants it as it came.
+//! The first failed response of each kind: its status line, type, length and the beginning of its
+//! content, redacted. Bytes become text only here, so that no unredacted text is recorded or shown.
+//! A failed response may repeat secrets of its request (keys, codes, passphrases). So only plain
+//! short words are kept, unless the user wants the whole text.
 //!
-//! Not here: which answers fail, and how their bytes are come by (the engine).
+//!
+//! Not here: which responses fail, and how the engine gets their bytes.
 
 use crate::RouteNumber;
 use crate::grpc::{CallFault, GrpcStatus};
@@ -12,69 +12,68 @@ use crate::ledger::RequestFailure;
 use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 
-/// Kinds of failed answers that are kept of a load.
+/// Kinds of failed responses that a load records.
 pub const KINDS_MAX: usize = 16;
-/// Bytes of an answer that are kept to make its text of: more than most heads have.
+/// Bytes of a failed response that are kept: more than most heads have.
 pub const KEPT_BYTES: usize = 4 << 10;
-/// Characters that are shown of its content.
+/// Characters of the content that are shown.
 const SHOWN_CHARS: usize = 200;
 
-/// The first failed answer of a kind.
+/// The first failed response of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedAnswer {
-    /// Its status: that is its kind, unless it misses something else. 0 where what came is no
-    /// answer in HTTP.
+    /// The status, which is the kind unless `miss` is set. 0: the bytes were no HTTP response.
     pub status: u16,
-    /// What it misses although its status counts as success: then that is its kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missed: Option<AnswerMiss>,
-    /// Of a call of gRPC's, how that ended ([`GrpcStatus`]): its kind together with the status.
+    /// The missed expectation or capture of a response with a successful status. It then is the
+    /// kind.
+    #[serde(rename = "missed", default, skip_serializing_if = "Option::is_none")]
+    pub miss: Option<AnswerMiss>,
+    /// The status of a gRPC call ([`GrpcStatus`]): part of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_status: Option<u16>,
-    /// What is wrong with its messages although the server said `OK`: its kind, too.
+    /// The fault in the messages of a call that ended with `OK`: part of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_fault: Option<CallFault>,
-    /// When it failed, in schedule time, ns.
+    /// Time of the failure in schedule time, ns.
     pub at_ns: u64,
-    /// Its status line; empty where there is none.
+    /// The status line; empty without HTTP.
     pub status_line: String,
-    /// The beginning of its content, on one line; of what is no HTTP, of all that came.
+    /// The beginning of the content, on one line; without HTTP, of all bytes received.
     pub body: String,
-    /// What its content is (`Content-Type`); empty where its head says nothing of it.
+    /// The media type (`Content-Type`); empty if the head has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content_type: String,
-    /// How much content it says it has, bytes.
+    /// The declared length of the content, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_bytes: Option<u64>,
-    /// What is wrong with it, in words; empty where its status says it.
+    /// The fault in words; empty if the status says it.
     pub reason: String,
-    /// Whether it says when to come again (`Retry-After`); `None`: its head was not kept.
+    /// Whether the response has `Retry-After`; `None`: its head was not kept.
     #[serde(default)]
     pub retry_after: Option<bool>,
 }
 
-/// That an answer of a route is not as expected, or does not have what was to be taken from it.
+/// A missed expectation or capture of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AnswerMiss {
-    /// Which route's.
+    /// The route.
     pub route: RouteNumber,
     /// [`RequestFailure::Expectation`] or [`RequestFailure::Capture`].
     pub failure: RequestFailure,
 }
 
 impl FailedAnswer {
-    /// The reason where a call's end is what its status in HTTP stands for: a proxy answers, or a
-    /// server that speaks no gRPC.
+    /// The reason when a call's status was derived from the HTTP status: a proxy responded, or a
+    /// server without gRPC.
     pub const UNSAID: &str = "the response has no grpc-status";
 
-    /// What answers of its kind have in common.
+    /// The kind of the failed response.
     pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<AnswerMiss>) {
-        // The first that misses something is shown, whatever its status.
-        (if self.missed.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.missed)
+        // For a missed expectation the first response is shown, whatever its status.
+        (if self.miss.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.miss)
     }
 
-    /// An answer that misses something although its status counts as success, by its status line
-    /// and the beginning of its content.
+    /// A response with a successful status that misses an expectation or capture.
     pub fn missing(
         status: u16,
         missed: AnswerMiss,
@@ -86,14 +85,14 @@ impl FailedAnswer {
         let (line, content) = answer;
         let status_line = cut(&redact::line(String::from_utf8_lossy(line).trim()));
         let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)], how), redact::line(reason));
-        FailedAnswer { missed: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
+        FailedAnswer { miss: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
     }
 
-    /// One of which no more is known.
+    /// A failed response of which only these fields are known.
     fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
         FailedAnswer {
             status,
-            missed: None,
+            miss: None,
             grpc_status: None,
             call_fault: None,
             at_ns,
@@ -106,10 +105,10 @@ impl FailedAnswer {
         }
     }
 
-    /// The answer with this status that begins with `bytes`, interim answers before it included.
+    /// The response with this status whose bytes begin with `bytes`, including interim responses.
     pub fn answer(status: u16, at_ns: u64, bytes: &[u8], how: Redact) -> FailedAnswer {
         let (mut head, mut content) = head_and_content(bytes);
-        // Interim answers have a head each, and no content.
+        // Interim responses have a head each, and no content.
         while is_interim(head) && !content.is_empty() {
             (head, content) = head_and_content(content);
         }
@@ -119,7 +118,7 @@ impl FailedAnswer {
         let field =
             |name: &str| lower.lines().find_map(|field| Some(field.strip_prefix(name)?.strip_prefix(':')?.trim()));
         let chunked = field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked"));
-        // Of HTTP/2 there is a status line of ours alone.
+        // Over HTTP/2 only a status line of our own is kept.
         let retry_after = (!head.starts_with("HTTP/2")).then(|| field("retry-after").is_some());
         let body = if chunked { text_of(&without_chunks(content), how) } else { text_of(content, how) };
         let content_type = field("content-type").map_or_else(String::new, media_type);
@@ -128,9 +127,9 @@ impl FailedAnswer {
         FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
-    /// The same as the answer to a call that ended so, because of what is wrong with its messages,
-    /// if anything is. `is_said`: the answer says how it ended; else that is concluded from its
-    /// status in HTTP.
+    /// The same as the response to a gRPC call that ended with `ended`, with the fault of its
+    /// messages if any. `is_said`: the response has a `grpc-status`; otherwise the status follows
+    /// from HTTP.
     pub fn of_call(mut self, ended: GrpcStatus, is_said: bool, fault: Option<CallFault>) -> FailedAnswer {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
@@ -142,14 +141,14 @@ impl FailedAnswer {
         self
     }
 
-    /// What came in place of an answer, and what is wrong with it.
+    /// Bytes that are no HTTP response, and the reason.
     pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str, how: Redact) -> FailedAnswer {
         let answer = FailedAnswer::new(0, at_ns, String::new(), text_of(bytes, how));
         FailedAnswer { reason: reason.to_owned(), ..answer }
     }
 
-    /// In words: `HTTP/1.1 503 Busy, "try later"`. Where something of it was left out, also what it
-    /// is and how long.
+    /// In words: `HTTP/1.1 503 Busy, "try later"`. A shortened content also has its type and
+    /// length.
     pub fn text(&self) -> String {
         let shape = || {
             let bytes = self.content_bytes.map(|bytes| format!("{bytes} bytes"));
@@ -168,8 +167,7 @@ impl FailedAnswer {
     }
 }
 
-/// Adds others to the first failed answers of each kind, ascending by kind: of each the earlier
-/// stays.
+/// Merges the first failed responses of each kind, ascending by kind; the earlier one stays.
 pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
@@ -178,7 +176,7 @@ pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
 }
 
 fn head_and_content(bytes: &[u8]) -> (&[u8], &[u8]) {
-    // The first empty line; lines may end with a bare line feed. Empty lines may come before a
+    // Find the first empty line. Lines may end with a bare line feed. Empty lines may precede a
     // head.
     let begin = bytes.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(bytes.len());
     let after = |at: usize| match &bytes[at + 1..] {
@@ -194,7 +192,7 @@ fn is_interim(head: &[u8]) -> bool {
     head.trim_ascii_start().strip_prefix(b"HTTP/1.").is_some_and(|rest| rest.get(1..3) == Some(b" 1"))
 }
 
-/// The content of chunks, as far as there are whole sizes.
+/// The content of a chunked body, up to the last whole chunk size.
 fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
@@ -210,14 +208,14 @@ fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The type that a field names, without what is said of it besides.
+/// The media type of a `Content-Type` field, without its parameters.
 fn media_type(value: &str) -> String {
     let name = value.split(';').next().unwrap_or_default().trim();
     let is_one = name.len() <= 60 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/+-.".contains(&byte));
     if is_one { redact::path(name) } else { String::new() }
 }
 
-/// Bytes of somebody else as a piece of one line.
+/// Untrusted bytes as part of one line of text.
 fn text_of(bytes: &[u8], how: Redact) -> String {
     if bytes.is_empty() {
         return String::new();
@@ -233,7 +231,7 @@ fn text_of(bytes: &[u8], how: Redact) -> String {
     };
     match how {
         Redact::SecretsButBodies => one_line(&text),
-        // A word that is cut could be half of a secret: it is left out before.
+        // A cut word could be half of a secret, so the word is dropped before the cut.
         Redact::Secrets | Redact::All => cut(&one_line(&redact::excerpt(&text))),
     }
 }

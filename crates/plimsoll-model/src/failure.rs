@@ -9,30 +9,30 @@ use std::fmt;
 pub mod exit {
     /// Done.
     pub const DONE: u8 = 0;
-    /// A `--fail-if` was crossed, or nothing succeeded: no answer, no load line.
+    /// A `--fail-if` condition became true, or nothing succeeded: no response, no load line.
     pub const CROSSED: u8 = 1;
-    /// Bad use, or cannot start.
+    /// Wrong use, or the command cannot start.
     pub const USAGE: u8 = 2;
-    /// What was asked could not be told: no verdict, or a gate that could not decide. The answer
-    /// says what would tell.
+    /// No conclusion: no verdict, or a gate that could not decide. The message says what would
+    /// decide.
     pub const UNKNOWN: u8 = 3;
     /// Interrupted, after reporting.
     pub const INTERRUPTED: u8 = 130;
-    /// The same because the terminal went away (SIGHUP).
+    /// Interrupted because the terminal closed (SIGHUP).
     pub const HUNG_UP: u8 = 129;
 }
 
-/// One sentence for the user, and the end of the command.
+/// The end of a command: one sentence for the user.
 #[derive(Debug)]
 pub struct Failure(String);
 
 impl Failure {
-    /// What was asked cannot be resolved.
+    /// The request of the user cannot be resolved.
     pub fn usage(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }
 
-    /// What was asked cannot be started or written.
+    /// The command cannot start, or cannot write its result.
     pub fn start(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }

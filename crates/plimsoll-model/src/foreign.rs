@@ -1,8 +1,9 @@
-//! The boundary around libraries that read what somebody else wrote: where one panics on an input,
-//! that is an error of the input, said in a sentence, and not the end of the program.
+//! The boundary around libraries that read untrusted input: a panic inside a library becomes an
+//! error of the input, with a sentence, and does not end the program.
 //!
-//! Not here: what ends a process at once (memory that is not there, a stack that is full). Inputs
-//! are bounded before they are handed over ([`Budget`](crate::budget::Budget)).
+//!
+//! Not here: conditions that end a process at once (no memory, stack overflow). Inputs are bounded
+//! before a library reads them ([`Budget`](crate::budget::Budget)).
 
 use std::any::Any;
 use std::cell::Cell;
@@ -10,25 +11,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 use thiserror::Error;
 
-/// Characters of a panic's message that are repeated.
+/// Characters of a panic's message that an error repeats.
 const MESSAGE_CHARS_MAX: usize = 120;
 
-/// A library has panicked on an input.
+/// A library panicked on an input.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the library that reads {what} failed on this input ({message}): the input is damaged, or of an unknown kind")]
 pub struct LibraryPanic {
-    /// What it reads.
+    /// What the library reads.
     pub what: &'static str,
-    /// Its own words.
+    /// The message of the panic.
     pub message: String,
 }
 
 thread_local! {
-    /// How many such calls this thread is in.
+    /// Nesting depth of such calls on this thread.
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// One call, however it ends.
+/// A guard that ends one call, also during a panic.
 struct CallGuard;
 
 impl CallGuard {
@@ -44,7 +45,7 @@ impl Drop for CallGuard {
     }
 }
 
-/// Panics inside of such a call print nothing: they are errors, and said as that.
+/// Installs a hook that prints nothing for panics inside such calls: the error reports them.
 fn quiet_hook() {
     static SET: Once = Once::new();
     SET.call_once(|| {
@@ -63,8 +64,8 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// What `read` gives, or that it has panicked. `what` names what is read, as in "the library that
-/// reads ...". What `read` changes of its surroundings must be of no use once it has panicked.
+/// The result of `read`, or an error if it panicked. `what` names the input, as in "the library
+/// that reads ...". After a panic, the caller must not use state that `read` changed.
 pub fn call<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
     quiet_hook();
     let inside = CallGuard::begin();

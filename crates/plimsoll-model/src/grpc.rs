@@ -1,14 +1,15 @@
-//! gRPC as data: how calls end, and which of these ends count as success.
+//! gRPC as data: the statuses of calls, and which of them count as success.
 //!
-//! A call is a request over HTTP/2 whose content is messages, each with a length before it, and
-//! whose answer says in its trailers how it ended ([the
-//! protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: what
-//! messages hold, bytes.
+//!
+//! A call is a request over HTTP/2. Its content is a list of length-prefixed messages; the trailers
+//! of the response carry the status ([the
+//! protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: the
+//! content of messages, bytes.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How a call ended. The discriminant is the code on the wire, and what stands in records.
+/// The status of a call. The discriminant is the code on the wire and in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 #[allow(missing_docs, reason = "the names are those of the standard")]
@@ -54,14 +55,14 @@ impl GrpcStatus {
         GrpcStatus::Unauthenticated,
     ];
 
-    /// The status with this code; one that the standard does not have is unknown, as the standard
-    /// wants it.
+    /// The status with this code. A code outside the standard is `Unknown`, as the standard
+    /// demands.
     pub fn of_code(code: u32) -> GrpcStatus {
         GrpcStatus::ALL.get(code as usize).copied().unwrap_or(GrpcStatus::Unknown)
     }
 
-    /// What an answer without a status of its own stands for, by that of HTTP: a proxy's, or that
-    /// of a server that speaks no gRPC.
+    /// The status of a response without a `grpc-status`, from its HTTP status: a proxy responded,
+    /// or a server without gRPC.
     pub fn of_http(status: u16) -> GrpcStatus {
         match status {
             400 => GrpcStatus::Internal,
@@ -73,7 +74,7 @@ impl GrpcStatus {
         }
     }
 
-    /// The standard's name.
+    /// The name in the gRPC standard.
     pub fn name(self) -> &'static str {
         match self {
             GrpcStatus::Ok => "OK",
@@ -96,34 +97,31 @@ impl GrpcStatus {
         }
     }
 
-    /// Whether a server says by it that it takes no more for now: what a limiter answers, or one
-    /// that is overloaded.
+    /// Whether the status is a refusal under load, as a limiter or an overloaded server sends.
     pub fn is_refusal(self) -> bool {
         matches!(self, GrpcStatus::ResourceExhausted | GrpcStatus::Unavailable)
     }
 }
 
-/// What is wrong with the messages of an answer that ends with `OK`: clients of gRPC make a failure
-/// of it all the same ([cardinality and
-/// framing](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md)).
+/// A fault in the messages of a response that ends with `OK`. gRPC clients count such a call as
+/// failed ([cardinality and framing](https://github.com/grpc/grpc/blob/master/doc/statuscodes.md)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
 pub enum CallFault {
-    /// There is none, and the method gives one.
+    /// No message, although the method returns one.
     NoMessage = 0,
-    /// There are several, and the method gives one.
+    /// Several messages, although the method returns one.
     SeveralMessages = 1,
-    /// The last one is cut short.
+    /// The last message is cut short.
     Cut = 2,
-    /// What stands before a message is no gRPC: whether it is compressed is said by something else
-    /// than 0 or 1.
+    /// A message prefix is invalid: its compression flag is neither 0 nor 1.
     Prefix = 3,
-    /// One is compressed, and the head does not say how.
+    /// A message is compressed, and the head names no compression.
     Compressed = 4,
-    /// One is compressed in a way that the client has not said it takes.
+    /// A message has a compression that the client does not accept.
     Encoding = 5,
-    /// The head says that the content is of another type than gRPC's.
+    /// The `Content-Type` is not gRPC's.
     Content = 6,
 }
 
@@ -139,15 +137,15 @@ impl CallFault {
         CallFault::Content,
     ];
 
-    /// What clients make of the call.
+    /// The status that clients report for a faulty response.
     pub const STATUS: GrpcStatus = GrpcStatus::Internal;
 
-    /// The fault with this number; `None`: a later plimsoll knows it.
+    /// The fault with this number; `None`: a later version of plimsoll knows it.
     pub fn of_number(number: u16) -> Option<CallFault> {
         CallFault::ALL.get(usize::from(number)).copied()
     }
 
-    /// Its name in JSON.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             CallFault::NoMessage => "no_message",
@@ -160,7 +158,7 @@ impl CallFault {
         }
     }
 
-    /// In words, behind what the server said.
+    /// The fault in words, to follow the server's own message.
     pub fn text(self) -> &'static str {
         match self {
             CallFault::NoMessage => "the status is OK, but the method's message is missing",
@@ -176,37 +174,37 @@ impl CallFault {
     }
 }
 
-/// What makes a request a call: how it may end, and what its body stands for.
+/// The gRPC part of a request: its successful statuses and its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrpcCall {
-    /// The ends that are success.
+    /// The statuses that count as success.
     pub ok: GrpcStatusSet,
-    /// The messages that the body, which is JSON, stands for, each with its length before it;
-    /// `None` until somebody who knows their types has made them.
+    /// The length-prefixed messages made from the JSON body; `None` until they are encoded with
+    /// their types.
     pub content: Option<Vec<u8>>,
-    /// What messages are described by (a `FileDescriptorSet` of protobuf's), where somebody looks
-    /// into answers, or the body is filled in and made into messages anew each time.
+    /// A protobuf `FileDescriptorSet` of the messages. It is needed to check responses, and to fill
+    /// in the body for each request.
     pub types: Option<Arc<[u8]>>,
-    /// The method gives a stream of messages: each has a time of its own. Known once the messages
-    /// are made.
+    /// Whether the method returns a stream, so that each message has a time of its own. Known once
+    /// the messages are encoded.
     pub gives_stream: bool,
-    /// Each message is sent when the one before it was answered, where the method gives a stream;
-    /// else all are sent in one go.
+    /// With a bidirectional stream, whether each message waits for the response to the one before;
+    /// otherwise all messages are sent at once.
     pub in_turn: bool,
 }
 
-/// A set of ends of calls.
+/// A set of gRPC statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GrpcStatusSet(u32);
 
-/// Why a set of ends of calls could not be read.
+/// Why a set of gRPC statuses could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a set of gRPC statuses; write for example OK,NOT_FOUND or 0,5")]
 pub struct GrpcStatusSetError(String);
 
 impl GrpcStatusSet {
-    /// Reads names and codes, as a list.
+    /// Reads a list of names and codes.
     pub fn parse(text: &str) -> Result<GrpcStatusSet, GrpcStatusSetError> {
         let mut bits = 0;
         for part in text.split(',').map(str::trim) {
@@ -253,8 +251,7 @@ impl From<GrpcStatusSet> for String {
     }
 }
 
-/// What a server says with a status (`grpc-message`), out of its percent-encoding; what is not well
-/// encoded stays as it is.
+/// Decodes the percent-encoded `grpc-message` of a response; invalid escapes stay as they are.
 pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
     let digit = |byte: &u8| (*byte as char).to_digit(16).map(|digit| digit as u8);
     let mut bytes = Vec::with_capacity(encoded.len());
@@ -278,8 +275,8 @@ pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// How a deadline of so many ns is told to a server (`grpc-timeout`): at most eight digits and a
-/// unit, never longer than it is.
+/// A deadline of `ns` as a `grpc-timeout` value: at most eight digits and a unit, never longer than
+/// the deadline.
 pub fn timeout_text(ns: u64) -> String {
     const DIGITS: u64 = 99_999_999;
     let units = [(1, 'n'), (1_000, 'u'), (1_000_000, 'm'), (1_000_000_000, 'S'), (60_000_000_000, 'M')];

@@ -1,54 +1,53 @@
-//! Messages of gRPC calls as they stand in content: each with a byte that says whether it is
-//! compressed, and its length in four more. Not here: what messages hold (whoever knows their types
-//! is a [`MessageText`]), how compression is done.
+//! The framing of gRPC messages: one byte for compression and four for the length precede each
+//! message. Not here: the content of messages (see [`MessageText`]) and compression.
 
 use std::sync::Arc;
 
 /// Bytes before each message.
 const PREFIX_BYTES: usize = 5;
 
-/// Longer messages are refused by the usual clients of gRPC, unless they are told to take them.
+/// Longest message that gRPC clients accept by default, in bytes.
 pub const MESSAGE_BYTES_USUAL: u32 = 4 << 20;
 
-/// Appends a message, as it is sent.
+/// Appends a message with its prefix.
 pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
     out.push(u8::from(is_compressed));
-    // Longer ones are refused where they are made.
+    // The encoder of messages refuses longer ones.
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
 }
 
-/// The messages of one method as JSON, for those who look into answers and fill in what is asked.
+/// Converts the messages of one method from and to JSON.
 pub trait MessageText: Send + Sync + std::fmt::Debug {
-    /// Writes the content of an answer behind `json`: an object, or a list of them where the method
-    /// gives several. False: it is no such content.
+    /// Appends the content of a response to `json`: an object, or a list for a method with a
+    /// stream. False: the content does not decode.
     fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool;
 
-    /// Writes the messages that a body stands for behind `content`. False: it stands for none;
-    /// nothing is written then.
+    /// Appends the messages of a JSON body to `content`. False, and nothing appended: the body does
+    /// not encode.
     fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
 }
 
-/// By the number of the route, for those whose messages somebody looks into.
+/// A converter for each route number whose messages are checked or filled in.
 pub type MessageTexts = Vec<Option<Arc<dyn MessageText>>>;
 
-/// Why content is no messages.
+/// Why content does not decode into messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// It ends within a message.
+    /// The content ends within a message.
     #[error("the answer ends in the middle of a message")]
     Cut,
-    /// Nobody asked for compression.
+    /// A message is compressed, although the client accepts no compression.
     #[error("the answer has a compressed message, which nobody asked for")]
     Compressed,
 }
 
-/// The messages in the whole content of an answer, in order.
+/// The messages in the whole content of a response, in order.
 #[derive(Debug, Clone)]
 pub struct Messages<'a>(&'a [u8]);
 
 impl<'a> Messages<'a> {
-    /// Those in `content`.
+    /// The messages in `content`.
     pub fn new(content: &'a [u8]) -> Messages<'a> {
         Messages(content)
     }
@@ -64,7 +63,7 @@ impl<'a> Messages<'a> {
                 .map(|(message, after)| ((*packed != 0, message), after)),
             _ => None,
         };
-        // After an error there is nothing more to be understood.
+        // After an error the rest cannot be parsed.
         self.0 = taken.map_or(&[], |(_, after)| after);
         Some(taken.map(|(message, _)| message).ok_or(MessageError::Cut))
     }
@@ -83,23 +82,23 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// Counts messages in content that comes in pieces, compressed or not, without looking into them.
+/// Counts messages in content that arrives in pieces, without decoding them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessageCount {
     whole: u32,
-    /// What is missing of the message that has begun.
+    /// Bytes that are missing from the current message.
     left: u32,
-    /// Of the bytes before a message, how many have come; and of its length.
+    /// Bytes of the current prefix received so far, and the length read from them.
     prefix: u8,
     length: u32,
-    /// Messages say that they are compressed, or something that is neither yes nor no.
+    /// Whether a compression flag was set, and whether one was invalid.
     compressed: bool,
     odd: bool,
     large: bool,
 }
 
 impl MessageCount {
-    /// Takes the next piece of the content. Returns how many messages are whole with it.
+    /// Takes the next piece of the content. Returns how many messages it completes.
     pub fn take(&mut self, mut piece: &[u8]) -> u32 {
         let before = self.whole;
         while let [first, after @ ..] = piece {
@@ -123,33 +122,33 @@ impl MessageCount {
                 (self.prefix, self.left) = (0, self.length);
                 self.large |= self.length > MESSAGE_BYTES_USUAL;
             }
-            // In a stream without end they are counted round.
+            // On an endless stream the count wraps around.
             self.whole = self.whole.wrapping_add(u32::from(self.left == 0));
         }
         self.whole.wrapping_sub(before)
     }
 
-    /// How many are whole.
+    /// Number of complete messages.
     pub fn whole(&self) -> u32 {
         self.whole
     }
 
-    /// Whether any says that it is compressed.
+    /// Whether any message is compressed.
     pub fn is_compressed(&self) -> bool {
         self.compressed
     }
 
-    /// Whether what stands before any is no gRPC's: what comes behind it means nothing.
+    /// Whether any prefix is invalid, so that later bytes mean nothing.
     pub fn is_odd(&self) -> bool {
         self.odd
     }
 
-    /// Whether any is longer than [`MESSAGE_BYTES_USUAL`].
+    /// Whether any message is longer than [`MESSAGE_BYTES_USUAL`].
     pub fn has_large(&self) -> bool {
         self.large
     }
 
-    /// Whether a message has begun that is not whole.
+    /// Whether the content ends within a message.
     pub fn is_cut(&self) -> bool {
         self.left > 0 || self.prefix > 0
     }

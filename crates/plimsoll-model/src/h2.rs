@@ -1,9 +1,9 @@
-//! HTTP/2 as data: why a server has ended a stream or a connection.
+//! HTTP/2 as data: why a server ended a stream or a connection.
 
 use serde::{Deserialize, Serialize};
 
-/// An error code of HTTP/2 ([RFC 9113, 7](https://www.rfc-editor.org/rfc/rfc9113#section-7)). The
-/// discriminant is the code, and what stands in records.
+/// An HTTP/2 error code ([RFC 9113, 7](https://www.rfc-editor.org/rfc/rfc9113#section-7)). The
+/// discriminant is the code, also in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
@@ -23,7 +23,7 @@ pub enum H2Error {
     EnhanceYourCalm = 11,
     InadequateSecurity = 12,
     Http11Required = 13,
-    /// A code that the standard does not have.
+    /// A code outside the standard.
     Unknown = 14,
 }
 

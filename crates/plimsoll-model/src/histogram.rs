@@ -1,14 +1,15 @@
 //! Latency histograms with one fixed geometry, so that any two can be added exactly.
 //!
+//!
 //! The geometry is HdrHistogram's for three significant digits: 1 024 buckets to an octave, from 1
 //! ns to [`HIGHEST_NS`] (one hour). Three digits hold from 1 us up; values below 2 048 ns are
-//! exact. Longer values are counted in the last bucket; minimum, maximum and sum are kept exactly
-//! beside the buckets.
+//! exact. Longer values count in the last bucket; minimum, maximum and sum are exact.
 //!
-//! [`CountingHistogram`] is made for recording (a shift, a look for the page, an add) and emptied
-//! often; [`SparseHistogram`] is the same data at rest; [`Histogram`] sums many of them up and
-//! tells their quantiles. Not here: corrections for coordinated omission. Those who record pass the
-//! intended start instead.
+//!
+//! [`CountingHistogram`] is for recording (a shift, a page lookup, an addition) and is drained
+//! often. [`SparseHistogram`] is the same data at rest. [`Histogram`] sums many of them and has
+//! quantiles. Not here: corrections for coordinated omission. Recorders measure from the intended
+//! start instead.
 
 mod geometry;
 mod pages;
@@ -20,8 +21,8 @@ pub use sparse::SparseHistogram;
 use geometry::ExactFigures;
 use pages::Pages;
 
-/// A histogram of times in ns that are being counted: as [`Histogram`], but its counts are of 32
-/// bits, since it is emptied long before any of them is full.
+/// A histogram for recording times in ns. Its counts have 32 bits: it is drained long before a
+/// count overflows.
 #[derive(Clone)]
 pub struct CountingHistogram {
     pages: Pages<u32>,
@@ -42,8 +43,8 @@ impl CountingHistogram {
         self.exact.add(value_ns, 1);
     }
 
-    /// Takes the content out and leaves this one empty; touches only the occupied span, and keeps
-    /// its memory.
+    /// Moves the content out and leaves this one empty. Touches only the occupied span, and keeps
+    /// the memory.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
@@ -87,8 +88,7 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram (about 2 KiB; 2 KiB more for each quarter of an octave in which values
-    /// fall).
+    /// An empty histogram (about 2 KiB; each quarter octave with values takes 2 KiB more).
     pub fn new() -> Self {
         Histogram { pages: Pages::new(), exact: ExactFigures::EMPTY }
     }
@@ -151,7 +151,7 @@ impl Histogram {
         quantile_ns
     }
 
-    /// [`Histogram::quantile_ns`] of several shares, ascending, in one look at the buckets.
+    /// [`Histogram::quantile_ns`] of several shares, ascending, in one pass over the buckets.
     pub fn quantiles_ns<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         debug_assert!(shares.is_sorted());
         let (mut buckets, mut seen, mut last) = (self.buckets(), 0, 0);
@@ -169,8 +169,7 @@ impl Histogram {
         })
     }
 
-    /// How many values lie above `bound_ns`, as bucketed: values in the bound's own bucket count as
-    /// within it.
+    /// How many values exceed `bound_ns`, by bucket: values in the bound's own bucket do not.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         if bound_ns >= self.exact.max_ns {
             return 0;
@@ -199,7 +198,7 @@ impl Histogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Takes the content out as a [`SparseHistogram`] and leaves this one empty; touches only the
+    /// Moves the content out as a [`SparseHistogram`] and leaves this one empty. Touches only the
     /// occupied span.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
@@ -208,7 +207,7 @@ impl Histogram {
 }
 
 impl SparseHistogram {
-    /// As a histogram that tells quantiles.
+    /// Converts to a [`Histogram`], which has quantiles.
     pub fn to_histogram(&self) -> Histogram {
         let mut dense = Histogram::new();
         dense.merge_sparse(self);
@@ -255,7 +254,7 @@ mod tests {
         let mut recording = CountingHistogram::default();
         let empty = recording.bytes();
         assert!(empty < 2_200, "{empty}");
-        // An octave, and a timeout far away from it.
+        // One octave, and a timeout far from it.
         (1_000_000..2_000_000).step_by(500).for_each(|ns| recording.record(ns));
         recording.record(30_000_000_000);
         let held = recording.bytes() - empty;

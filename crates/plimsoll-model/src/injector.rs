@@ -1,14 +1,14 @@
-//! What belongs to one machine that makes load, and not to the load: a plan that several carry out
-//! has one of these each.
+//! The part of a plan that belongs to one machine. A plan that several machines execute has one
+//! [`Injector`] for each.
 
 use crate::addresses::AddressRange;
 use serde::{Deserialize, Serialize};
 
-/// Whether workers wait for events by polling without sleep.
+/// Whether idle workers poll for events without sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spin {
-    /// Where a core is idle, and only as long as nobody else needs it.
+    /// While a core is idle and no other thread needs it.
     #[default]
     Auto,
     /// Always.
@@ -22,25 +22,24 @@ pub enum Spin {
 pub struct Injector {
     /// Number of worker threads.
     pub workers: u32,
-    /// How they wait.
+    /// How workers wait for events.
     pub spin: Spin,
-    /// Local addresses, taken in turn; empty: the system chooses.
+    /// Local addresses, used in turn; empty: the system chooses.
     pub sources: Vec<AddressRange>,
-    /// How many local addresses the loads of an experiment have come from until this one, those of
-    /// this one with them; `None`: that was not counted, as in files of before.
+    /// Number of distinct local addresses of all loads up to and including this one; `None`: not
+    /// counted, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources_so_far: Option<u64>,
 }
 
 impl Injector {
-    /// How many local addresses loads have come from until this one; `None` where that cannot be
-    /// told.
+    /// Number of distinct local addresses of all loads up to this one; `None` if unknown.
     pub fn sources_so_far(&self) -> Option<u64> {
-        // Where nothing says otherwise, the system has one.
+        // Without local addresses of its own, a machine has one.
         self.sources_so_far.or(self.sources.is_empty().then_some(1))
     }
 
-    /// The same with no more workers than there is something to do for, and at least one.
+    /// The same injector with at most `workers` workers, and at least one.
     pub fn at_most(&self, workers: u64) -> Injector {
         let workers = self.workers.min(u32::try_from(workers).unwrap_or(u32::MAX)).max(1);
         Injector { workers, ..self.clone() }
@@ -48,7 +47,7 @@ impl Injector {
 }
 
 impl Default for Injector {
-    /// One worker, from any address.
+    /// One worker, with the system's choice of local address.
     fn default() -> Injector {
         Injector { workers: 1, spin: Spin::Auto, sources: Vec::new(), sources_so_far: None }
     }

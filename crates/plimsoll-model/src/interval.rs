@@ -1,6 +1,5 @@
-//! What happened in a stretch of a run: the figures of the load and of each route, which add up
-//! over time, workers and machines. Which figures there are, says the table of measures
-//! ([`crate::measures`]).
+//! The figures of one interval of a run, for the load and for each route. Figures add up over time,
+//! workers and machines. The table of measures ([`crate::measures`]) lists them.
 
 use crate::histogram::Histogram;
 use crate::measures::{LoadFigures, RouteFigures};
@@ -9,12 +8,12 @@ use std::sync::{LazyLock, OnceLock};
 /// Number of a route in its traffic, from 0.
 pub type RouteNumber = u16;
 
-/// One stretch of a run.
+/// One interval of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interval {
-    /// What is counted for the load.
+    /// Figures of the load.
     pub load: LoadFigures,
-    /// What is counted for each route.
+    /// Figures of each route.
     pub routes: Routes,
 }
 
@@ -24,24 +23,24 @@ impl Interval {
         self.routes.whole()
     }
 
-    /// Adds the same interval as other workers or machines saw it: gauges add up too.
+    /// Adds the same interval of other workers or machines. Gauges add up too.
     pub fn merge_beside(&mut self, other: &Interval) {
         self.load.merge_beside(&other.load);
         other.routes.iter().for_each(|(number, theirs)| self.routes.of_mut(number).merge_beside(theirs));
     }
 
-    /// Adds the interval that follows this one: gauges are those of the later.
+    /// Adds the next interval. Gauges take the later value.
     pub fn merge_after(&mut self, later: &Interval) {
         self.load.merge_after(&later.load);
         self.routes.merge_after(&later.routes);
     }
 }
 
-/// The figures of those routes where anything happened, ascending by route.
+/// The figures of the routes with activity, ascending by route.
 #[derive(Debug, Clone, Default)]
 pub struct Routes {
     by_number: Vec<(RouteNumber, RouteFigures)>,
-    /// Of several, their sum, once somebody has asked for it: every reading of an interval does.
+    /// The sum of several routes, computed at first use.
     whole: OnceLock<Box<RouteFigures>>,
 }
 
@@ -57,13 +56,13 @@ impl Routes {
         self.by_number.iter().map(|(number, figures)| (*number, figures))
     }
 
-    /// The figures of one route, if anything happened there.
+    /// The figures of one route; `None` without activity.
     pub fn get(&self, number: RouteNumber) -> Option<&RouteFigures> {
         let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(&self.by_number[at].1)
     }
 
-    /// The figures of one route, to be changed.
+    /// The figures of one route, mutable.
     pub fn of_mut(&mut self, number: RouteNumber) -> &mut RouteFigures {
         self.whole.take();
         let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).unwrap_or_else(|at| {
@@ -73,7 +72,7 @@ impl Routes {
         &mut self.by_number[at].1
     }
 
-    /// Adds figures of a route that are nobody else's.
+    /// Inserts figures of a route that has none yet.
     fn put(&mut self, number: RouteNumber, figures: RouteFigures) {
         match self.by_number.binary_search_by_key(&number, |(number, _)| *number) {
             Ok(at) => self.by_number[at].1.merge_beside(&figures),
@@ -82,8 +81,7 @@ impl Routes {
         self.whole.take();
     }
 
-    /// Adds what follows in time: of a route where nothing happened later, nothing is under way
-    /// either.
+    /// Adds the next interval. A route without later activity has nothing in flight.
     fn merge_after(&mut self, later: &Routes) {
         self.whole.take();
         let nothing = RouteFigures::default();
@@ -97,15 +95,15 @@ impl Routes {
         }
     }
 
-    /// All routes together; of several they are summed once.
+    /// The figures of all routes together, summed at first use.
     pub fn whole(&self) -> &RouteFigures {
         static NOTHING: LazyLock<RouteFigures> = LazyLock::new(RouteFigures::default);
         match self.by_number.as_slice() {
             [] => &NOTHING,
             [(_, only)] => only,
             several => self.whole.get_or_init(|| {
-                // One place for each bucket: adding lists of buckets to each other would copy what
-                // is there for every route.
+                // A dense histogram: merging sparse lists for every route would copy all buckets
+                // each time.
                 let mut sum = RouteFigures::<Histogram>::default();
                 several.iter().for_each(|(_, figures)| sum.sum_beside(figures));
                 Box::new(sum.take(Histogram::drain))
@@ -121,7 +119,7 @@ impl From<RouteFigures> for Routes {
     }
 }
 
-/// Figures of routes by number, in any order; those of one number add up.
+/// Figures by route number, in any order. Figures of one route add up.
 impl FromIterator<(RouteNumber, RouteFigures)> for Routes {
     fn from_iter<I: IntoIterator<Item = (RouteNumber, RouteFigures)>>(figures: I) -> Routes {
         let mut routes = Routes::default();
@@ -151,7 +149,7 @@ mod tests {
         beside.merge_beside(&other);
         after.merge_after(&other);
         assert_eq!((whole(&beside), whole(&after), whole(&interval)), (24, 24, 4));
-        // What was asked before is no difference.
+        // A cached sum does not affect equality.
         let again: Routes = interval.routes.iter().map(|(number, figures)| (number, figures.clone())).collect();
         assert_eq!(again, interval.routes);
     }

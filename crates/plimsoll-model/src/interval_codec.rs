@@ -41,8 +41,7 @@ pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval)
     }
 }
 
-/// The interval and its number, and how many figures were passed over that this version does not
-/// know.
+/// Decodes an interval and its number, and counts the figures that this version does not know.
 pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
     let (mut index, mut interval, mut unknown) = (0, Interval::default(), 0);
     let mut last: Option<RouteNumber> = None;
@@ -95,7 +94,7 @@ fn write_held(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
     }
 }
 
-/// Reads the value of a figure that is known; of two with one tag the later holds.
+/// Reads the value of a known figure; of two with one tag the later counts.
 fn read_held(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
     match held {
         FigureMut::Count(count) => *count = reader.number()?,
@@ -143,7 +142,7 @@ fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
 }
 
 fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
-    // Buckets ascend: there are no more than the geometry has.
+    // Buckets ascend, so there are no more than the geometry has.
     let length = Some(reader.length()?).filter(|length| (1..=BUCKETS).contains(length))?;
     let mut buckets = Vec::with_capacity(length);
     let mut index = 0usize;
@@ -186,7 +185,7 @@ fn write_ledger(out: &mut Vec<u8>, ledger: &Ledger) {
     }
 }
 
-/// The ledger, and how many of its parts this version does not know.
+/// Decodes a ledger, and counts the parts that this version does not know.
 fn read_ledger(reader: Reader) -> Option<(Ledger, usize)> {
     let (mut ledger, mut unknown) = (Ledger::default(), 0);
     unknown += reader.fields(|tag, value| {
@@ -220,7 +219,7 @@ mod tests {
         out
     }
 
-    /// An interval with one of every figure, by the table itself.
+    /// An interval in which every figure of the table has a value.
     fn full() -> Interval {
         fn fill(held: FigureMut<SparseHistogram>, at: u64) {
             let mut times = crate::Histogram::new();
@@ -254,7 +253,7 @@ mod tests {
     #[test]
     fn every_figure_of_the_table_comes_back() {
         let interval = full();
-        // Nothing is left out because it is empty.
+        // No figure is skipped for being empty.
         let mut fields = 0;
         let bytes = written(5, &interval);
         let count = |reader: Reader, fields: &mut usize| {
@@ -302,8 +301,8 @@ mod tests {
         let bytes = written(5, &full());
         let whole: Vec<usize> =
             (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
-        // Between fields of the outermost message only: before and after the load, and after each
-        // route but the last.
+        // A cut is valid only between fields of the outermost message: around the load, and after
+        // each route but the last.
         assert_eq!(whole.len(), 5, "{whole:?}");
         let mut twice = Vec::new();
         (0..2).for_each(|_| field(&mut twice, ROUTE, |out| varint(out, 4)));

@@ -1,61 +1,63 @@
-//! What can be changed for a load to see what follows ([`Intervention`]): everything else stays as
-//! it is, so that what differs is its doing.
+//! Interventions ([`Intervention`]): one change for a load, while everything else stays the same. A
+//! difference in the result then comes from the change.
 //!
-//! Not here: what causes predict of it and which of them are made (`plimsoll-analysis`), and how a
-//! plan is changed (the binary).
+//!
+//! Not here: which effect each cause predicts and which interventions run (`plimsoll-analysis`),
+//! and how a plan is changed (`plimsoll-study`).
 
 use crate::plan::{Purpose, Tag};
 use serde::{Deserialize, Serialize};
 
-/// Something that is changed for a load.
+/// A change for one load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intervention {
-    /// Nothing: what the others are held against.
+    /// No change: the load that other interventions are compared with.
     Control,
-    /// Another path of the same server, which does little.
+    /// A cheap path of the same server.
     Reference,
     /// Twice the users and connections.
     MoreUsers,
-    /// A new connection for each request, where they were kept.
+    /// A new connection for each request, in place of keep-alive.
     NewConnections,
-    /// Connections that are kept, where each request had a new one.
+    /// Keep-alive, in place of a new connection for each request.
     KeptConnections,
-    /// A HEAD in place of a GET: the same work, without a body.
+    /// HEAD in place of GET: the same work without a body.
     Head,
-    /// The requests are spread over clients that name themselves differently.
+    /// Requests from several client identities, by header field.
     Identities,
-    /// The requests come from several addresses.
+    /// Requests from several local addresses.
     Sources,
-    /// Just below the line, in bursts of a tenth of a second.
+    /// A rate just below the line, in bursts of 100 ms.
     Bursts,
-    /// Half of the load is made by a second process of plimsoll's.
+    /// Half of the load from a second process of plimsoll.
     SecondGenerator,
-    /// A longer body, of the same requests.
+    /// A longer request body.
     LargerBody,
-    /// A shorter body.
+    /// A shorter request body.
     SmallerBody,
-    /// The first byte of an answer in place of all of it (a range).
+    /// Only the first byte of each response (a range request).
     SmallerAnswer,
-    /// What is behind the server is stopped a part of the time ([`STOP_NS`]).
+    /// Downstream dependencies are stopped for a part of the time ([`STOP_NS`]).
     Stopped,
-    /// Twice as many requests at once as the server serves at a time, then none until all are
-    /// answered.
+    /// Bursts of twice as many requests as the server serves concurrently, each after all earlier
+    /// responses.
     Together,
-    /// As many at once as it serves at a time.
+    /// As many requests in flight as the server serves concurrently.
     Abreast,
 }
 
-/// A process that is stopped under load is stopped for so long each [`STOP_PERIOD_NS`], ns.
+/// Length of each stop of a downstream process, once every [`STOP_PERIOD_NS`], ns.
 pub const STOP_NS: u64 = 60_000_000;
 /// See [`STOP_NS`].
 pub const STOP_PERIOD_NS: u64 = 180_000_000;
 
-/// Turns of the steady loads that are made with a change; lower ones are those without.
+/// First turn number of steady loads with an intervention; lower turns have none.
 const FIRST_TURN: u32 = 16;
 
 impl Intervention {
-    /// All, in the order of their turns: new ones come last, since records have the numbers.
+    /// All interventions, in the order of their turn numbers. New ones come last, since records
+    /// contain the numbers.
     pub const ALL: [Intervention; 16] = [
         Intervention::Control,
         Intervention::Reference,
@@ -75,7 +77,7 @@ impl Intervention {
         Intervention::Abreast,
     ];
 
-    /// Its word.
+    /// The word in flags, records and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Intervention::Control => "control",
@@ -97,7 +99,7 @@ impl Intervention {
         }
     }
 
-    /// What is changed, in a few words.
+    /// The change in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Intervention::Control => "no change (reference)",
@@ -119,28 +121,28 @@ impl Intervention {
         }
     }
 
-    /// The tag of its loads.
+    /// The tag of a load with this intervention.
     pub fn tag(self) -> Tag {
         Tag { turn: FIRST_TURN + self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
 
-    /// What was changed for a load of this tag; `None` of a load that has no part in it.
+    /// The intervention of a load with this tag; `None`: the load has none.
     pub fn from_tag(tag: &Tag) -> Option<Intervention> {
         Intervention::ALL.into_iter().find(|intervention| intervention.tag() == *tag)
     }
 }
 
-/// Turns of the loads before each of which a setting of the server's was changed.
+/// First turn number of loads with a changed server setting.
 const FIRST_VARIED: u32 = 64;
-/// So many values of a setting are tried, at most.
+/// Most values of a setting.
 pub const VARIED_MAX: usize = 16;
 
-/// The tag of the load with a setting's value, by the number of the value.
+/// The tag of the load with setting value `number`.
 pub fn varied_tag(number: usize) -> Tag {
     Tag { turn: FIRST_VARIED + number as u32, ..Tag::for_purpose(Purpose::Hold) }
 }
 
-/// The number of the setting's value of a load with this tag; `None` of one that has no part in it.
+/// The number of the setting value of a load with this tag; `None`: the load has none.
 pub fn varied_number(tag: &Tag) -> Option<usize> {
     (0..VARIED_MAX).find(|number| varied_tag(*number) == *tag)
 }
@@ -154,7 +156,7 @@ mod tests {
         for (at, intervention) in Intervention::ALL.into_iter().enumerate() {
             assert_eq!(intervention as usize, at, "the order is that of the turns");
             assert_eq!(Intervention::from_tag(&intervention.tag()), Some(intervention));
-            // Documents and records have one word for it.
+            // Documents and records use the same word.
             let recorded = serde_json::to_value(intervention).expect("serialises");
             assert_eq!(recorded, intervention.word());
         }

@@ -1,11 +1,11 @@
-//! Where in a JSON document something stands: the part of JSONPath ([RFC
-//! 9535](https://www.rfc-editor.org/rfc/rfc9535)) that names values, and no filters. `$.token`,
-//! `$.items[0].id`, `$['a b']`, `$.items[*].id`, `$..id`; of several matches the first counts.
+//! Paths into a JSON document: the part of JSONPath ([RFC
+//! 9535](https://www.rfc-editor.org/rfc/rfc9535)) without filters. `$.token`, `$.items[0].id`,
+//! `$['a b']`, `$.items[*].id`, `$..id`; the first of several matches counts.
 //!
-//! Not here: documents, and how one is looked through (the engine).
+//!
+//! Not here: documents, and the search in one (the engine).
 
-/// Steps of a path, at most, and those of them that go to any depth: each of these looks through
-/// all that is below.
+/// Most steps of a path, and most steps of any depth: each of these searches all nested values.
 const STEPS_MAX: usize = 32;
 const DEEP_STEPS_MAX: usize = 2;
 
@@ -16,27 +16,27 @@ pub struct JsonPath {
     steps: Vec<JsonStep>,
 }
 
-/// A step from a value to one inside it.
+/// A step from a value to a nested one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonStep {
-    /// Not only its own values, but those at any depth below it (`..`).
+    /// Whether the step searches nested values at any depth (`..`).
     pub deep: bool,
-    /// Which of them.
+    /// The selected values.
     pub selector: JsonSelector,
 }
 
-/// Which values of a table or list.
+/// Which values of an object or array a step selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonSelector {
-    /// That of a key.
+    /// The value of a key.
     Key(String),
-    /// The one at a place, from 0; from the end where it is negative (-1: the last).
+    /// The element at an index; a negative index counts from the end (-1: the last).
     At(i64),
-    /// All of them.
+    /// All values.
     Any,
 }
 
-/// Why a text is no path: a sentence with the way out.
+/// Why a text is no valid path: a sentence with the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is no JSONPath that is understood here: {why}")]
 pub struct JsonPathError {
@@ -75,29 +75,29 @@ impl JsonPath {
         Ok(JsonPath { text: text.to_owned(), steps })
     }
 
-    /// As it was written.
+    /// The text of the path.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The steps from the document to what is named; none: the document itself.
+    /// The steps from the document to the value; empty: the document itself.
     pub fn steps(&self) -> &[JsonStep] {
         &self.steps
     }
 }
 
-/// `name` or `*`, and what follows it.
+/// Parses `name` or `*`, and returns the rest.
 fn name(text: &str) -> Option<(JsonSelector, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
         return Some((JsonSelector::Any, rest));
     }
-    // More than the RFC allows without brackets: dashes are in many keys.
+    // Wider than the RFC without brackets: dashes are in many keys.
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '$' || c == '@';
     let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     (end > 0).then(|| (JsonSelector::Key(text[..end].to_owned()), &text[end..]))
 }
 
-/// `[0]`, `[-1]`, `[*]` or `['a key']`, and what follows it.
+/// Parses `[0]`, `[-1]`, `[*]` or `['a key']`, and returns the rest.
 fn bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
     let inside = text[1..].trim_start();
     if let Some(quote) = inside.chars().next().filter(|c| matches!(c, '\'' | '"')) {

@@ -1,4 +1,5 @@
-//! The ledger of a run: where every scheduled request ended. It must close: see [`Ledger::closes`].
+//! The ledger of a run: the outcome of every scheduled request. Its sum must be exact: see
+//! [`Ledger::closes`].
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +8,28 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum RequestFailure {
-    /// An answer came, but its status is not one of those that count as success.
+    /// A response arrived whose status does not count as success.
     Status = 0,
-    /// The connection could not be opened (refused, unreachable, no port or file left).
+    /// The connection could not be opened (refused, unreachable, no free port or file descriptor).
     Connect = 1,
     /// The peer reset the connection.
     Reset = 2,
-    /// The peer closed the connection before the answer was whole.
+    /// The peer closed the connection before the response was complete.
     ClosedEarly = 3,
-    /// What came was not an answer of the protocol.
+    /// The bytes received were no response of the protocol.
     Protocol = 4,
-    /// No whole answer within the timeout.
+    /// No complete response within the timeout.
     Timeout = 5,
     /// TLS failed: the certificate, the handshake, or a record.
     Tls = 6,
     /// The server reset the request's stream (HTTP/2).
     StreamReset = 7,
-    /// The server went away with the request under way, or did not take it again and again
+    /// The server sent GOAWAY with the request in flight, or refused the request repeatedly
     /// (HTTP/2).
     Goaway = 8,
-    /// The answer's status counts as success, but something else about it is not as expected.
+    /// The status counts as success, but the response misses an expectation.
     Expectation = 9,
-    /// The answer is as expected, but does not have what was to be taken from it.
+    /// The response meets its expectations, but lacks a value to capture.
     Capture = 10,
 }
 
@@ -68,27 +69,27 @@ impl RequestFailure {
     }
 }
 
-/// How one request ended.
+/// The outcome of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered as it is to be.
+    /// The response met its expectations.
     Success,
-    /// Failed, and why.
+    /// The request failed, and why.
     Failed(RequestFailure),
 }
 
-/// Counts of requests by how they ended. Addition is merging: over intervals, workers and machines.
+/// Counts of requests by outcome. Ledgers add up over intervals, workers and machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// Requests that the schedule asked for.
+    /// Requests of the schedule.
     pub scheduled: u64,
-    /// Answered with success.
+    /// Requests with a successful response.
     pub succeeded: u64,
-    /// Failed, by [`RequestFailure`].
+    /// Failed requests, by [`RequestFailure`].
     pub failed: [u64; RequestFailure::KINDS],
-    /// Never sent: no connection was left for them, or the generator did not get to them.
+    /// Requests never sent: no connection was free, or the generator was late.
     pub unsent: u64,
-    /// Sent, but neither answered nor failed when the grace period ended.
+    /// Requests without an outcome when the grace period ended.
     pub in_flight: u64,
 }
 
@@ -103,26 +104,25 @@ impl Ledger {
         self.succeeded + self.failed_total()
     }
 
-    /// Requests that were answered, with success or not.
+    /// Requests with a response, successful or not.
     pub fn answered(&self) -> u64 {
         let failed = [RequestFailure::Status, RequestFailure::Expectation, RequestFailure::Capture];
         self.succeeded + failed.iter().map(|kind| self.failed[*kind as usize]).sum::<u64>()
     }
 
-    /// The identity that every finished run obeys: scheduled = succeeded + failed + unsent + in
-    /// flight.
+    /// The identity of every finished run: scheduled = succeeded + failed + unsent + in flight.
     pub fn closes(&self) -> bool {
         self.scheduled == self.requests() + self.unsent + self.in_flight
     }
 
-    /// Scheduled requests of which nothing is known that became of them.
+    /// Scheduled requests without a recorded outcome.
     pub fn without_end(&self) -> u64 {
         let known = self.requests().saturating_add(self.unsent).saturating_add(self.in_flight);
         self.scheduled.saturating_sub(known)
     }
 
-    /// Succeeded / scheduled: failed, unsent and unanswered requests all count against it. 1 when
-    /// nothing was scheduled.
+    /// Succeeded / scheduled: failed, unsent and in-flight requests all count against it. 1 without
+    /// scheduled requests.
     pub fn success_rate(&self) -> f64 {
         if self.scheduled == 0 { 1.0 } else { self.succeeded as f64 / self.scheduled as f64 }
     }

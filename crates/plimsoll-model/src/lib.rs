@@ -1,9 +1,9 @@
-//! A run as data and arithmetic: what will happen ([`Plan`]), when ([`Schedule`]), what did
-//! ([`Interval`], [`Run`]), and the bytes it is kept in ([`codec`]).
+//! A run as data and arithmetic: the plan ([`Plan`]), the intended starts ([`Schedule`]), the
+//! result ([`Interval`], [`Run`]), and the bytes of a run file ([`codec`]).
 //!
-//! Everything here is a plain value. This crate knows no sockets, files, threads, no current time,
-//! and no text for people beyond the messages of its own errors: whoever needs those stands further
-//! out.
+//!
+//! Everything here is a plain value. This crate has no sockets, files, threads or current time, and
+//! no text for people beyond the messages of its own errors. Outer crates have these.
 
 #![forbid(unsafe_code)]
 

@@ -1,29 +1,30 @@
-//! When a load asks, and by whom, as data: a [`LoadShape`] says who asks and how often, a [`Load`]
-//! when it begins and ends.
+//! The load of a plan as data: a [`LoadShape`] is a closed or open loop with its level, a [`Load`]
+//! adds its beginning and end.
 //!
-//! Not here: how a level changes over time ([`crate::curve`]), what is asked ([`crate::traffic`]),
-//! the moments that follow ([`crate::schedule`]).
+//!
+//! Not here: how a level changes over time ([`crate::curve`]), the requests ([`crate::traffic`]),
+//! and the intended starts ([`crate::schedule`]).
 
 use crate::arrival_times::ArrivalTimes;
 use crate::curve::{Curve, USERS_MAX};
 use serde::{Deserialize, Serialize};
 
-/// How arrivals of an open load are spaced.
+/// Spacing of the arrivals of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// Evenly.
+    /// Even spacing.
     #[default]
     Constant,
-    /// As a Poisson process of the same rate: independent users.
+    /// A Poisson process of the same rate: independent users.
     Poisson,
-    /// As those of a log, whose sessions are drawn anew ([`crate::session_draws`]).
+    /// The spacing of a log whose sessions are drawn at random ([`crate::session_draws`]).
     Replayed,
 }
 
 impl Arrivals {
-    /// Index of dispersion of the arrivals (variance over mean of their counts): 0 evenly spaced, 1
-    /// for a Poisson process. Those of a log are taken for independent sessions.
+    /// Index of dispersion of the arrivals (variance over mean of their counts): 0 for even
+    /// spacing, 1 for a Poisson process. Arrivals of a log count as independent sessions.
     pub fn dispersion(self) -> f64 {
         match self {
             Arrivals::Constant => 0.0,
@@ -31,7 +32,7 @@ impl Arrivals {
         }
     }
 
-    /// Its word.
+    /// The word in flags and records.
     pub fn word(self) -> &'static str {
         match self {
             Arrivals::Constant => "constant",
@@ -40,32 +41,31 @@ impl Arrivals {
         }
     }
 
-    /// The one that a word names where people choose.
+    /// The spacing with this word, among those that a user may choose.
     pub fn named(word: &str) -> Option<Arrivals> {
         [Arrivals::Constant, Arrivals::Poisson].into_iter().find(|arrivals| arrivals.word() == word)
     }
 }
 
-/// Who makes requests, and when.
+/// The load model and its level over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadShape {
-    /// Users who each wait for the answer before they ask again.
+    /// Closed loop: each user waits for a response before the next request.
     Closed {
-        /// How many, over time.
+        /// Number of users over time.
         users: Curve,
     },
-    /// Requests that start when the schedule says, whether or not earlier ones were answered.
+    /// Open loop: requests start on schedule, independent of earlier responses.
     Open {
-        /// Requests a second, over time.
+        /// Request rate over time, 1/s.
         rate: Curve,
-        /// Their spacing.
+        /// Spacing of the arrivals.
         arrivals: Arrivals,
     },
-    /// Requests that start at moments which were given one by one, whether or not earlier ones were
-    /// answered.
+    /// Open loop with given arrival times, one for each request.
     Given {
-        /// The moments, warm-up included.
+        /// The arrival times, including the warm-up.
         arrivals: ArrivalTimes,
     },
 }
@@ -80,8 +80,7 @@ impl LoadShape {
         }
     }
 
-    /// Requests a second over time, where they start whether or not earlier ones were answered: an
-    /// open load.
+    /// Request rate of an open loop over time, 1/s; `None` for a closed loop.
     pub fn rate(&self) -> Option<&Curve> {
         match self {
             LoadShape::Closed { .. } => None,
@@ -89,12 +88,12 @@ impl LoadShape {
         }
     }
 
-    /// Whether requests start whether or not earlier ones were answered.
+    /// Whether this is an open loop.
     pub fn is_open(&self) -> bool {
         self.rate().is_some()
     }
 
-    /// How arrivals are spaced where another load of the same kind is made.
+    /// Spacing of arrivals for another load of the same kind.
     pub fn arrivals(&self) -> Arrivals {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
@@ -102,43 +101,43 @@ impl LoadShape {
         }
     }
 
-    /// Whether all is there to carry it out: the record of a load may lack its moments.
+    /// Whether the load is executable: a record may lack its arrival times.
     pub fn is_whole(&self) -> bool {
         !matches!(self, LoadShape::Given { arrivals } if !arrivals.is_whole())
     }
 }
 
-/// When a load begins and ends, and all that is drawn by chance meanwhile.
+/// Beginning, end and random seed of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// All that is random follows from it.
+    /// The seed of all random numbers of the load.
     pub seed: u64,
-    /// Who asks, and how often. Covers the measured part only; the warm-up is put before it.
+    /// The load model and its level. Covers the measured part; the warm-up precedes it.
     pub shape: LoadShape,
-    /// At most so many measured requests.
+    /// Most measured requests.
     pub requests_max: Option<u64>,
-    /// Length of the measured part, ns; `None` with `requests_max` only.
+    /// Length of the measured part, ns; `None`: `requests_max` alone ends the load.
     pub duration_ns: Option<u64>,
-    /// Load at the shape's first level before anything is measured, ns.
+    /// Length of the unmeasured warm-up at the first level of the shape, ns.
     pub warmup_ns: u64,
-    /// How long to wait after the schedule's end for answers under way, ns.
+    /// Longest wait after the end of the schedule for responses to requests in flight, ns.
     pub grace_ns: u64,
-    /// Connections opened before the schedule begins, so that opening them is not measured; none
-    /// where they are not kept.
+    /// Connections opened before the schedule begins, so that opening them is not measured. 0
+    /// without keep-alive.
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
-    /// Whether each session of a closed load is that of a new user, as an arrival's is: it has
-    /// nothing of the session before it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub newcomers: bool,
+    /// Whether each session of a closed loop belongs to a new user without cookies, captures or
+    /// connection of an earlier session.
+    #[serde(rename = "newcomers", default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_users: bool,
 }
 
 impl Load {
-    /// How often a load is looked at: 100 ms.
+    /// Length of a tick: the load reports its figures every 100 ms.
     pub const TICK_NS: u64 = 100_000_000;
 
-    /// The shape for its own length, or for 10 s, with a grace period of 5 s.
+    /// A load of the shape's own length, or 10 s, with a grace period of 5 s.
     pub fn new(shape: LoadShape) -> Load {
         Load {
             seed: 1,
@@ -149,11 +148,11 @@ impl Load {
             grace_ns: 5_000_000_000,
             connections_ready: 0,
             interval_ns: Load::TICK_NS,
-            newcomers: false,
+            new_users: false,
         }
     }
 
-    /// What a run file holds of it.
+    /// The load as a run file stores it.
     pub fn record(&self) -> Load {
         match &self.shape {
             LoadShape::Given { arrivals } => {
@@ -163,7 +162,8 @@ impl Load {
         }
     }
 
-    /// Becomes the load of a record. Moments that were given stay where the record is of the same.
+    /// Takes the values of a recorded load. Given arrival times stay if the record has the same
+    /// ones.
     pub fn become_recorded(&mut self, record: &Load) {
         let own = std::mem::replace(self, record.clone());
         if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)
@@ -175,7 +175,7 @@ impl Load {
 }
 
 impl Load {
-    /// Multiplies the visitors. The error is a number of users that no load can have.
+    /// Multiplies the visitors. The error is a number of users above the limit.
     pub fn scale(&mut self, times: f64) -> Result<(), f64> {
         match &mut self.shape {
             LoadShape::Open { rate, .. } => *rate = rate.times(times),
@@ -195,7 +195,7 @@ impl Load {
         Ok(())
     }
 
-    /// Ends the load after this time at the latest.
+    /// Ends the load after `length_ns` at the latest.
     pub fn shorten(&mut self, length_ns: u64) {
         self.duration_ns = Some(self.duration_ns.map_or(length_ns, |ns| ns.min(length_ns)));
         if let LoadShape::Open { rate: curve, .. } | LoadShape::Closed { users: curve } = &mut self.shape
@@ -205,8 +205,7 @@ impl Load {
         }
     }
 
-    /// The same load where each arrival is a batch of so many requests: as many requests, in fewer
-    /// arrivals.
+    /// The same load with batches of `requests` as arrivals: as many requests, in fewer arrivals.
     pub fn in_batches_of(&self, requests: u32) -> Load {
         let mut load = self.clone();
         let requests = requests.max(1);
@@ -232,7 +231,7 @@ mod tests {
         let load = Load { requests_max: Some(10), ..Load::new(open(300.0)) };
         assert_eq!(load.in_batches_of(1), load);
         assert_eq!(load.in_batches_of(3), Load { requests_max: Some(4), shape: open(100.0), ..load.clone() });
-        // As many users, who send more each time.
+        // The number of users stays; each user sends more at a time.
         let closed = Load { requests_max: Some(9), ..Load::new(LoadShape::Closed { users: Curve::constant(6.0) }) };
         assert_eq!(closed.in_batches_of(3), Load { requests_max: Some(3), ..closed.clone() });
     }

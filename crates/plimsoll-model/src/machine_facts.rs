@@ -1,110 +1,113 @@
-//! What a machine brings to a measurement ([`MachineFacts`]), and what plimsoll reaches on it
-//! ([`SelfMeasurement`]).
+//! Facts about a machine that affect a measurement ([`MachineFacts`]), and the capacity of plimsoll
+//! on it ([`SelfMeasurement`]).
 //!
-//! Not here: how these are read (`plimsoll-probe`) and measured (`plimsoll-study`), and whether
-//! they suffice (`plimsoll_analysis::fitness`).
+//!
+//! Not here: how the facts are read (`plimsoll-probe`) and the capacity is measured
+//! (`plimsoll-study`), and whether both suffice (`plimsoll_analysis::fitness`).
 
 use crate::run::MachineLimits;
 use serde::{Deserialize, Serialize};
 
-/// What a machine brings to a measurement.
+/// Facts about a machine that affect a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MachineFacts {
     /// Cores that plimsoll may use.
     pub cores: u32,
-    /// Cores that the machine has in use.
+    /// Cores that are online.
     pub cores_online: u32,
-    /// The name of the processor; empty: not known.
+    /// The model of the processor; empty if unknown.
     pub cpu_model: String,
     /// Whether the machine is virtual.
     pub is_virtual: bool,
     /// Operating system and kernel, such as `Linux 6.18.0`.
     pub kernel: String,
-    /// The frequency governors of the cores, each once; empty: this machine shows none.
+    /// The distinct frequency governors of the cores; empty: the machine exposes none.
     pub governors: Vec<String>,
-    /// What other processes used while nothing was measured; `None`: the kernel does not say.
+    /// CPU use of other processes while nothing was measured; `None`: the kernel does not report
+    /// it.
     pub interference: Option<InterferenceSample>,
-    /// Open files of a process, or of a thread with a table of its own.
+    /// Limit of open files for a process, or for a thread with its own file table.
     pub files_max: u64,
-    /// Whether a thread can have a table of its own.
+    /// Whether a thread can have its own file table.
     pub has_own_file_tables: bool,
-    /// Local ports of one pair of addresses.
+    /// Number of local ports for one pair of addresses.
     pub local_ports: u64,
-    /// Connections in TIME-WAIT.
+    /// Number of connections in TIME-WAIT.
     pub ports_in_time_wait: u64,
-    /// The longest accept queue; 0: not known.
+    /// Longest accept queue; 0 if unknown.
     pub accept_queue_max: u64,
-    /// Memory that can be had, in bytes; 0: not known.
+    /// Available memory in bytes; 0 if unknown.
     pub memory_available_bytes: u64,
-    /// What the control group leaves of the machine.
+    /// Limits of the control group.
     pub limits: MachineLimits,
-    /// How functions of other processes can be sampled.
+    /// How plimsoll may sample the functions of other processes.
     pub sampling: SamplingAccess,
-    /// The value of `perf_event_paranoid`; `None`: not readable.
+    /// The value of `perf_event_paranoid`; `None` if not readable.
     pub perf_event_paranoid: Option<i64>,
-    /// Probes that read nothing here.
+    /// Probes without readings on this machine.
     pub probes_missing: Vec<MissingProbe>,
 }
 
-/// What processes other than plimsoll used for a while.
+/// CPU use of other processes over a short time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InterferenceSample {
-    /// Cores in use, on average.
+    /// Mean number of busy cores.
     pub cores: f64,
-    /// Share of the wanted CPU time that the host of a virtual machine took, 0..=1.
+    /// Steal: share of the wanted CPU time that the hypervisor withheld, 0..=1.
     pub steal_share: f64,
-    /// The process that used the most, and its cores; `None`: none used a hundredth of a core.
+    /// The busiest process and its cores; `None`: none used more than 0.01 core.
     pub busiest: Option<(String, f64)>,
 }
 
-/// How functions of other processes can be sampled.
+/// How plimsoll may sample the functions of other processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SamplingAccess {
-    /// Of all that runs on the machine.
+    /// All processes of the machine.
     Machine,
-    /// Of this user's processes. `in_kernel`: time in the kernel, too.
+    /// Processes of this user. `in_kernel`: kernel functions, too.
     OwnProcesses {
-        /// Whether the kernel's functions are sampled.
+        /// Whether kernel functions are sampled.
         in_kernel: bool,
     },
-    /// Not at all.
+    /// No process.
     #[default]
     Refused,
 }
 
-/// A probe that reads nothing on a machine.
+/// A probe without readings on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingProbe {
     /// `/proc/pressure`.
     Pressure,
     /// The kernel's list of sockets.
     Sockets,
-    /// How long threads waited for a core.
+    /// Time that threads waited for a core.
     ThreadWaits,
-    /// Open files of other users' processes, by which a server is found.
+    /// Open files of other users' processes, from which a server is found.
     OtherUsers,
 }
 
-/// What plimsoll reaches against the reference server, one thread each.
+/// The capacity of plimsoll against its reference server, with one thread each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SelfMeasurement {
-    /// Requests a second of a closed loop with 64 connections.
+    /// Throughput of a closed loop with 64 connections, 1/s.
     pub highest_rps: f64,
-    /// CPU time of plimsoll for each of them, us.
+    /// CPU time of plimsoll for a request of that loop, us.
     pub cpu_us: f64,
-    /// The rate of the open loop that followed.
+    /// Rate of the open loop that followed, 1/s.
     pub rate_rps: f64,
-    /// Lateness of its requests against their schedule, p99, ns.
+    /// Lag of the open loop's requests behind the schedule, p99, ns.
     pub lag_p99_ns: u64,
-    /// What disturbed the two loads; `None`: nothing did.
-    pub disturbed: Option<String>,
+    /// What disturbed the two loads; `None`: nothing.
+    #[serde(rename = "disturbed")]
+    pub disturbance: Option<String>,
 }
 
-/// More than any machine reaches.
+/// Upper bound for a rate of any machine, 1/s.
 const RATE_RPS_MAX: f64 = 1e9;
 
 impl SelfMeasurement {
-    /// Whether every figure lies where one can lie.
+    /// Whether every figure is in its valid range.
     pub fn is_bounded(&self) -> bool {
         let is_rate = |rate_rps: f64| rate_rps > 0.0 && rate_rps <= RATE_RPS_MAX;
         is_rate(self.highest_rps) && is_rate(self.rate_rps) && (0.0..=RATE_RPS_MAX).contains(&self.cpu_us)

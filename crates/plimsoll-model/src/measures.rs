@@ -1,13 +1,16 @@
-//! The table of measures: every figure of a run, declared once, with its kind, its unit, and where
-//! it is shown. From it come what intervals hold and recorders count, how it merges, its bytes in a
-//! run file ([`crate::codec`]), its bounds, and its names in CSV and JSON. A new figure is a line
-//! here, and its recording.
+//! The table of measures: every figure of a run, declared once, with its kind, its unit, and the
+//! outputs that show it. From the table follow the fields of intervals and recorders, merging, the
+//! bytes in a run file ([`crate::codec`]), bounds, and names in CSV and JSON. A new figure is one
+//! line here, and its recording.
 //!
-//! [`LoadFigures`] are counted for a load as a whole, [`RouteFigures`] for each of its routes. Both
-//! take the form in which times are held as a parameter: [`CountingHistogram`] while they are
-//! counted, [`SparseHistogram`] at rest, [`Histogram`] as sums.
 //!
-//! Not here: what is made of several figures (rates, shares), and what they mean.
+//! [`LoadFigures`] belong to a load as a whole, [`RouteFigures`] to one route. Both are generic
+//! over the type of histogram: [`CountingHistogram`] for recording, [`SparseHistogram`] at rest,
+//! [`Histogram`] for sums.
+//!
+//!
+//! Not here: figures computed from several others (rates, shares), and their meaning.
+//!
 //!
 //! [`CountingHistogram`]: crate::Recording
 
@@ -15,40 +18,40 @@ use crate::histogram::{Histogram, SparseHistogram};
 use crate::ledger::Ledger;
 use crate::tally::Tally;
 
-/// What a figure is made of, and so how it adds up.
+/// The kind of a figure, which decides how it merges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What has happened so often: adds up over time, over workers and over machines.
+    /// A count of events: adds up over time, workers and machines.
     Counter,
-    /// A state at the end of an interval: adds up over workers and machines; over time the later
-    /// one holds, and of a whole run the largest.
+    /// A state at the end of an interval: adds up over workers and machines. Over time the later
+    /// value counts, over a whole run the largest.
     Gauge,
     /// A histogram of times.
     Times,
     /// Counts by key.
     Tally(Key),
-    /// Where requests ended.
+    /// Counts of requests by outcome.
     Ledger,
-    /// The time of each worker.
+    /// CPU and busy time of each worker.
     Workers,
 }
 
-/// What the keys of a tally are.
+/// The meaning of the keys of a tally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// The status of an answer.
+    /// The status of a response.
     Status,
     /// The system's error number.
     SystemError,
     /// The number of an address in the plan.
     Address,
-    /// The number of a reason ([`crate::TlsFailure`]).
+    /// The number of a TLS failure ([`crate::TlsFailure`]).
     TlsFailure,
     /// A code of HTTP/2 ([`crate::H2Error`]).
     H2Error,
     /// A code of gRPC ([`crate::GrpcStatus`]).
     GrpcStatus,
-    /// The number of what is wrong with an answer's messages ([`crate::CallFault`]).
+    /// The number of a fault in a response's messages ([`crate::CallFault`]).
     CallFault,
     /// The number of a worker.
     Worker,
@@ -63,19 +66,19 @@ pub enum Unit {
     Connections,
     Handshakes,
     Bytes,
-    /// Of gRPC calls.
+    /// Messages of gRPC calls.
     Messages,
     Ns,
-    /// Requests x ns: the integral of a number of requests over time.
+    /// Requests x ns: the integral of the number of requests over time.
     RequestNs,
 }
 
-/// A column of the CSV of intervals that is made of a figure.
+/// A column that the CSV of intervals derives from a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// The figure itself; of a ledger, each of its parts.
+    /// The figure itself; for a ledger one column for each part.
     Value,
-    /// The quantile in per mille.
+    /// A quantile, in per mille.
     Quantile(u16),
     /// The largest value.
     Max,
@@ -84,22 +87,21 @@ pub enum Column {
 /// A line of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// Its tag in a run file: never used for another figure of the same table.
+    /// The tag in a run file: never reused for another figure of the table.
     pub tag: u32,
-    /// Its name in this program.
+    /// The field's name in Rust.
     pub name: &'static str,
-    /// What it is made of.
+    /// The kind.
     pub kind: Kind,
-    /// What it counts or measures.
+    /// The unit.
     pub unit: Unit,
-    /// Its field in the JSON of a load, if it has one of its own.
+    /// The field in the JSON of a load; `None`: the figure has no field of its own.
     pub json: Option<&'static str>,
-    /// Its name in the CSV of intervals, and the columns made of it.
+    /// The name in the CSV of intervals, and the derived columns.
     pub csv: Option<(&'static str, &'static [Column])>,
 }
 
-/// A figure of either table that holds times and that users see in the JSON of a load: what an SLO
-/// or a condition may bound.
+/// A histogram figure that the JSON of a load shows. An SLO or a condition may bound it.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeMeasure {
     figure: &'static Figure,
@@ -126,17 +128,17 @@ impl TimeMeasure {
         TimeMeasure::parse("response").expect("a line of the table")
     }
 
-    /// Its name in the table.
+    /// The name in the table.
     pub fn name(self) -> &'static str {
         self.figure.name
     }
 
-    /// Whether requests have it, and so each route; connections have it otherwise.
+    /// Whether requests have the measure, and so each route. Otherwise connections have it.
     pub fn is_of_routes(self) -> bool {
         self.of_routes
     }
 
-    /// Its times, which are among the figures of a route or among those of its load.
+    /// The histogram, from the figures of a route or of the load.
     pub fn times<'a, H>(self, route: &'a RouteFigures<H>, load: &'a LoadFigures<H>) -> &'a H {
         let mut held = route.figure_values().chain(load.figure_values());
         match held.find(|(figure, _)| figure.name == self.figure.name) {
@@ -154,7 +156,7 @@ impl PartialEq for TimeMeasure {
 
 impl Eq for TimeMeasure {}
 
-/// The value of one figure.
+/// A reference to the value of one figure.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum FigureRef<'a, H> {
@@ -165,7 +167,7 @@ pub enum FigureRef<'a, H> {
     Workers(&'a [WorkerTime]),
 }
 
-/// The place of one figure's value.
+/// A mutable reference to the value of one figure.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum FigureMut<'a, H> {
@@ -179,25 +181,24 @@ pub enum FigureMut<'a, H> {
 /// How one worker spent its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerTime {
-    /// Which worker (unique over all machines of a run).
+    /// The number of the worker, unique over all machines of a run.
     pub worker: u32,
-    /// Time in turns that did work, in ns; waiting and spinning are not work.
+    /// Time in turns with work, ns. Waiting and spinning are no work.
     pub work_ns: u64,
-    /// CPU time of its thread, in ns (spinning included).
+    /// CPU time of the worker's thread, ns, including spinning.
     pub cpu_ns: u64,
-    /// Wall-clock time covered, in ns.
+    /// Wall-clock time covered, ns.
     pub wall_ns: u64,
 }
 
 impl WorkerTime {
-    /// Share of the time spent working, 0..=1.
+    /// Share of the wall-clock time spent working, 0..=1.
     pub fn work_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.work_ns as f64 / self.wall_ns as f64 }
     }
 }
 
-/// The kinds, each with the type that holds it, how it is looked at, changed, and taken out of what
-/// is being counted.
+/// For each kind: its Rust type, how to reference it, and how to drain it from a recorder.
 #[rustfmt::skip]
 macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
@@ -212,7 +213,7 @@ macro_rules! of_kind {
     (figure_values_mut Counter $value:expr) => { FigureMut::Count(&mut $value) };
     (figure_values_mut Gauge $value:expr) => { FigureMut::Count(&mut $value) };
     (figure_values_mut $kind:ident $value:expr) => { FigureMut::$kind(&mut $value) };
-    // What is under way goes on.
+    // Gauges keep their value: requests in flight stay in flight.
     (take Gauge $value:expr, $times:ident) => { $value };
     (take Times $value:expr, $times:ident) => { $times(&mut $value) };
     (take Tally $value:expr, $times:ident) => { $value.take() };
@@ -221,7 +222,7 @@ macro_rules! of_kind {
     (some $value:expr) => { Some($value) };
 }
 
-/// Makes a table: `tag name: Kind of Unit`, and where it is shown.
+/// Declares a table: `tag name: Kind of Unit`, and the outputs that show the figure.
 macro_rules! table {
     (
         $(#[$about:meta])*
@@ -237,7 +238,7 @@ macro_rules! table {
             $( $(#[doc = $doc])+ pub $name: of_kind!(type $kind H), )+
         }
 
-        // As derived, which items with types by macro cannot be.
+        // Written out, since `derive` does not accept items whose types are macros.
         impl<H: Clone> Clone for $table<H> {
             fn clone(&self) -> Self {
                 $table { $( $name: self.$name.clone() ),+ }
@@ -263,7 +264,7 @@ macro_rules! table {
         }
 
         impl $table {
-            /// The lines of the table, in the order in which its figures are shown.
+            /// The lines of the table, in the order of output.
             pub const FIGURES: &'static [Figure] = &[ $( Figure {
                 tag: $tag,
                 name: stringify!($name),
@@ -275,39 +276,39 @@ macro_rules! table {
         }
 
         impl<H> $table<H> {
-            /// Every figure and its value, in the order of the table.
+            /// Every figure with its value, in the order of the table.
             pub fn figure_values(&self) -> impl Iterator<Item = (&'static Figure, FigureRef<'_, H>)> {
                 $table::FIGURES.iter().zip([ $( of_kind!(held $kind self.$name) ),+ ])
             }
 
-            /// Every figure and the place of its value, in the order of the table.
+            /// Every figure with its mutable value, in the order of the table.
             pub fn figure_values_mut(&mut self) -> impl Iterator<Item = (&'static Figure, FigureMut<'_, H>)> {
                 $table::FIGURES.iter().zip([ $( of_kind!(figure_values_mut $kind self.$name) ),+ ])
             }
 
-            /// Takes what was counted out, and each histogram by `times`; gauges stay as they are.
+            /// Drains the counts, and each histogram by `times`. Gauges keep their value.
             pub fn take<G>(&mut self, mut times: impl FnMut(&mut H) -> G) -> $table<G> {
                 $table { $( $name: of_kind!(take $kind self.$name, times) ),+ }
             }
 
-            /// Adds others of the same table.
+            /// Adds figures of the same table.
             fn add<G>(&mut self, other: &$table<G>, over: MergeAxis) where H: AddTimes<G> {
                 self.figure_values_mut().zip(other.figure_values()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
             }
         }
 
         impl $table {
-            /// Adds the figures of other workers or machines.
+            /// Adds the figures of other workers or machines at the same time.
             pub(crate) fn merge_beside(&mut self, other: &$table) {
                 self.add(other, MergeAxis::Workers);
             }
 
-            /// Adds the figures of what follows in time.
+            /// Adds the figures of a later interval.
             pub(crate) fn merge_after(&mut self, later: &$table) {
                 self.add(later, MergeAxis::Time);
             }
 
-            /// Whether nothing happened, and nothing is under way.
+            /// Whether there was no activity and nothing is in flight.
             pub fn is_empty(&self) -> bool {
                 self.figure_values().all(|(_, held)| match held {
                     FigureRef::Count(count) => count == 0,
@@ -329,17 +330,17 @@ macro_rules! table {
 }
 
 table! {
-    /// What is counted for each route of a load. Only measured requests are in it, but for those in
-    /// flight and for what completes in the measured window.
+    /// The figures of a route. They include measured requests only, except for requests in flight
+    /// and completions in the measured window.
     RouteFigures
-    /// Where requests ended. Scheduled requests count where their intended start lies, finished
-    /// ones where they finished.
+    /// Requests by outcome. A scheduled request counts at its intended start, a finished one at its
+    /// end.
     1 ledger: Ledger of Requests, json "ledger", csv "" [Column::Value];
     /// Requests in flight at the end of the interval, measured or not.
     2 in_flight_end: Gauge of Requests, csv "in_flight" [Column::Value];
-    /// Successes that finished inside the measured window (not in the grace period after it),
-    /// whenever they were scheduled: this is throughput, and not a part of the ledger. Older run
-    /// files lack those that were scheduled in the warm-up.
+    /// Successes that finished inside the measured window (not in the grace period), whenever they
+    /// were scheduled: the throughput. Not a part of the ledger. Older run files lack requests
+    /// scheduled in the warm-up.
     3 succeeded_in_window: Counter of Requests;
     /// From the intended start to the last byte: successes and timeouts.
     4 response: Times of Ns,
@@ -350,41 +351,40 @@ table! {
     6 ttfb: Times of Ns, json "ttfb_ns";
     /// Response times of failures other than timeouts.
     7 failed: Times of Ns, json "failed_time_ns";
-    /// Answers by status code.
+    /// Responses by status code.
     8 statuses: Tally(Status) of Requests, json "statuses";
-    /// Bytes of answers, as far as they came and without what TLS wraps round them: over HTTP/1.1
-    /// heads and framing included, over HTTP/2 content alone. What is counted of a load is more:
-    /// encrypted, with what belongs to no request, and warm-up.
+    /// Bytes of responses received, without TLS. Over HTTP/1.1 with heads and framing, over HTTP/2
+    /// content only. The load's `bytes_in` is larger: it includes encryption, warm-up and bytes
+    /// outside requests.
     9 answers_bytes: Counter of Bytes;
-    /// Calls of gRPC's by how they ended ([`crate::GrpcStatus`]), where their server has said so.
+    /// gRPC calls by the status ([`crate::GrpcStatus`]) that their server sent.
     10 grpc_statuses: Tally(GrpcStatus) of Requests, json "grpc_statuses";
-    /// Messages in answers to calls of gRPC's, as they came whole.
+    /// Complete messages in responses to gRPC calls.
     11 grpc_messages: Counter of Messages, json "grpc_messages";
-    /// Answers with another status than the log has that is replayed.
+    /// Responses whose status differs from the replayed log.
     12 status_changed: Counter of Requests;
-    /// From the first byte sent to the first whole message of the answer: calls of methods that
-    /// give a stream, however they end.
+    /// From the first byte sent to the first complete message of the response, for calls of
+    /// streaming methods, whatever their status.
     13 first_message: Times of Ns, json "first_message_ns";
-    /// From one message of such an answer to the next, by the moments at which they were read:
-    /// those read together are 0 apart.
+    /// Between two messages of a streamed response, by the times at which they were read. Messages
+    /// read together are 0 apart.
     14 message_gap: Times of Ns, json "message_gap_ns";
-    /// Calls whose server said `OK` and whose messages were wrong ([`crate::CallFault`]); they
-    /// count as `INTERNAL`.
+    /// Calls that ended with `OK` and faulty messages ([`crate::CallFault`]). They count as
+    /// `INTERNAL`.
     15 grpc_faults: Tally(CallFault) of Requests, json "grpc_faults";
-    /// Calls that were answered with a message that usual clients refuse for its length
+    /// Calls with a response message longer than clients accept by default
     /// ([`crate::grpc_message::MESSAGE_BYTES_USUAL`]).
     16 grpc_large_answers: Counter of Requests, json "grpc_large_answers";
-    /// The bytes of `answers_bytes` that came inside the measured window, also those of answers to
+    /// Bytes of `answers_bytes` received inside the measured window, including responses to
     /// requests of the warm-up.
     17 answers_bytes_in_window: Counter of Bytes;
 }
 
 table! {
-    /// What is counted for a load as a whole, whatever its routes; warm-up and what comes before
-    /// the load included.
+    /// The figures of a load as a whole, over all routes. They include the warm-up and the
+    /// preparation of connections.
     LoadFigures
-    /// How late measured requests were started against their intended start, by the generator
-    /// itself.
+    /// Lag of measured requests behind their intended start, caused by the generator.
     1 lag: Times of Ns, csv "lag" [Column::Quantile(990)];
     /// Bytes received, heads included.
     2 bytes_in: Counter of Bytes, json "bytes_in", csv "bytes_in" [Column::Value];
@@ -394,82 +394,78 @@ table! {
     4 connections_open: Gauge of Connections, json "connections_open_max", csv "connections_open" [Column::Value];
     /// Connections opened.
     5 connections_opened: Counter of Connections, json "connections_opened";
-    /// Opening a connection, to the moment it can be written to.
+    /// Time to open a connection, until it is writable.
     6 connect: Times of Ns, json "connect_ns";
-    /// TLS handshakes, from the moment the connection stands to the moment a request can be sent.
+    /// Time of TLS handshakes, from the open connection to the first possible request.
     7 handshake: Times of Ns, json "handshake_ns";
-    /// Handshakes that took up an earlier session.
+    /// Handshakes that resumed an earlier session.
     8 handshakes_resumed: Counter of Handshakes, json "handshakes_resumed";
-    /// Connections that could not be opened, by the system's error number; those before the load
-    /// included.
+    /// Connections that failed to open, by the system's error number, including those before the
+    /// load.
     9 connect_errors: Tally(SystemError) of Connections, json "connect_errors";
-    /// Connections that could not be opened, by the number of their address in the plan.
+    /// Connections that failed to open, by the index of their address in the plan.
     10 address_errors: Tally(Address) of Connections, json "address_errors";
-    /// Failures of TLS, by the number of their reason ([`crate::TlsFailure`]).
+    /// TLS failures by reason ([`crate::TlsFailure`]).
     11 tls_errors: Tally(TlsFailure) of Connections, json "tls_errors";
-    /// Bytes received that belong to no answer: beyond the end of one, or on a connection that
-    /// asked for nothing. As far as they were read: such a connection is closed at once.
+    /// Bytes received outside any response: after its end, or on an idle connection. Counted as far
+    /// as they were read: such a connection is closed at once.
     12 surplus_bytes: Counter of Bytes, json "surplus_bytes";
-    /// Connections that brought such bytes.
+    /// Connections with surplus bytes.
     13 surplus_connections: Counter of Connections, json "surplus_connections";
-    /// Integral of the number of requests in flight over the interval, in requests x ns. From the
-    /// intended start.
+    /// Integral of the number of requests in flight over the interval, requests x ns. Counted from
+    /// the intended start.
     14 in_flight_ns: Counter of RequestNs;
-    /// The workers' times, ascending by worker.
+    /// CPU and busy times of workers, ascending by worker.
     15 workers: Workers of Ns;
-    /// Connections opened that speak HTTP/2.
+    /// HTTP/2 connections opened.
     16 h2_connections: Counter of Connections;
-    /// Requests that waited on a connection over HTTP/2 because all of its streams were taken: for
-    /// us, not for the server.
+    /// Requests that waited in plimsoll because all streams of their HTTP/2 connection were in use.
     17 stream_waits: Counter of Requests, json "stream_waits";
-    /// Requests sent again because the server said that it had not taken them (a refused stream, or
-    /// GOAWAY).
+    /// Requests sent again because the server had not processed them (a refused stream, or GOAWAY).
     18 resent: Counter of Requests, json "resent";
-    /// Streams that the server reset, by the code of its reason ([`crate::H2Error`]).
+    /// Streams that the server reset, by error code ([`crate::H2Error`]).
     19 stream_resets: Tally(H2Error) of Requests, json "stream_resets";
-    /// Connections that the server has announced the end of (GOAWAY), by the code of its reason
-    /// ([`crate::H2Error`]).
+    /// Connections that the server ended with GOAWAY, by error code ([`crate::H2Error`]).
     20 goaways: Tally(H2Error) of Connections, json "goaways";
-    /// Sessions begun whose intended start is measured.
+    /// Sessions started, with a measured intended start.
     21 sessions_started: Counter of Sessions, csv "sessions_started" [Column::Value];
-    /// Those that came to their end.
+    /// Sessions completed.
     22 sessions_completed: Counter of Sessions, csv "sessions_completed" [Column::Value];
-    /// Those that were given up because a request of theirs failed.
+    /// Sessions abandoned because one of their requests failed.
     23 sessions_abandoned: Counter of Sessions, csv "sessions_abandoned" [Column::Value];
-    /// Those that were under way when the load ended, or their user was sent away.
+    /// Sessions cut by the end of the load, or by a decrease of users.
     24 sessions_cut: Counter of Sessions, csv "sessions_cut" [Column::Value];
-    /// From the intended start of a session to the last answer: those that came to their end.
+    /// From the intended start of a session to its last response, for completed sessions.
     25 session_time: Times of Ns,
         csv "session_time" [Column::Quantile(500), Column::Quantile(990), Column::Max];
-    /// Times that a server over HTTP/2 had no room left for a frame in a window of ours (of an
-    /// answer, or of its connection): it waited for us.
+    /// Times that a server was blocked by a full HTTP/2 flow-control window of plimsoll, of a
+    /// stream or connection.
     26 windows_empty: Counter of Requests, json "windows_empty";
-    /// Redirects that were followed: the request asked once more, as part of the same one.
+    /// Redirects followed. Each is part of the original request.
     27 redirects: Counter of Requests, json "redirects";
-    /// Answers to measured requests, by the worker that they came to (its number modulo 65 536).
+    /// Responses to measured requests, by worker (its number modulo 65 536).
     28 worker_answers: Tally(Worker) of Requests;
-    /// Time in which workers looked around for replies in vain and nobody took their core
-    /// meanwhile. Other CPU time of theirs is not to spare: going to sleep and being woken costs
-    /// the system, too.
+    /// Time that workers polled without a reply while no other thread took their core: idle time.
+    /// Other CPU time of workers is not idle, because sleeping and waking cost time, too.
     29 looked_ns: Counter of Ns;
-    /// How long replies were readable before they were read, inside the measured window: the
-    /// client's own part of a response time. Of those that came while a worker was busy it is known
-    /// only when it looked next; they count from the middle of that time on.
+    /// Time from a readable reply to its read, inside the measured window: the client's part of a
+    /// response time. For replies that arrive while a worker is busy, the middle of that busy time
+    /// counts as their arrival.
     30 read_wait: Times of Ns;
 }
 
-/// What figures are added over.
+/// The axis along which figures are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MergeAxis {
-    /// Workers or machines, at the same time.
+    /// Workers or machines at the same time.
     Workers,
-    /// Time: the others come later.
+    /// Time: one interval after another.
     Time,
-    /// All intervals of a run, to its totals.
+    /// All intervals of a run, for its totals.
     Run,
 }
 
-/// A form of times that takes others.
+/// A type of histogram to which another type can be added.
 trait AddTimes<G> {
     fn add(&mut self, other: &G);
 }

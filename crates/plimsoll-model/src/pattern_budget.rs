@@ -1,29 +1,30 @@
-//! How much memory the regular expressions of one input may take together, compiled: a few bytes of
-//! a pattern can stand for megabytes.
+//! The memory budget for compiled regular expressions of one input: a few bytes of a pattern can
+//! stand for megabytes.
 //!
-//! Not here: the library that compiles them. Readers and engine hand it over as a function, so that
-//! all have the same bounds.
+//!
+//! Not here: the library that compiles them. Readers and the engine pass it as a function, so that
+//! all have equal bounds.
 
 use crate::budget::Budget;
 
-/// What one regular expression may take, compiled.
+/// Largest compiled size of one regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Sizes that a pattern is compiled with, one after the other: it is charged with the first that it
-/// fits into.
+/// Size limits that a pattern is compiled with, in order. A pattern is charged with the first one
+/// that it fits.
 const TIERS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
-/// What all patterns of an input may take: those of real plans take a tenth of it.
+/// Largest compiled size of all patterns of an input. Real plans use a tenth.
 pub const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 /// Why a pattern was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternRefusal<E> {
-    /// The library does not take it.
+    /// The library rejects the pattern.
     #[error(transparent)]
     Unsound(E),
-    /// It is larger than any may be.
+    /// The compiled pattern exceeds [`PATTERN_BYTES_MAX`].
     #[error("compiled, it takes more than {} MiB: write fewer or smaller repetitions", PATTERN_BYTES_MAX >> 20)]
     TooLarge,
-    /// Those before it have taken nearly all that they may take together.
+    /// The earlier patterns have used the budget of the input.
     #[error(
         "compiled, the regular expressions take more than {} MiB together: use fewer, or smaller repetitions",
         PATTERNS_BYTES_MAX >> 20
@@ -31,7 +32,7 @@ pub enum PatternRefusal<E> {
     TooMany,
 }
 
-/// What is left for the regular expressions of an input.
+/// The remaining budget of an input.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternBudget(Budget);
 
@@ -42,11 +43,11 @@ impl Default for PatternBudget {
 }
 
 impl PatternBudget {
-    /// Compiles a pattern with `build`, which takes the bytes that it may have; `None` of it: that
-    /// is not enough.
+    /// Compiles a pattern with `build`, which gets the allowed bytes. `build` returns `None` if
+    /// these do not suffice.
     pub fn build<R, E>(&mut self, build: impl Fn(usize) -> Result<Option<R>, E>) -> Result<R, PatternRefusal<E>> {
         for bytes in TIERS_BYTES {
-            // Each attempt takes time in proportion, and so counts.
+            // Each attempt costs time in proportion to its limit, so each is charged.
             self.0.take(bytes).map_err(|_| PatternRefusal::TooMany)?;
             if let Some(pattern) = build(bytes).map_err(PatternRefusal::Unsound)? {
                 return Ok(pattern);
@@ -60,7 +61,7 @@ impl PatternBudget {
 mod tests {
     use super::*;
 
-    /// A library whose patterns are their sizes.
+    /// A library for tests: each pattern compiles to a given size.
     fn of_size(size: usize) -> impl Fn(usize) -> Result<Option<usize>, &'static str> {
         move |limit| if size == 0 { Err("empty") } else { Ok((size <= limit).then_some(size)) }
     }

@@ -1,6 +1,5 @@
-//! Everything that one load will do, resolved and seeded: a [`Plan`] needs nothing more from
-//! outside to be carried out, by one machine or by several; what each of them brings is its own
-//! ([`crate::injector`]).
+//! Everything that one load will do, resolved and seeded. A [`Plan`] is executable without further
+//! input, by one machine or several; the part of each machine is an [`Injector`](crate::injector).
 
 use crate::arrival_times::ArrivalTimes;
 use crate::carriage::ConnectionPlan;
@@ -12,20 +11,20 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a load is for.
+/// The purpose of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// A load that the user asked for as such.
+    /// A load that the user requested directly.
     Run,
     /// A level of a sweep.
     Level,
     /// A closed-loop trial on the way to the peak.
     Peak,
-    /// A closed-loop trial with more users than the server can serve at once: its queue never
+    /// A closed-loop trial with more users than the server serves concurrently: its queue never
     /// empties.
     Saturate,
-    /// An open-loop trial while climbing.
+    /// An open-loop trial during the ascent to the line.
     Climb,
     /// An open-loop trial near the line.
     Line,
@@ -33,19 +32,19 @@ pub enum Purpose {
     Confirm,
     /// Load outside any measurement: draining, priming, warming up.
     Settle,
-    /// A fixed rate at which profiles of the server were taken.
+    /// A fixed rate during which profiles of the server are taken.
     Profile,
-    /// A load of a block, in which there is one on every arm.
+    /// A load of a block. A block has one load for each arm.
     Block,
-    /// A steady load at a share of the line, to see what changes towards it.
+    /// A steady load at a share of the line, to see what changes towards the line.
     Hold,
-    /// A load in steps past the line, and back.
+    /// A load in steps beyond the line, and back.
     Overload,
-    /// A piece of a long load at the line, after a search.
+    /// A part of a long load at the line, after a search.
     Soak,
 }
 
-/// Which of several targets a load is on.
+/// The target of a load, if there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmIndex {
@@ -56,10 +55,10 @@ pub enum ArmIndex {
 }
 
 impl ArmIndex {
-    /// The target beside the one whose line is looked for.
+    /// The second target, next to the one whose line is searched.
     pub const AGAINST: ArmIndex = ArmIndex::Side(1);
 
-    /// Its place among the arms.
+    /// The index of the arm.
     pub fn index(self) -> usize {
         match self {
             ArmIndex::Side(index) | ArmIndex::Rung(index) => usize::from(index),
@@ -72,22 +71,22 @@ impl ArmIndex {
     }
 }
 
-/// What a load is for, and its place among the others of an experiment.
+/// The purpose of a load, and its place in the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tag {
-    /// What it is for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// On which of several targets; `None` where there is one.
+    /// The target; `None` if there is only one.
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
-    /// Which level, block or profile it belongs to, from 0; several loads of one turn are attempts
-    /// at the same.
+    /// The level, block or profile that the load belongs to, from 0. Several loads of one turn are
+    /// attempts at the same load.
     #[serde(default)]
     pub turn: u32,
 }
 
 impl Tag {
-    /// Of the only target, the first turn.
+    /// The first turn on the only target.
     pub fn for_purpose(purpose: Purpose) -> Tag {
         Tag { purpose, arm: None, turn: 0 }
     }
@@ -96,20 +95,20 @@ impl Tag {
 /// Everything a load will do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is asked.
+    /// The requests.
     pub traffic: Traffic,
-    /// When, and by whom.
+    /// The load model, the level and the times.
     pub load: Load,
-    /// Over what.
+    /// The transport.
     pub carriage: ConnectionPlan,
 }
 
 impl Plan {
-    /// How often a run looks up.
+    /// Length of a tick, ns.
     pub const TICK_NS: u64 = Load::TICK_NS;
 
-    /// `GET /` of a host over plain HTTP at the given addresses, with the usual defaults: 10 s,
-    /// timeout 30 s, grace 5 s.
+    /// `GET /` of a host over plain HTTP at the given addresses, with the defaults: 10 s, timeout
+    /// 30 s, grace period 5 s.
     pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {
         let origin = Origin { scheme: "http".into(), host: host.into(), port };
         Plan {
@@ -119,14 +118,13 @@ impl Plan {
         }
     }
 
-    /// The plan as it is carried out: where its arrivals are drawn from a log
-    /// ([`Arrivals::Replayed`]), with the moments and requests that are drawn. `None` where there
-    /// is nothing to draw from.
+    /// The executable plan. If its arrivals are drawn from a log ([`Arrivals::Replayed`]), it
+    /// contains the drawn times and requests. `None`: the log has no sessions to draw from.
     pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));
         };
-        let listed = self.traffic.listed.as_deref()?;
+        let listed = self.traffic.request_list.as_deref()?;
         let drawn = listed.sessions.as_ref()?.drawn(&self.load);
         let entry = |(_, entry): &(u64, u32)| listed.entries.get(*entry as usize).copied();
         let entries: Vec<ListedRequest> = drawn.iter().map(entry).collect::<Option<_>>()?;
@@ -136,7 +134,7 @@ impl Plan {
         let mut plan = self.clone();
         plan.load.shape = LoadShape::Given { arrivals };
         let (targets, facts) = (Arc::clone(&listed.targets), listed.facts.clone());
-        plan.traffic.listed = Some(Arc::new(RequestList { targets, entries, sessions: None, facts }));
+        plan.traffic.request_list = Some(Arc::new(RequestList { targets, entries, sessions: None, facts }));
         Some(Cow::Owned(plan))
     }
 }
@@ -160,16 +158,16 @@ mod tests {
         let entries = ["/a", "/b", "/c"].map(entry).to_vec();
         let sessions = ListedSessions::new(vec![0, 5, 9], vec![0, 2, 1], vec![2, 3]);
         let (targets, facts) = (Arc::new(targets), ReplayFacts::default());
-        plan.traffic.listed = Some(Arc::new(RequestList { targets, entries, sessions, facts }));
+        plan.traffic.request_list = Some(Arc::new(RequestList { targets, entries, sessions, facts }));
         plan.traffic.choice = Choice::Listed;
         assert!(plan.is_bounded());
         let drawn = plan.drawn().expect("drawn").into_owned();
         let LoadShape::Given { arrivals } = &drawn.load.shape else { panic!("no moments") };
         assert_eq!((arrivals.count(), drawn.is_bounded()), (100, true));
-        let asked = drawn.traffic.listed.as_deref().expect("a list");
+        let asked = drawn.traffic.request_list.as_deref().expect("a list");
         let many = |target: u32| asked.entries.iter().filter(|entry| entry.target == target).count();
         assert!((0..3).all(|target| many(target) > 10), "{:?}", [many(0), many(1), many(2)]);
-        // Other loads are carried out as they stand.
+        // Other loads stay unchanged.
         let closed = Plan { load: Load::new(LoadShape::Closed { users: Curve::constant(1.0) }), ..plan.clone() };
         assert!(matches!(closed.drawn(), Some(Cow::Borrowed(_))));
     }

@@ -1,10 +1,11 @@
-//! A complete plan as bytes, for another machine to carry out: bodies, keys and trust included,
-//! nothing left out.
+//! A complete plan as bytes, for another machine to execute, including bodies, keys and trusted
+//! certificates.
 //!
-//! Tagged fields ([`crate::tagged`]), but unlike figures of a run, a field that a reader does not
-//! know is refused: a plan that is understood in part would be another load. Only what is plainly a
-//! plan comes back ([`Plan::from_bytes`]); what it takes in memory is bounded by the length of the
-//! bytes. Not here: the record of a plan in a run file (`codec`), which holds no secret.
+//!
+//! Tagged fields ([`crate::tagged`]), but a reader refuses unknown fields: a plan read in part
+//! would be another load. [`Plan::from_bytes`] returns valid plans only, and its memory is bounded
+//! by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which has no
+//! secrets.
 
 mod carriage;
 mod fields;
@@ -20,16 +21,16 @@ use crate::plan::Plan;
 use crate::tagged::{Reader, field};
 use fields::{number, once, read};
 
-/// The form written by this crate; another is refused.
+/// The format version that this crate writes; a reader refuses others.
 const FORM: u64 = 3;
 
-/// Why bytes are no plan that can be carried out here.
+/// Why bytes are no executable plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Written by another version.
+    /// The bytes come from another version.
     #[error("the plan is of another plimsoll: use the same version on all machines")]
     OtherForm,
-    /// Cut, damaged, or with what no plan has.
+    /// The bytes are cut or damaged, or contain what no plan has.
     #[error("this is not a whole plan")]
     NotAPlan,
 }
@@ -45,13 +46,13 @@ impl Plan {
         out
     }
 
-    /// The plan that [`Plan::to_bytes`] wrote.
+    /// Decodes the bytes of [`Plan::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Plan, PlanError> {
         let (mut form, mut parts) = (None, (None, None, None));
         let whole = read(Reader::new(bytes), |tag, value| {
             match tag {
                 1 => form = Some(value.number()?),
-                // What follows is read as the form says.
+                // The version decides how the rest is read.
                 _ if form != Some(FORM) => return None,
                 2 => once(&mut parts.0, traffic::read_traffic(value)?)?,
                 3 => once(&mut parts.1, load::read_load(value)?)?,

@@ -1,89 +1,93 @@
-//! What was seen of the target while a load ran: time series on the load's own clock ([`Probes`]).
+//! Readings of the target and its host during a load, as time series on the load's clock
+//! ([`Probes`]).
 //!
-//! Where the server runs on another machine and is watched there, its readings have the usual
-//! names, and those of the machine that makes the load begin with [`GENERATOR`].
 //!
-//! Plain data and its arithmetic. How a reading is taken, and what it means, is for others.
+//! With `--watch`, series of the server's machine have their usual names. Those of the machine that
+//! makes the load begin with [`GENERATOR`].
+//!
+//!
+//! Plain data and its arithmetic. Not here: how readings are taken, and what they mean.
 
 use crate::sampled::SampledFunctions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How the values of a series are to be read.
+/// How to interpret the values of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesKind {
-    /// A level at a moment, such as resident memory.
+    /// A level at one time, such as resident memory.
     Gauge,
-    /// A sum that only grows, such as CPU time; only differences mean something.
+    /// A growing sum, such as CPU time; only differences have a meaning.
     Counter,
 }
 
 /// One reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesSample {
-    /// Schedule time in ns: 0 is the start of the load, negative while connections were made ready.
+    /// Schedule time in ns: 0 is the start of the load, negative during the preparation of
+    /// connections.
     pub at_ns: i64,
     /// The value, in the unit of its series.
     pub value: f64,
 }
 
-/// A stretch without readings.
+/// A period without readings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Gap {
     /// Schedule time of the last reading before it, ns.
     pub from_ns: i64,
     /// Schedule time of the last reading that failed, ns.
     pub to_ns: i64,
-    /// Why nothing could be read.
+    /// Why the readings failed.
     pub reason: String,
 }
 
 /// One quantity over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// How to read the values.
+    /// How to interpret the values.
     pub kind: SeriesKind,
     /// Unit of the values: `ns` of CPU time, `ns waiting`, `bytes`, `cores`, `share`, `hz`, or
     /// empty for a plain count.
     pub unit: String,
-    /// Readings, by time.
+    /// Readings, ascending by time.
     pub samples: Vec<SeriesSample>,
-    /// Where readings are missing, by time; stretches with the same reason that touch are one.
+    /// Periods without readings, ascending by time. Adjacent periods with one reason are joined.
     pub gaps: Vec<Gap>,
 }
 
-/// A server process that was watched.
+/// A watched process of the server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WatchedServer {
-    /// From this schedule time on, ns.
+    /// Start of the watch in schedule time, ns.
     pub from_ns: i64,
-    /// Process number; of a server of several processes, that of the first parent.
+    /// Process id; for a server of several processes that of the first parent.
     pub pid: u32,
     /// Name of the process.
     pub name: String,
-    /// How it was found, such as `it listens on 127.0.0.1:8080`.
+    /// How the process was found, such as `it listens on 127.0.0.1:8080`.
     pub found_by: String,
 }
 
-/// All that was seen of the target during one load, and what the looking cost. Merging is
-/// associative and commutative, so that parts written one after the other add up to the whole.
+/// All readings of one load, and their cost. Merging is associative and commutative, so that parts
+/// written in sequence add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
-    /// The machine on which the server was watched, by the name under which it is logged in to;
-    /// `None`: the one that makes the load.
+    /// The login name of the machine on which the server was watched; `None`: the machine that
+    /// makes the load.
     pub host: Option<String>,
     /// Series by name, such as `server.cpu`.
     pub series: BTreeMap<String, Series>,
-    /// The processes watched, by time: more than one where the server was restarted.
+    /// Watched processes, ascending by time: several after a restart of the server.
     pub servers: Vec<WatchedServer>,
-    /// Why no server process was watched, or what of it could not be seen: sentences, sorted.
-    pub unseen: Vec<String>,
-    /// Which functions the server's processes were in.
+    /// Why no server process was watched, or which readings are missing: sorted sentences.
+    pub missing: Vec<String>,
+    /// Sampled functions of the server's processes.
     pub sampled: SampledFunctions,
-    /// CPU time that the readings took, ns.
+    /// CPU time of taking the readings, ns.
     pub cpu_ns: u64,
-    /// Time covered by that, ns.
+    /// Wall-clock time covered by `cpu_ns`, ns.
     pub wall_ns: u64,
 }
 
@@ -93,7 +97,7 @@ impl Series {
         Series { kind, unit: unit.to_owned(), samples: Vec::new(), gaps: Vec::new() }
     }
 
-    /// Adds a reading that is later than all others; an earlier one finds its place too.
+    /// Adds a reading. Readings usually arrive in order; an earlier one is inserted at its place.
     pub fn push(&mut self, sample: SeriesSample) {
         self.samples.push(sample);
         if self.samples.len() > 1 && order(&self.samples[self.samples.len() - 2]) > order(&sample) {
@@ -101,15 +105,15 @@ impl Series {
         }
     }
 
-    /// Adds a stretch without readings.
+    /// Adds a period without readings.
     pub fn push_gap(&mut self, gap: Gap) {
         self.gaps.push(gap);
         join(&mut self.gaps);
     }
 
-    /// The value at `at_ns`, between readings by a straight line; `None` without a reading on
-    /// either side. Before the first reading and after the last, the nearest one counts if it is at
-    /// most `reach_ns` away.
+    /// The value at `at_ns`, by linear interpolation; `None` without a reading on either side.
+    /// Before the first and after the last reading, the nearest one counts if it is within
+    /// `reach_ns`.
     pub fn value_at(&self, at_ns: i64, reach_ns: i64) -> Option<f64> {
         let next = self.samples.partition_point(|sample| sample.at_ns < at_ns);
         let near = |sample: &SeriesSample| (sample.at_ns - at_ns).abs() <= reach_ns;
@@ -131,10 +135,10 @@ impl Series {
         &self.samples[first.min(end)..end]
     }
 
-    /// What can be drawn over time: a gauge's readings as they are; of a counter the change a
-    /// second, each at the end of its step. CPU time in ns becomes cores, time spent waiting how
-    /// many waited on average. A step of less than half the usual one, as at the edges of a load,
-    /// is part of the next: of so short a time a counter says little.
+    /// The series as a chart shows it: a gauge as it is, a counter as its rate at the end of each
+    /// step. CPU time in ns becomes cores, and waiting time the mean number of waiting threads. A
+    /// step of less than half the usual length, as at the edges of a load, joins the next one,
+    /// since its rate is imprecise.
     pub fn drawn(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
@@ -157,14 +161,14 @@ impl Series {
         }
     }
 
-    /// The middle of all times between readings, in ns.
+    /// Median time between two readings, ns.
     fn usual_step_ns(&self) -> i64 {
         let mut steps: Vec<i64> = self.samples.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
         steps.sort_unstable();
         steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
 
-    /// Unit of what [`Series::drawn`] gives.
+    /// Unit of [`Series::drawn`].
     pub fn drawn_unit(&self) -> String {
         match (self.kind, self.unit.as_str()) {
             (SeriesKind::Gauge, unit) => unit.to_owned(),
@@ -176,7 +180,7 @@ impl Series {
     }
 
     fn merge(&mut self, other: &Series) {
-        // Two observers that disagree about what a name means leave no trace of who came first.
+        // If two observers disagree about a series, the choice does not depend on the order.
         if (other.kind, &other.unit) < (self.kind, &self.unit) {
             (self.kind, self.unit) = (other.kind, other.unit.clone());
         }
@@ -196,12 +200,11 @@ impl Series {
     }
 }
 
-/// How names of series begin that were read on the machine that makes the load, where the server is
-/// watched on another.
+/// Prefix of series from the machine that makes the load, when the server is watched on another.
 pub const GENERATOR: &str = "generator.";
-/// What a server tells of itself is its own, whichever machine asks it.
+/// Metrics that a server exposes belong to the server, whichever machine reads them.
 const METRICS: &str = "metrics.";
-/// Whether the machine of these readings is the server's, too: 1 or 0.
+/// Whether load generator and server share the machine: 1 or 0.
 const TARGET_LOCAL: &str = "target.local";
 
 /// A total order of readings: by time, then by value.
@@ -209,7 +212,7 @@ fn order(sample: &SeriesSample) -> (i64, u64) {
     (sample.at_ns, sample.value.to_bits())
 }
 
-/// Sorts gaps and joins those that touch and have the same reason.
+/// Sorts gaps, and joins adjacent ones with the same reason.
 fn join(gaps: &mut Vec<Gap>) {
     gaps.sort_unstable_by(|a, b| (&a.reason, a.from_ns, a.to_ns).cmp(&(&b.reason, b.from_ns, b.to_ns)));
     gaps.dedup_by(|next, gap| {
@@ -223,13 +226,13 @@ fn join(gaps: &mut Vec<Gap>) {
 }
 
 impl Probes {
-    /// Whether nothing was looked at.
+    /// Whether there is neither a reading nor a reason for its absence.
     pub fn is_empty(&self) -> bool {
         *self == Probes::default()
     }
 
-    /// The same as what was read on the machine that makes the load, beside a server that is
-    /// watched elsewhere: who the server is, and what of it cannot be seen, is known there.
+    /// The same readings as those of the load generator's machine, next to a server watched
+    /// elsewhere. Facts about the server are dropped: the other machine has them.
     pub fn of_generator(self) -> Probes {
         let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS) {
             true => (name, series),
@@ -247,15 +250,13 @@ impl Probes {
         }
     }
 
-    /// Whether the load is made on the machine on which the server is watched, so that both share
-    /// its cores.
+    /// Whether load generator and server share a machine, and so its cores.
     pub fn is_shared(&self) -> bool {
         let is_one = |series: &Series| series.samples.last().is_some_and(|sample| sample.value > 0.0);
         self.host.is_none() || self.generator_series(TARGET_LOCAL).is_some_and(is_one)
     }
 
-    /// Nothing more is read of what was read so far, from `from_ns` to `to_ns`: each of these
-    /// series (name, kind, unit) has a gap there.
+    /// Marks a gap from `from_ns` to `to_ns` in each of these series (name, kind, unit).
     pub fn gaps_in<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a str, SeriesKind, &'a str)>,
@@ -268,12 +269,12 @@ impl Probes {
         }
     }
 
-    /// Share of one core that the readings took, 0..; 0 when nothing was read.
+    /// Share of one core that the readings used, 0..; 0 without readings.
     pub fn cost_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.wall_ns as f64 }
     }
 
-    /// The same with every time `by_ns` later (earlier if negative): from one clock to another.
+    /// The same readings with every time shifted by `by_ns`, for another clock.
     pub fn shifted(mut self, by_ns: i64) -> Probes {
         for series in self.series.values_mut() {
             series.samples.iter_mut().for_each(|sample| sample.at_ns += by_ns);
@@ -284,9 +285,9 @@ impl Probes {
         self
     }
 
-    /// Adds what was seen at another time or from another machine.
+    /// Adds readings of another time or another machine.
     pub fn merge(&mut self, other: &Probes) {
-        // One study watches on one machine: of two names one is kept, whichever came first.
+        // One study watches on one machine: of two names the smaller one stays, in any order.
         self.host = [self.host.take(), other.host.clone()].into_iter().flatten().min();
         for (name, theirs) in &other.series {
             match self.series.get_mut(name) {
@@ -299,9 +300,9 @@ impl Probes {
         self.servers.extend_from_slice(&other.servers);
         self.servers.sort_unstable();
         self.servers.dedup();
-        self.unseen.extend_from_slice(&other.unseen);
-        self.unseen.sort_unstable();
-        self.unseen.dedup();
+        self.missing.extend_from_slice(&other.missing);
+        self.missing.sort_unstable();
+        self.missing.dedup();
         self.sampled.merge(&other.sampled);
         self.cpu_ns += other.cpu_ns;
         self.wall_ns += other.wall_ns;
@@ -343,8 +344,7 @@ mod tests {
         let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.drawn().iter().map(|sample| sample.value).collect();
         assert_eq!((values, cpu.drawn_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
-        // Readings at an edge that stand close by others are part of the next step, and at the end
-        // of none.
+        // Readings close together at an edge join the next step; at the end they join none.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
         let edges = series(SeriesKind::Counter, "ns", &edges).drawn();
         assert_eq!(
@@ -363,7 +363,7 @@ mod tests {
         let local = |value| series(SeriesKind::Gauge, "", &[(0, value)]);
         let read = |names: &[(&str, &Series)]| Probes {
             series: names.iter().map(|(name, series)| ((*name).to_owned(), (*series).clone())).collect(),
-            unseen: vec!["nobody listens".into()],
+            missing: vec!["nobody listens".into()],
             cpu_ns: 5,
             ..Probes::default()
         };
@@ -377,7 +377,7 @@ mod tests {
             names,
             ["client.cpu", "generator.client.cpu", "generator.target.local", "host.load_1m", "metrics.up"]
         );
-        assert_eq!((both.host.as_deref(), both.cpu_ns, both.unseen.len()), (Some("server1"), 10, 1));
+        assert_eq!((both.host.as_deref(), both.cpu_ns, both.missing.len()), (Some("server1"), 10, 1));
         assert!(!both.is_shared());
         let one = read(&[("target.local", &local(1.0))]).of_generator();
         assert!(Probes { host: Some("box".into()), ..one }.is_shared());

@@ -54,12 +54,12 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
     let head = ProbesHead {
         host: probes.host.clone(),
         servers: probes.servers.clone(),
-        unseen: probes.unseen.clone(),
+        unseen: probes.missing.clone(),
         cpu_ns: probes.cpu_ns,
         wall_ns: probes.wall_ns,
         series: series.collect(),
     };
-    // Plain structs of numbers and strings: cannot fail.
+    // Serialising plain structs of numbers and strings cannot fail.
     let json = serde_json::to_vec(&head).unwrap_or_else(|error| unreachable!("probes serialise: {error}"));
     varint(out, json.len() as u64);
     out.extend_from_slice(&json);
@@ -80,7 +80,7 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
     let mut probes = Probes {
         host: head.host,
         servers: head.servers,
-        unseen: head.unseen,
+        missing: head.unseen,
         cpu_ns: head.cpu_ns,
         wall_ns: head.wall_ns,
         ..Probes::default()

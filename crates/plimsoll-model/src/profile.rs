@@ -1,22 +1,24 @@
-//! A profile as data: where a program spent something, as stacks with values. One form for every
-//! source: pprof, folded stacks, `perf script`.
+//! A profile as data: stacks with values, such as CPU time or bytes. One form for every source:
+//! pprof, folded stacks, `perf script`.
 //!
-//! Shape: flat tables that refer to each other by index, because a profile of 50 MB has tens of
-//! millions of frames. A stack is a list of places, leaf first as pprof keeps it; a place is one
-//! address with the functions inlined there, innermost first. Functions are interned **by name**:
-//! what pprof calls granularity "functions", on which all figures stand.
 //!
-//! Not here: reading formats, sums over stacks (`plimsoll-analysis`), line numbers and addresses,
-//! which no figure uses.
+//! Flat tables that refer to each other by index, because a profile of 50 MB has tens of millions
+//! of frames. A stack is a list of places, leaf first as in pprof. A place is one address with the
+//! functions inlined there, innermost first. Functions are interned **by name**, which pprof calls
+//! the granularity "functions".
+//!
+//!
+//! Not here: parsers of formats, sums over stacks (`plimsoll-analysis`), line numbers and
+//! addresses, which no figure uses.
 
 use std::collections::HashMap;
 
-/// What one column of values counts, such as `cpu` in `nanoseconds`.
+/// The quantity in one column of values, such as `cpu` in `nanoseconds`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueType {
-    /// What is counted, such as `cpu`, `inuse_space`, `contentions`.
+    /// The quantity, such as `cpu`, `inuse_space`, `contentions`.
     pub kind: String,
-    /// The unit as pprof spells it: `count`, `nanoseconds`, `bytes`; others stay as they are.
+    /// The unit as pprof spells it: `count`, `nanoseconds`, `bytes`; others stay unchanged.
     pub unit: String,
 }
 
@@ -33,14 +35,14 @@ pub type FunctionId = u32;
 /// One function, unique by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// As the source spells it, with package and receiver. `[libc.so.6]` or `<unknown>` where there
-    /// is no symbol.
+    /// The name in the source, with package and receiver. `[libc.so.6]` or `<unknown>` without a
+    /// symbol.
     pub name: String,
-    /// Source file, of the first of that name; empty if not known.
+    /// Source file of the first function with that name; empty if unknown.
     pub file: String,
 }
 
-/// What a label says.
+/// The value of a label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LabelValue {
     /// A word, such as the endpoint served.
@@ -58,7 +60,7 @@ pub struct Label {
     pub value: LabelValue,
 }
 
-/// Where the parts of one sample end in the tables that all samples share.
+/// Ends of one sample in the tables that all samples share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct End {
     stack: u32,
@@ -70,15 +72,15 @@ struct End {
 pub struct Profile {
     /// The columns of every sample, at least one.
     pub sample_types: Vec<ValueType>,
-    /// The column meant where none is asked for.
+    /// The default column.
     pub sample_type_default: usize,
-    /// What happens between two samples, if known: `cpu nanoseconds`, `space bytes`.
+    /// The quantity between two samples, if known: `cpu nanoseconds`, `space bytes`.
     pub period_type: Option<ValueType>,
-    /// So much of it, on average; 0 if not known.
+    /// Mean amount of `period_type` between two samples; 0 if unknown.
     pub period: i64,
-    /// When it was taken, ns since 1970; 0 if not known.
+    /// Time of the profile, ns since 1970; 0 if unknown.
     pub time_unix_ns: i64,
-    /// How long it was taken for, ns; 0 for a snapshot or if not known.
+    /// Length of the profile, ns; 0 for a snapshot, or if unknown.
     pub duration_ns: i64,
     functions: Vec<Function>,
     labels: Vec<Label>,
@@ -107,8 +109,8 @@ impl Profile {
         (0..self.samples.len()).map(|index| Sample { profile: self, index })
     }
 
-    /// The column of that name or number; the default for none. A leading `inuse_` may be more than
-    /// the profile says.
+    /// The column with this name or number; `None` selects the default. A leading `inuse_` is
+    /// optional.
     pub fn sample_type(&self, wanted: Option<&str>) -> Option<usize> {
         let Some(wanted) = wanted else { return Some(self.sample_type_default) };
         if let Ok(number) = wanted.parse::<usize>() {
@@ -159,19 +161,19 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// What a text takes on the heap: no less than an allocation does.
+/// Heap size of a text: at least the minimum of an allocation.
 fn text_bytes(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len().next_multiple_of(16) + 16 }
 }
 
-/// Puts a profile together: functions, then places made of them, then samples on those. Every id
-/// must come from this builder; others are a bug and panic at the latest when read.
+/// Builds a profile: functions, then places made of them, then samples on places. Ids from another
+/// builder are a bug, and panic at the latest when read.
 #[derive(Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
     by_name: HashMap<String, FunctionId>,
     by_label: HashMap<Label, u32>,
-    /// Bytes of the texts of functions and labels, each as often as it is kept.
+    /// Bytes of function and label texts, once for each copy stored.
     text_bytes: usize,
 }
 
@@ -198,8 +200,8 @@ impl ProfileBuilder {
         ProfileBuilder { profile, by_name: HashMap::new(), by_label: HashMap::new(), text_bytes: 0 }
     }
 
-    /// About how much memory it takes, in bytes, and never much less than that: tables may be twice
-    /// as large as what is in them, and are there twice while they grow.
+    /// Upper estimate of its memory in bytes: tables may have twice the needed capacity, and exist
+    /// twice while they grow.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
         const GROWING: usize = 3;
@@ -227,7 +229,7 @@ impl ProfileBuilder {
         id
     }
 
-    /// A place of these functions, innermost first.
+    /// The place with these functions, innermost first.
     pub fn place(&mut self, functions: &[FunctionId]) -> u32 {
         self.profile.place_functions.extend_from_slice(functions);
         self.profile.place_ends.push(self.profile.place_functions.len() as u32);
@@ -248,12 +250,12 @@ impl ProfileBuilder {
         })
     }
 
-    /// Adds a place to the stack of the sample to come, from the leaf on.
+    /// Adds a place to the stack of the next sample, from the leaf on.
     pub fn push_place(&mut self, place: u32) {
         self.profile.stacks.push(place);
     }
 
-    /// Adds a label to the sample to come.
+    /// Adds a label to the next sample.
     pub fn push_label(&mut self, label: u32) {
         self.profile.sample_labels.push(label);
     }
@@ -267,19 +269,19 @@ impl ProfileBuilder {
         profile.samples.push(end);
     }
 
-    /// Chooses the default column; without it, it is the last.
+    /// Chooses the default column; otherwise the last one.
     pub fn default_type(&mut self, index: usize) {
         assert!(index < self.profile.sample_types.len(), "the column exists");
         self.profile.sample_type_default = index;
     }
 
-    /// Says what lies between two samples.
+    /// Sets the quantity and amount between two samples.
     pub fn period(&mut self, period_type: Option<ValueType>, period: i64) {
         self.profile.period_type = period_type;
         self.profile.period = period;
     }
 
-    /// Says when the profile was taken, in ns since 1970, and for how long, in ns.
+    /// Sets the time of the profile, ns since 1970, and its length, ns.
     pub fn set_time(&mut self, time_unix_ns: i64, duration_ns: i64) {
         self.profile.time_unix_ns = time_unix_ns;
         self.profile.duration_ns = duration_ns;

@@ -1,6 +1,7 @@
-//! What a run file holds of a plan: all of it but its secrets. It is made of a complete plan in one
-//! place ([`Plan::record`]), and is a type of its own, so that what was left out can neither be
-//! shown nor sent by mistake.
+//! The record of a plan in a run file: everything but its secrets. [`Plan::record`] alone makes it
+//! from a complete plan. It has its own type, so that redacted text cannot be sent or shown by
+//! mistake.
+//!
 //!
 //! Not here: which text is a secret ([`crate::redact`]), and the way back ([`crate::completion`]).
 
@@ -25,129 +26,126 @@ use std::net::SocketAddr;
 /// A plan without its secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanRecord {
-    /// What is asked.
+    /// The requests.
     pub traffic: TrafficRecord,
-    /// When, and by whom.
+    /// The load model, the level and the times.
     pub load: Load,
-    /// Over what.
+    /// The transport.
     pub carriage: ConnectionPlanRecord,
 }
 
-/// All that is asked in a load.
+/// All requests of a load, redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficRecord {
-    /// Of whom.
+    /// Scheme, host and port.
     pub origin: Origin,
-    /// What; never empty.
+    /// The routes; never empty.
     pub routes: Vec<RouteRecord>,
-    /// In which order.
+    /// The rule that chooses the next route.
     pub choice: Choice,
-    /// What sessions do, where they are asked for.
+    /// Scenarios of sessions; empty without sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<ScenarioRecord>,
-    /// Rows that requests are filled in with; none of them is kept.
+    /// Tables of values for requests, without their rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataRecord>,
-    /// Names of variables that requests are filled in with.
+    /// Names of the variables in requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// Enough of what is asked once, before and after the load, to tell other requests by; `None`
-    /// where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub around_digest: Option<String>,
-    /// Requests that are asked one by one; none of them is kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listed: Option<RequestListRecord>,
+    /// A digest of setup and cleanup requests; `None` without these.
+    #[serde(rename = "around_digest", default, skip_serializing_if = "Option::is_none")]
+    pub setup_teardown_digest: Option<String>,
+    /// The request list, without its requests.
+    #[serde(rename = "listed", default, skip_serializing_if = "Option::is_none")]
+    pub request_list: Option<RequestListRecord>,
 }
 
-/// What one kind of user does, without its program.
+/// One kind of user, without its program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioRecord {
-    /// Its name in reports.
+    /// The name in reports.
     pub name: String,
-    /// How often, against the weights of the others.
+    /// The weight among all scenarios.
     pub weight: u32,
     /// Whether each user has a connection of its own.
     pub own_connection: bool,
-    /// The most requests that a session of it asks.
+    /// Most requests of one session.
     pub requests_max: u64,
-    /// Enough of its program to tell another one by.
+    /// A digest of the program.
     pub digest: String,
 }
 
 /// A table of rows, without its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRecord {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Names of its columns.
     pub columns: Vec<String>,
     /// Number of its rows.
     pub rows: u64,
-    /// How a row is chosen.
+    /// How a session gets its row.
     pub pick: Pick,
-    /// Whether one is chosen for every use.
+    /// Whether every use gets a row of its own.
     pub each_use: bool,
-    /// Enough of its rows to tell others by; `None` in a record of before, which is of no file any
-    /// more.
+    /// A digest of the rows; `None` in an older record, which no file matches any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// One thing that is asked again and again.
+/// One route of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteRecord {
-    /// Its name in reports.
+    /// The name in reports.
     pub label: String,
     /// Method.
     pub method: String,
-    /// What is kept of path and query.
+    /// Path and query, redacted.
     pub target: String,
-    /// Whether something of them was left out.
+    /// Whether `target` was shortened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub target_withheld: bool,
-    /// Header fields, with what is kept of their names and values.
+    /// Header fields, redacted.
     pub headers: Vec<(String, String)>,
-    /// Length of the body.
+    /// Length of the body, bytes.
     pub body_bytes: u64,
-    /// Enough of a digest to tell another body by; `None` where there is none, or in a record of
-    /// before.
+    /// A digest of the body; `None` without a body, or in an older record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_digest: Option<String>,
-    /// Enough of its templates, and of what it expects of answers and takes from them, to tell
-    /// others by; `None` where there is none of these, or in a record of before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_digest: Option<String>,
-    /// How often, against the weights of the others.
+    /// A digest of templates, expectations and captures; `None` without these, or in an older
+    /// record.
+    #[serde(rename = "asked_digest", default, skip_serializing_if = "Option::is_none")]
+    pub template_digest: Option<String>,
+    /// The weight among all routes.
     pub weight: u32,
-    /// What counts as success.
+    /// The statuses that count as success.
     pub ok_status: StatusSet,
-    /// It is a call of gRPC's, and these of its ends are success.
+    /// For a gRPC call, the gRPC statuses that count as success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
     /// See [`GrpcCall::in_turn`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turn: bool,
-    /// A request that takes longer has failed, ns.
+    /// The timeout of a request, ns.
     pub timeout_ns: u64,
     /// See [`Route::follow`].
     #[serde(default, skip_serializing_if = "is_none_followed")]
     pub follow: u8,
 }
 
-/// Nothing is followed, as in records of before.
+/// Whether no redirect is followed, as in older records.
 fn is_none_followed(hops: &u8) -> bool {
     *hops == 0
 }
 
-/// How a load's connections are opened and closed.
+/// How connections are opened and closed, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionPlanRecord {
-    /// See [`ConnectionPlan::addresses`]; with those found during the load.
+    /// See [`ConnectionPlan::addresses`]; including addresses found during the load.
     pub addresses: Vec<SocketAddr>,
-    /// What is kept of the path of the unix socket.
+    /// The path of the unix socket, redacted.
     pub unix: Option<String>,
-    /// Whether something of it was left out.
+    /// Whether `unix` was shortened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_withheld: bool,
     /// See [`ConnectionPlan::resolve`].
@@ -168,12 +166,12 @@ pub struct ConnectionPlanRecord {
     pub connections_max: u32,
 }
 
-/// Records of versions that spoke HTTP/1.1 only say nothing of it.
+/// The default for records of versions that had HTTP/1.1 only.
 fn one() -> u32 {
     1
 }
 
-/// How a load speaks TLS, without certificates and keys.
+/// TLS options, without certificates and keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsRecord {
     /// See [`TlsSpec::server_name`].
@@ -184,14 +182,14 @@ pub struct TlsRecord {
     pub resume: bool,
     /// See [`TlsSpec::alpn`].
     pub alpn: Vec<String>,
-    /// Number of issuers trusted.
+    /// Number of trusted issuers.
     pub roots: u32,
-    /// Whether we have a certificate of our own.
+    /// Whether the client has its own certificate.
     pub own_certificate: bool,
 }
 
 impl Plan {
-    /// What a run file holds of it.
+    /// The record of the plan in a run file.
     pub fn record(&self) -> PlanRecord {
         PlanRecord { traffic: self.traffic.record(), load: self.load.record(), carriage: self.carriage.record() }
     }
@@ -204,7 +202,7 @@ impl From<Plan> for PlanRecord {
 }
 
 impl Traffic {
-    /// What a run file holds of it.
+    /// The record of the traffic in a run file.
     pub fn record(&self) -> TrafficRecord {
         TrafficRecord {
             origin: self.origin.clone(),
@@ -213,8 +211,9 @@ impl Traffic {
             scenarios: self.scenarios.iter().map(Scenario::record).collect(),
             data: self.data.iter().map(|data| data.record()).collect(),
             variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
-            around_digest: (!self.around.is_empty()).then(|| redact::digest(&around_bytes(&self.around))),
-            listed: self.listed.as_deref().map(RequestList::record),
+            setup_teardown_digest: (!self.setup_teardown.is_empty())
+                .then(|| redact::digest(&around_bytes(&self.setup_teardown))),
+            request_list: self.request_list.as_deref().map(RequestList::record),
         }
     }
 }
@@ -251,7 +250,7 @@ impl Route {
         };
         let Request { method, target, headers, body } = &self.request;
         let asked = asked_bytes(self);
-        let shown = if self.filled.target { target_shown(target, how) } else { redact::target(target, how) };
+        let shown = if self.template_parts.target { target_shown(target, how) } else { redact::target(target, how) };
         RouteRecord {
             label: self.label.clone(),
             method: method.clone(),
@@ -260,7 +259,7 @@ impl Route {
             headers: headers.iter().map(kept).collect(),
             body_bytes: body.len() as u64,
             body_digest: (!body.is_empty()).then(|| redact::digest(body)),
-            asked_digest: (!asked.is_empty()).then(|| redact::digest(&asked)),
+            template_digest: (!asked.is_empty()).then(|| redact::digest(&asked)),
             weight: self.weight,
             ok_status: self.ok_status.clone(),
             ok_grpc: self.grpc.as_ref().map(|call| call.ok),
@@ -313,8 +312,8 @@ impl TrafficRecord {
         format!("{}{}", self.origin, self.first().target)
     }
 
-    /// What is asked, to tell targets apart: the URL of what asks one, else where, and what in few
-    /// words.
+    /// A text that tells targets apart: the URL for one request, otherwise the origin and the
+    /// requests in a few words.
     pub fn place(&self) -> String {
         if self.comes_again() {
             return self.url();
@@ -327,7 +326,7 @@ impl TrafficRecord {
         }
     }
 
-    /// What is asked, for people: `GET http://h:80/items`, or the labels of several routes.
+    /// The requests in words: `GET http://h:80/items`, or the labels of several routes.
     pub fn title(&self) -> String {
         if self.comes_again() {
             return self.title_of(self.first());
@@ -339,7 +338,7 @@ impl TrafficRecord {
             (_, asked) => return format!("sessions of {}: {}, {asked} requests", self.origin, names.join(", ")),
         }
         match self.routes.as_slice() {
-            // Paths of many were made one.
+            // Many paths were folded into one route.
             [only] if self.choice == Choice::Listed => format!("1 request of {}: {}", self.origin, only.label),
             [only] => self.title_of(only),
             routes => {
@@ -352,13 +351,13 @@ impl TrafficRecord {
     /// The title of one request, which is the first.
     fn title_of(&self, only: &RouteRecord) -> String {
         match only.ok_grpc {
-            // The method is gRPC's, and no choice.
+            // Every gRPC call has the same method.
             Some(_) => self.url(),
             None => format!("{} {}", only.method, self.url()),
         }
     }
 
-    /// Whether what is asked is one request, and again where it fails.
+    /// Whether the traffic is one request with retries.
     fn comes_again(&self) -> bool {
         let is_again = |first: &RouteRecord, again: &RouteRecord| {
             again.label == again_label(&first.label) && again.target == first.target
@@ -366,7 +365,7 @@ impl TrafficRecord {
         self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }
 
-    /// What an arrival or a user's turn is: a request, or a session of several.
+    /// The word for an arrival or a user's turn: a request, or a session of several.
     pub fn counted(&self) -> &'static str {
         match self.choice {
             Choice::Weighted | Choice::Listed => "requests",
@@ -374,17 +373,17 @@ impl TrafficRecord {
         }
     }
 
-    /// The most requests that one arrival asks.
+    /// Most requests of one arrival.
     pub fn requests_max_each(&self) -> u64 {
         self.scenarios.iter().map(|scenario| scenario.requests_max).max().unwrap_or(1).max(1)
     }
 
-    /// Whether an answer of this status is a success of any route.
+    /// Whether this status counts as success for any route.
     pub fn succeeds(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
 
-    /// Whether a call that ends so is a success of any route.
+    /// Whether this gRPC status counts as success for any route.
     pub fn call_succeeds(&self, end: GrpcStatus) -> bool {
         self.routes.iter().any(|route| route.ok_grpc.is_some_and(|ok| ok.contains(end)))
     }

@@ -1,32 +1,32 @@
-//! What stands in a record, a report or a message where a secret could stand: the one place that
-//! decides it.
+//! The single place that decides which text a record, report or message may show where a secret
+//! could be.
 //!
-//! It denies by default. Kept is what is plainly no secret: words and numbers, the values of a few
-//! harmless headers, a path of such words. Anything else is left out ([`REDACTED`]) or shortened,
-//! since nobody can list what secrets look like. Every function but [`command`] gives what it gave
-//! when it is asked again about its own answer. Not here: which argument of a command line is what
-//! (the binary's table).
+//!
+//! It denies by default. Plain text stays: words and numbers, the values of a few harmless headers,
+//! a path of such words. Anything else is dropped ([`REDACTED`]) or shortened, since no list of
+//! secrets is complete. Every function but [`command`] is idempotent. Not here: the kind of each
+//! command-line argument (the binary's table).
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What stands in a record where a secret stood.
+/// The text in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// How much is left out.
+/// How much is redacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redact {
-    /// What is not plainly harmless.
+    /// Everything that is not plainly harmless.
     #[default]
     Secrets,
     /// Every query value and every header value.
     All,
-    /// As secrets, but that failed answers are kept as they came.
+    /// As `Secrets`, but failed responses keep their content.
     SecretsButBodies,
 }
 
-/// Header fields whose values are kept: they say how an answer is wanted, not by whom.
+/// Header fields whose values stay: they describe the wanted response, not the client.
 const HARMLESS_HEADERS: [&str; 14] = [
     "accept",
     "accept-charset",
@@ -44,12 +44,12 @@ const HARMLESS_HEADERS: [&str; 14] = [
     "user-agent",
 ];
 
-/// Parts of a name that make its value a secret.
+/// Parts of a name that mark its value as a secret.
 const SECRET_PARTS: [&str; 18] = [
     "pass", "pwd", "pw", "pin", "otp", "sig", "sid", "key", "keys", "jwt", "auth", "oauth", "cred", "creds", "code",
     "hmac", "sas", "pat",
 ];
-/// What a secret's name has in it, wherever.
+/// Substrings of a name that mark its value as a secret.
 const SECRET_WITHIN: [&str; 16] = [
     "password",
     "passwd",
@@ -68,12 +68,12 @@ const SECRET_WITHIN: [&str; 16] = [
     "bearer",
     "license",
 ];
-/// Characters of a segment or value that is shown whole.
+/// Longest segment or value that stays whole, in characters.
 const SHOWN_CHARS_MAX: usize = 64;
-/// Characters of what is shortened that stay.
+/// Characters that stay of a shortened text.
 const STUB_CHARS: usize = 2;
 
-/// Whether what bears this name is a secret: `token`, `X-Amz-Signature`, `apiKey`.
+/// Whether a name marks its value as a secret: `token`, `X-Amz-Signature`, `apiKey`.
 pub fn is_secret_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     if SECRET_WITHIN.iter().any(|within| lower.contains(within)) {
@@ -94,7 +94,7 @@ pub fn is_secret_name(name: &str) -> bool {
     parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()))
 }
 
-/// Letters as words have them: one way of writing, not many consonants in a row, not too long.
+/// Whether letters look like a word: one style of capitals, few consonants in a row, not too long.
 fn plain_letters(word: &str) -> bool {
     let count = word.chars().count();
     let uppers = word.chars().filter(|c| c.is_uppercase()).count();
@@ -112,8 +112,8 @@ fn plain_letters(word: &str) -> bool {
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
 }
 
-/// Words that are written together, as methods of gRPC are named: `ListUserAccountBalances`.
-/// Letters that chance mixes change between capitals and small ones far more often.
+/// Joined words, as in names of gRPC methods: `ListUserAccountBalances`. Random letters change case
+/// far more often.
 fn has_humps(word: &str) -> bool {
     let mut humps: Vec<usize> = Vec::new();
     for c in word.chars() {
@@ -128,8 +128,8 @@ fn has_humps(word: &str) -> bool {
     count <= 48 && count * 2 >= humps.len() * 7 && long * 2 >= humps.len() && vowels * 4 >= count
 }
 
-/// A word or number as people write them: `items`, `42`, `page2`, `10ms`. Letters and digits in any
-/// other order are none, unless there are only so few of them.
+/// A plain word or number: `items`, `42`, `page2`, `10ms`. Other mixes of letters and digits count
+/// as plain only if very short.
 fn plain_word(word: &str, mixed_max: usize) -> bool {
     let letter = char::is_alphabetic;
     let digit = |c: char| c.is_ascii_digit();
@@ -149,9 +149,8 @@ fn plain_word(word: &str, mixed_max: usize) -> bool {
     }
 }
 
-/// Whether a text has the form of a code in groups: `A1B2-C3D4-E5F6`. Groups that a person would
-/// take for words or numbers are none by themselves; several of them, of one length or with letters
-/// and digits in each, are.
+/// Whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Groups may look like words or
+/// numbers one by one; several of equal length, or with letters and digits in each, are a code.
 fn is_grouped_code(text: &str) -> bool {
     let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
     let is_mixed =
@@ -167,7 +166,7 @@ fn is_grouped_code(text: &str) -> bool {
     }
 }
 
-/// Words and numbers, with the given separators between them; not too many.
+/// Whether a text is a short list of words and numbers with the given separators.
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decoded(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
@@ -176,12 +175,12 @@ fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
         && has_plain_words(decoded, separators, mixed_max)
 }
 
-/// The same of any length: a title may have twenty words.
+/// The same for any length: a title may have twenty words.
 fn has_plain_words(decoded: &str, separators: &str, mixed_max: usize) -> bool {
     !is_grouped_code(decoded) && decoded.split(|c: char| separators.contains(c)).all(|word| plain_word(word, mixed_max))
 }
 
-/// `%41` as `A`; what is no such escape stays as it is.
+/// Decodes `%41` to `A`; invalid escapes stay.
 pub fn percent_decoded(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -202,12 +201,12 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-/// The beginning of what is not shown.
+/// The beginning of a redacted text.
 fn stub(text: &str) -> String {
     text.chars().take_while(char::is_ascii_alphanumeric).take(STUB_CHARS).chain("...".chars()).collect()
 }
 
-/// A word of a message or of a command line: as it is where it is plain, else its beginning.
+/// A word of a message or command line: whole if plain, otherwise shortened.
 pub fn word(text: &str) -> Cow<'_, str> {
     match is_plain(text, "-_.,:/+~@=<>%^* ", 4) {
         true => text.into(),
@@ -215,7 +214,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A word that a script is given; of `name=value` what is kept of a query.
+/// An argument of a script; `name=value` is redacted as a query is.
 pub fn argument(text: &str, how: Redact) -> String {
     match (how, text.contains('=')) {
         (Redact::All, _) => REDACTED.to_owned(),
@@ -224,7 +223,7 @@ pub fn argument(text: &str, how: Redact) -> String {
     }
 }
 
-/// A path, of a URL or a file, in which segments that look random are shortened.
+/// A path of a URL or file, with random-looking segments shortened.
 pub fn path(path: &str) -> String {
     let segment = |segment: &str| {
         let bare = segment.strip_prefix('@').unwrap_or(segment);
@@ -233,18 +232,16 @@ pub fn path(path: &str) -> String {
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// What stands between the words of a segment.
+/// Separators of words in a path segment.
 const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 
-/// Whether a part of a path is a file of a page, whose name bears a digest of its content:
-/// `main.3f2a9b1c.js`.
+/// Whether a path segment is an asset whose name contains a digest: `main.3f2a9b1c.js`.
 fn is_asset(segment: &str) -> bool {
     const SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
     SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
 }
 
-/// The name of a request, as people and importers give it: words that are URLs or paths as
-/// [`url`] and [`target`] have them.
+/// The name of a request. Words that are URLs or paths are redacted as in [`url`] and [`target`].
 pub fn name(name: &str) -> String {
     let word = |word: &str| match word {
         _ if word.contains("://") => url(word, Redact::Secrets),
@@ -254,9 +251,8 @@ pub fn name(name: &str) -> String {
     name.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A path and query that is to be sent, in which `replacement` stands for each part that looks like
-/// a key: segments and query values that are not plain, and values with the name of a secret. Files
-/// of pages stay as they are.
+/// A path and query to be sent, with `replacement` for each part that looks like a key: segments
+/// and query values that are not plain, and values with a secret's name. Asset names stay.
 pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let is_known = |text: &str, separators: &str, mixed_max: usize| {
@@ -289,10 +285,10 @@ pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> Str
     out
 }
 
-/// What stands between the words of a query.
+/// Separators of words in a query value.
 const QUERY_SEPARATORS: &str = "-_.,:/+ ~*[]";
 
-/// One `name=value` of a query.
+/// One `name=value` of a query, redacted.
 fn pair(pair: &str, how: Redact) -> String {
     match pair.split_once('=') {
         Some((name, value)) => {
@@ -301,13 +297,13 @@ fn pair(pair: &str, how: Redact) -> String {
             if shown { format!("{name}={value}") } else { format!("{name}={REDACTED}") }
         }
         None if pair.is_empty() => String::new(),
-        // A bare word can be a token as well as a switch.
+        // A word without a value can be a token as well as a switch.
         None => REDACTED.to_owned(),
     }
 }
 
-/// A path and query: segments that look random shortened, query values left out that are not plain
-/// or bear the name of a secret.
+/// A path and query: random-looking segments shortened, and query values dropped if they are not
+/// plain or have a secret's name.
 pub fn target(target: &str, how: Redact) -> String {
     let target = target.split('#').next().unwrap_or_default();
     match target.split_once('?') {
@@ -319,7 +315,7 @@ pub fn target(target: &str, how: Redact) -> String {
     }
 }
 
-/// A URL, or what was given for one: scheme, host, and [`target`]; never user info.
+/// A URL, or a text in its place: scheme, host and [`target`]; never the user info.
 pub fn url(url: &str, how: Redact) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -332,7 +328,7 @@ pub fn url(url: &str, how: Redact) -> String {
     };
     let is_host = host.chars().all(|c| c.is_alphanumeric() || "-._[]:%".contains(c)) && host.len() <= 255;
     let is_port = port.is_none_or(|port| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
-    // What is no host and port may be a user and a password that a slash was written in.
+    // A text without a valid host and port may be user and password with an unescaped slash.
     let authority = match (is_host, is_port) {
         (true, true) => authority.to_owned(),
         (true, false) if !rest.contains('@') => format!("{host}:{REDACTED}"),
@@ -341,20 +337,19 @@ pub fn url(url: &str, how: Redact) -> String {
     format!("{scheme}{authority}{}", target(after, how))
 }
 
-/// The value of a header field, if it is one of the harmless ones.
+/// The value of a harmless header field; other values are redacted.
 pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
     let harmless = HARMLESS_HEADERS.iter().any(|harmless| name.trim().eq_ignore_ascii_case(harmless));
     if harmless && how != Redact::All { value } else { REDACTED }
 }
 
-/// Enough of a digest to tell two texts apart, and too little to find a long one by.
+/// A short digest: long enough to tell two texts apart, too short to guess a long one from it.
 pub fn digest(bytes: &[u8]) -> String {
     let whole = ring::digest::digest(&ring::digest::SHA256, bytes);
     whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A command for the shell, of which no part can be told from another: the program's name, and a
-/// digest.
+/// A shell command as the program's name and a digest, because its parts cannot be told apart.
 pub fn command(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let assigned = |word: &'_ str| -> Option<String> {
@@ -364,23 +359,23 @@ pub fn command(text: &str) -> String {
     let name = loop {
         let Some(word) = words.next() else { break "" };
         match assigned(word) {
-            // Where what is assigned ends is the shell's to tell.
+            // Only a shell knows where such a value ends.
             Some(value) if value.contains(['"', '\'', '\\', '$', '`', '(']) => break "",
             Some(_) => {}
             None => break word.rsplit('/').next().unwrap_or_default(),
         }
     };
-    // A name, not a secret that stands alone or a piece of what was quoted.
+    // Keep a plain name, but no secret alone and no piece of a quoted text.
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name == word(name);
     let name = if plain && !name.is_empty() { name } else { "command" };
     format!("{name} (sha256 {})", digest(text.as_bytes()))
 }
 
-/// Characters of a command that is shown as it was typed.
+/// Longest command that stays as typed, in characters.
 const COMMAND_CHARS_MAX: usize = 160;
 
-/// A command for the shell as it was typed, where every word of it is a plain one and none of them
-/// names a secret or holds more than a word for the shell; else [`command`].
+/// A shell command as typed, if every word is plain, none names a secret, and none is nested shell
+/// code; otherwise [`command`].
 pub fn command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
@@ -392,27 +387,26 @@ pub fn command_line(text: &str) -> String {
     if shown && !words.is_empty() { words.join(" ") } else { command(text) }
 }
 
-/// Where the value ends that follows the name of a secret.
+/// How the value after a secret's name ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecretEnd {
-    /// With its first word: `token=abc`, `Bearer abc`.
+    /// After its first word: `token=abc`, `Bearer abc`.
     Word,
-    /// With the quotation mark that it began with: a passphrase has several words.
+    /// With its closing quotation mark: a passphrase has several words.
     Quote(char),
-    /// With a sign that parts values: `Passphrase: several words`.
+    /// With a delimiter: `Passphrase: several words`.
     Delimiter,
 }
 
-/// A line that somebody else wrote, such as the last words of a server or the beginning of an
-/// answer: what follows the name of a secret is left out, what looks random is shortened, control
-/// characters are none.
+/// A line of foreign text, such as a server's last output or the beginning of a response. Values
+/// after a secret's name are dropped, random-looking words are shortened, control characters are
+/// removed.
 pub fn line(text: &str) -> String {
     const DELIMITERS: &str = ",;&<>\"'}])|\n\r";
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    // Where the secret ends that is being left out, and whether it was said already that there is
-    // one.
+    // How the current secret ends, and whether [`REDACTED`] was already written for it.
     let (mut secret, mut is_said) = (None, false);
     while let Some(first) = rest.chars().next() {
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
@@ -420,7 +414,7 @@ pub fn line(text: &str) -> String {
         rest = after;
         if !in_word(first) {
             let is_over = match secret {
-                // A name holds for what follows `:` or `=`, with blanks and quotes about.
+                // A name applies to the value after `:` or `=`, with blanks and quotes around.
                 Some(SecretEnd::Word) => run.chars().any(|c| !" :=\"'\\".contains(c)),
                 Some(SecretEnd::Quote(quote)) => is_said && run.contains(quote),
                 Some(SecretEnd::Delimiter) => is_said && run.contains(|c| DELIMITERS.contains(c)),
@@ -429,7 +423,7 @@ pub fn line(text: &str) -> String {
             if is_over {
                 secret = None;
             }
-            // Between the words of one secret stands nothing.
+            // Separators within one secret are dropped.
             if secret.is_none() || !is_said {
                 out.extend(run.chars().map(|c| if c.is_control() { ' ' } else { c }));
             }
@@ -463,17 +457,17 @@ pub fn line(text: &str) -> String {
     out
 }
 
-/// Characters of a word of others that are shown: longer ones may be keys.
+/// Longest word of an excerpt, in characters: longer ones may be keys.
 const OTHERS_WORD_CHARS_MAX: usize = 11;
 
-/// The beginning of something whose whole may hold anything, as a person can still tell what it is:
-/// [`line`], of which every word with letters and digits in it, and every long one, is left out.
+/// The beginning of an arbitrary text, so that a reader can still recognise it: [`line`], without
+/// words that have letters and digits, and without long words.
 pub fn excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
     let line = line(text);
     let mut out = String::with_capacity(line.len());
     let mut rest = line.as_str();
-    // What was left out already stays as it is.
+    // Earlier redactions stay.
     while let Some(first) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix(REDACTED) {
             out.push_str(REDACTED);
@@ -481,13 +475,13 @@ pub fn excerpt(text: &str) -> String {
             continue;
         }
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
-        // A word may stand right before what was left out.
+        // A word may end right before an earlier redaction.
         let end = rest.find(REDACTED).map_or(end, |at| end.min(at));
         let (run, after) = rest.split_at(end);
         rest = after;
         let (letters, digits) = (run.contains(|c: char| c.is_alphabetic()), run.contains(|c: char| c.is_ascii_digit()));
         let is_long = run.chars().filter(|c| c.is_alphanumeric()).count() > OTHERS_WORD_CHARS_MAX;
-        // `h1` is no key.
+        // A short mix such as `h1` is no key.
         let is_mixed = letters && digits && run.chars().count() > 2;
         match in_word(first) && (is_long || is_mixed) {
             true => out.push_str(REDACTED),
@@ -501,7 +495,7 @@ pub fn excerpt(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As tokens and keys are: none of it may be left by any rule.
+    /// Typical tokens and keys: no rule may leave any part of them.
     const CANARIES: [&str; 8] = [
         "Zq7xK2mW9vLp4TnR8sYd",
         "s3cret",
@@ -703,7 +697,7 @@ mod tests {
             for text in
                 [canary.to_owned(), format!("<a href='/x/{canary}'>"), format!("a {canary}, b"), format!("x{canary}")]
             {
-                // Six letters are a word like another.
+                // Six letters look like any word.
                 assert!(!excerpt(&text).contains(canary), "{text}: {}", excerpt(&text));
             }
         }

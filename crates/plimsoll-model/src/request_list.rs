@@ -1,8 +1,9 @@
-//! Requests that are asked one by one ([`RequestList`]): arrival n asks what entry n says, a route
-//! with a path of its own. Those of a log, tens of millions of them, eight bytes each beside the
-//! distinct paths. A record has what was made of the log and a digest, and never the list.
+//! A request for each arrival ([`RequestList`]): arrival n sends entry n, a route with a path of
+//! its own. Built from a log of up to tens of millions of requests, with eight bytes for each
+//! besides the distinct paths. A record contains facts about the log and a digest, never the list.
 //!
-//! Not here: when they are asked ([`crate::arrival_times`]), and how they are found in a log.
+//!
+//! Not here: the times of the requests ([`crate::arrival_times`]), and their extraction from a log.
 
 use crate::interval::RouteNumber;
 use crate::rng::mix;
@@ -11,27 +12,27 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One request of many.
+/// One entry of a request list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListedRequest {
-    /// The number of its path and query.
+    /// The number of the path with query.
     pub target: u32,
-    /// The route that it counts for, with its method and header fields.
+    /// The route that the request counts for, which has its method and header fields.
     pub route: RouteNumber,
-    /// The status with which it was answered then; 0: nobody knows.
+    /// The status in the log; 0 if unknown.
     pub status: u16,
 }
 
-/// Paths with their queries, each with a number.
+/// Distinct paths with queries, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedTargets {
     text: String,
-    /// Where each ends; it begins where the one before ends.
+    /// End offset of each path; a path starts at the end of the one before.
     ends: Vec<u32>,
 }
 
 impl ListedTargets {
-    /// Takes one more; its number. `None`: there is no room for it.
+    /// Adds a path and returns its number; `None`: the table is full.
     pub fn push(&mut self, target: &str) -> Option<u32> {
         let number = u32::try_from(self.ends.len()).ok()?;
         let end = u32::try_from(self.text.len().checked_add(target.len())?).ok()?;
@@ -40,7 +41,7 @@ impl ListedTargets {
         Some(number)
     }
 
-    /// The one with this number; of none that there is, the empty text.
+    /// The path with this number; empty for an unknown number.
     #[inline]
     pub fn get(&self, number: u32) -> &str {
         let number = number as usize;
@@ -49,73 +50,75 @@ impl ListedTargets {
         self.text.get(from as usize..to as usize).unwrap_or_default()
     }
 
-    /// How many there are.
+    /// Number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes of all together.
+    /// Bytes of all paths.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// All of them, by number.
+    /// All paths, by number.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len() as u32).map(|number| self.get(number))
     }
 }
 
-/// What was made of a log.
+/// Facts about a replayed log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReplayFacts {
-    /// How much faster than then, in thousandths.
+    /// Replay speed relative to the log, in thousandths.
     pub speed_milli: u64,
-    /// How many times the visitors of then, in thousandths.
+    /// Number of visitors relative to the log, in thousandths.
     pub scale_milli: u64,
-    /// Lines that were read.
+    /// Lines read.
     pub lines: u64,
-    /// Requests that were left out, by why; of methods that change things by their name.
-    pub left_out: BTreeMap<String, u64>,
-    /// Stamps that tell whole seconds only: requests lie anywhere within them.
-    pub spread: bool,
-    /// Its sessions, where loads are drawn from them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drawn_from: Option<SessionsFacts>,
+    /// Skipped requests by reason; for unsafe methods the method's name.
+    #[serde(rename = "left_out")]
+    pub skip_counts: BTreeMap<String, u64>,
+    /// Whether timestamps have whole seconds only, so that requests are spread within each second.
+    #[serde(rename = "spread")]
+    pub has_whole_seconds: bool,
+    /// Facts about the sessions, if loads are drawn from them.
+    #[serde(rename = "drawn_from", default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsFacts>,
 }
 
-/// Requests that are asked one by one.
+/// A request for each arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestList {
-    /// Paths and queries that are asked.
+    /// Distinct paths with queries.
     pub targets: Arc<ListedTargets>,
-    /// What arrival n asks; where sessions are drawn, what there is to draw from.
+    /// The request of arrival n; with `sessions`, the requests to draw from.
     pub entries: Vec<ListedRequest>,
-    /// Where loads of any rate are drawn from it.
+    /// The sessions of the log, if loads of any rate are drawn from them.
     pub sessions: Option<ListedSessions>,
-    /// What was made of the log.
+    /// Facts about the log.
     pub facts: ReplayFacts,
 }
 
-/// What a run file holds of requests that are asked one by one.
+/// A request list in a run file, without its requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestListRecord {
-    /// How many there are.
+    /// Number of requests.
     pub requests: u64,
-    /// How many paths with queries, each once.
+    /// Number of distinct paths with queries.
     pub targets: u64,
-    /// Tells them from others.
+    /// A digest of the list.
     pub digest: String,
-    /// What was made of the log.
+    /// Facts about the log.
     pub facts: ReplayFacts,
 }
 
 impl RequestList {
-    /// Whether every entry has a route, of which there are so many, and a path.
+    /// Whether every entry has a valid route (of `routes`) and a valid path.
     pub fn is_whole(&self, routes: usize) -> bool {
         let of =
             |entry: &ListedRequest| usize::from(entry.route) < routes && (entry.target as usize) < self.targets.len();
@@ -123,7 +126,7 @@ impl RequestList {
         !self.entries.is_empty() && self.entries.iter().all(of) && sessions
     }
 
-    /// What a run file holds of it.
+    /// The record of the list in a run file.
     pub fn record(&self) -> RequestListRecord {
         let paths = self.targets.text.bytes().fold(0, |digest, byte| mix(digest ^ u64::from(byte)));
         let word = |entry: &ListedRequest| {
@@ -139,9 +142,8 @@ impl RequestList {
         }
     }
 
-    /// Whether an answer is what it was then, as far as that is known. A log does not hold the
-    /// conditions of a request: what was answered with "not modified" or in part is answered in
-    /// full.
+    /// Whether a response has the logged status, as far as the log shows it. A log lacks
+    /// conditional headers: a logged 304 or 206 is a 200 in the replay.
     #[inline]
     pub fn is_as_then(&self, number: u64, status: u16) -> bool {
         match self.entries.get(number as usize).map_or(0, |entry| entry.status) {
@@ -151,8 +153,7 @@ impl RequestList {
         }
     }
 
-    /// Whether an answer that is no success elsewhere is what is to be expected here: then it was
-    /// the same, and no fault of the server.
+    /// Whether an unsuccessful status equals the logged one: the server then behaves as before.
     #[inline]
     pub fn expects(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)

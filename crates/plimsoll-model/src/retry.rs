@@ -1,28 +1,29 @@
-//! Traffic whose requests come again when they fail ([`retried`]), as many clients ask: after a
-//! tenth of a second, then after twice as long each time. What comes again is a route of its own,
-//! so that figures by route count it apart.
+//! Traffic with retries ([`retried`]): a failed request is sent again after 100 ms, then after
+//! twice the last wait each time. Retries have a route of their own, so that figures by route
+//! separate them.
 //!
-//! Not here: who asks so, and what becomes of the server.
+//!
+//! Not here: which studies use retries, and their effect on a server.
 
 use crate::RouteNumber;
 use crate::session::{Scenario, SessionOp, Think};
 use crate::traffic::{Choice, Route, Traffic};
 use crate::units::MS;
 
-/// A request comes again so often, at most.
+/// Most retries of a request.
 pub const RETRIES_MAX: u32 = 10;
-/// After the first failure, ns.
+/// Wait before the first retry, ns.
 const FIRST_WAIT_NS: u64 = 100 * MS;
-/// The route of what is asked for the first time, and that of what comes again.
+/// The route of first attempts; retries have the route [`AGAIN`].
 pub const FIRST: RouteNumber = 0;
 /// See [`FIRST`].
 pub const AGAIN: RouteNumber = 1;
 
-/// The same traffic, of which each request that fails comes again up to so often; `None`: it is
-/// more than one fixed request.
+/// The same traffic with up to `times` retries of each failed request; `None`: the traffic is more
+/// than one fixed request.
 pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
-    if traffic.choice != Choice::Weighted || route.filled.any() {
+    if traffic.choice != Choice::Weighted || route.template_parts.any() {
         return None;
     }
     let again = Route { label: again_label(&route.label), ..route.clone() };
@@ -44,7 +45,7 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     })
 }
 
-/// What the request that comes again is called.
+/// The label of the retry route.
 pub(crate) fn again_label(label: &str) -> String {
     format!("{label} (again)")
 }
@@ -63,7 +64,7 @@ mod tests {
             assert_eq!(traffic.scenarios[0].requests_max(), u64::from(times) + 1);
             assert_eq!(traffic.routes[usize::from(AGAIN)].request, plan.traffic.routes[0].request);
             assert_eq!(retried(&traffic, 1), None);
-            // People are told the request, not how it is asked.
+            // The title shows the request, without its retries.
             let again = Plan { traffic, ..plan.clone() }.record().traffic;
             assert_eq!((again.title().as_str(), again.place().as_str()), ("GET http://h:80/", "http://h:80/"));
         }

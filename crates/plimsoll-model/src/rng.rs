@@ -1,5 +1,5 @@
-//! Seeded random numbers, the same on every machine and in every version: a schedule must come out
-//! alike wherever it is compiled. Not for secrets.
+//! Seeded random numbers, equal on every machine and in every version, because a schedule must not
+//! depend on either. Not for secrets.
 
 /// SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Debug, Clone)]

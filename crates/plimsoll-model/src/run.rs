@@ -1,4 +1,4 @@
-//! Everything that one load did ([`Run`]), and an experiment made of such loads ([`Experiment`]).
+//! The result of one load ([`Run`]), and an experiment of several loads ([`Experiment`]).
 
 use crate::agent_account::AgentAccount;
 use crate::failed_answer::{FailedAnswer, merge_first};
@@ -16,67 +16,67 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// How a load came to its end.
+/// How a load ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadEnd {
-    /// The schedule was carried out.
+    /// The schedule was completed.
     Finished,
-    /// Ended from outside before the schedule's end, and why.
+    /// The load was stopped before the end of its schedule.
     Stopped(Stop),
 }
 
-/// Why a load was ended before its schedule's end.
+/// Why a load was stopped early.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// The user ended it.
     Interrupted,
-    /// What was under load ended by itself: in words.
+    /// The process under load ended, with the reason in words.
     Died(String),
-    /// A condition became true: which, and with which figure.
+    /// A stop condition became true: the condition and the figure.
     Condition(String),
-    /// It had shown what it was to show: what, in words.
+    /// The load had served its purpose, with the reason in words.
     Shown(String),
-    /// All rows were used that are used once each.
+    /// A table whose rows are used once each ran out of rows.
     UsedUp,
 }
 
-/// Everything that one load did: its plan and its intervals, by number. Merging is associative and
+/// The result of one load: its plan and its intervals by number. Merging is associative and
 /// commutative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What was to happen.
+    /// The plan of the load.
     pub plan: PlanRecord,
-    /// The machines that did it, each with its part, in no order that means anything.
+    /// The machines that made the load, in no meaningful order.
     pub injectors: Vec<Injector>,
-    /// What happened: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time; the
-    /// grace period follows on.
+    /// The figures: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time.
+    /// Intervals of the grace period follow.
     pub intervals: BTreeMap<u32, Interval>,
-    /// How it ended; `None` while under way or cut off.
+    /// How the load ended; `None` while it runs, or if the recording was cut.
     pub ending: Option<LoadEnd>,
-    /// Start and end of the measured window in schedule time, ns. The end is the schedule's, or the
-    /// moment the run was stopped; with a number of requests only, the last answer.
+    /// Start and end of the measured window in schedule time, ns. The window ends with the
+    /// schedule, at an early stop, or at the last response of a fixed number of requests.
     pub window_ns: (u64, u64),
-    /// What was seen of the target meanwhile.
+    /// Readings of the target during the load.
     pub probes: Probes,
     /// The first failed answer of each kind, ascending by status.
     pub failed_answers: Vec<FailedAnswer>,
-    /// What each agent of a fleet did, by name; none of a load that this machine made.
+    /// The account of each agent of a fleet, by name; empty without a fleet.
     pub agents: Vec<AgentAccount>,
 }
 
-/// The sums over all intervals of a run; of gauges, the most.
+/// The sums over all intervals of a run; for gauges the largest value.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
-    /// What is counted for the load.
+    /// Figures of the load.
     pub load: LoadFigures<Histogram>,
-    /// What is counted for each route, over all routes.
-    pub whole: RouteFigures<Histogram>,
+    /// Figures of all routes together.
+    pub routes_sum: RouteFigures<Histogram>,
 }
 
 impl Run {
-    /// A run in which nothing has happened yet.
+    /// A run without intervals.
     pub fn new(plan: impl Into<PlanRecord>) -> Run {
         Run {
             plan: plan.into(),
@@ -90,8 +90,8 @@ impl Run {
         }
     }
 
-    /// Adds what happened in the tick that starts at `start_ns` of schedule time, as the next in
-    /// time.
+    /// Adds the figures of the tick that starts at `start_ns` of schedule time. Ticks arrive in
+    /// order.
     pub fn push(&mut self, start_ns: u64, interval: Interval) {
         let index = (start_ns / self.plan.load.interval_ns.max(1)) as u32;
         match self.intervals.entry(index) {
@@ -100,14 +100,14 @@ impl Run {
         }
     }
 
-    /// Adds what other workers or machines did under the same plan at the same time.
+    /// Adds the results of other workers or machines for the same plan and time.
     pub fn merge(&mut self, other: &Run) {
         for (index, theirs) in &other.intervals {
             self.intervals.entry(*index).and_modify(|mine| mine.merge_beside(theirs)).or_insert_with(|| theirs.clone());
         }
         self.ending = match (self.ending.take(), other.ending.clone()) {
             (None, _) | (_, None) => None,
-            // The graver reason, so that the order of merging leaves no trace.
+            // Keep the more severe reason, so that the order of merging does not matter.
             (Some(LoadEnd::Stopped(a)), Some(LoadEnd::Stopped(b))) => Some(LoadEnd::Stopped(a.min(b))),
             (Some(LoadEnd::Finished), theirs) => theirs,
             (mine, Some(LoadEnd::Finished)) => mine,
@@ -115,7 +115,7 @@ impl Run {
         let (mine, theirs) = (&mut self.window_ns, other.window_ns);
         *mine = (mine.0.min(theirs.0), mine.1.max(theirs.1));
         self.injectors.extend(other.injectors.iter().cloned());
-        // So that the order of merging leaves no trace.
+        // Sort, so that the order of merging does not matter.
         self.injectors.sort_unstable();
         self.probes.merge(&other.probes);
         merge_first(&mut self.failed_answers, &other.failed_answers);
@@ -127,9 +127,9 @@ impl Run {
         }
     }
 
-    /// Several visits of one load as one run: all their warm-ups, then all windows, then what came
-    /// after these. What was seen of the target is left out, since its times are each visit's own.
-    /// `None` of no visit.
+    /// Several loads of one plan as one run: all warm-ups, then all windows, then all grace
+    /// periods. Readings of the target are dropped, since their times belong to one load each.
+    /// `None` without loads.
     pub fn joined(visits: &[&Run]) -> Option<Run> {
         let first = visits.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
@@ -173,14 +173,14 @@ impl Run {
         self.window_ns.1.saturating_sub(self.window_ns.0)
     }
 
-    /// Requests in flight on average over the measured window, from their intended starts on.
-    /// `None` without a window.
+    /// Mean number of requests in flight over the measured window, counted from their intended
+    /// starts. `None` without a window.
     pub fn in_flight_mean(&self) -> Option<f64> {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
-    /// What is counted for the load, a second of the measured window; of an interval that lies in
-    /// it in part, that part counts. 0 without a window.
+    /// A count as a rate in the measured window, 1/s. An interval partly inside counts in
+    /// proportion. 0 without a window.
     pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
@@ -193,8 +193,8 @@ impl Run {
         if to_ns > from_ns { counted.sum::<f64>() * 1e9 / (to_ns - from_ns) as f64 } else { 0.0 }
     }
 
-    /// Successes of the measured window whose requests were scheduled before it: throughput that is
-    /// not in the ledger.
+    /// Successes inside the measured window that were scheduled before it. They count as
+    /// throughput, and not in the ledger.
     pub fn carried_in(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.whole();
@@ -208,13 +208,12 @@ impl Run {
         let mut sum = Totals::default();
         for interval in self.intervals.values() {
             sum.load.sum_up(&interval.load);
-            sum.whole.sum_up(interval.whole());
+            sum.routes_sum.sum_up(interval.whole());
         }
         sum
     }
 
-    /// Where the requests of all intervals ended: [`Run::totals`] without the times, which are most
-    /// of what summing costs.
+    /// The ledger of all intervals: cheaper than [`Run::totals`], which also sums the histograms.
     pub fn ledger(&self) -> Ledger {
         let mut sum = Ledger::default();
         let figures = self.intervals.values().flat_map(|interval| interval.routes.iter());
@@ -222,9 +221,8 @@ impl Run {
         sum
     }
 
-    /// The sums over all intervals of each route of the plan, in its order. They are made as they
-    /// are asked for, one after the other: those of hundreds at once would be megabytes in which
-    /// each time is added somewhere else.
+    /// The sums over all intervals for each route of the plan, in order. The iterator computes them
+    /// one by one: hundreds at once would need megabytes of scattered memory.
     pub fn route_totals(&self) -> impl Iterator<Item = RouteFigures<Histogram>> {
         (0..self.plan.traffic.routes.len()).map(|number| self.totals_of(number as RouteNumber))
     }
@@ -240,7 +238,7 @@ impl Run {
     }
 }
 
-/// Where and by what an experiment was made.
+/// The machine and the versions of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of plimsoll.
@@ -257,19 +255,18 @@ pub struct Environment {
     pub files_max: u64,
     /// Whether the target is on the same machine.
     pub target_local: bool,
-    /// The machines that make its loads; for a load one may use less of itself.
+    /// The machines that make the loads; one load may use a part of each.
     pub injectors: Vec<Injector>,
-    /// What a container leaves of the machine.
+    /// Limits of the container.
     #[serde(default, skip_serializing_if = "MachineLimits::is_none")]
     pub limits: MachineLimits,
-    /// The commit that was checked out where plimsoll was started; `None` outside a repository with
-    /// commits.
+    /// The checked-out commit in the working directory of plimsoll; `None` outside a repository
+    /// with commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<SourceRevision>,
 }
 
-/// What the control group of plimsoll leaves of the machine; `None`: no limit is set, or none is
-/// readable.
+/// Limits of plimsoll's control group; `None`: no limit is set or readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MachineLimits {
     /// CPU quota in thousandths of a core.
@@ -287,64 +284,65 @@ impl MachineLimits {
     }
 }
 
-/// The commit that an experiment was made at.
+/// The commit of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SourceRevision {
-    /// Its full name.
+    /// The full hash.
     pub commit: String,
     /// The branch; `None` with a detached HEAD that no variable of a CI service names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Whether tracked files differed from the commit; `None`: git did not answer in time.
+    /// Whether tracked files differed from the commit; `None`: git did not respond in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
-    /// When it was committed, in s since 1970.
+    /// Time of the commit, s since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_unix_s: Option<u64>,
 }
 
-/// What was said before the first load.
+/// Notes from before the first load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StartNotes {
-    /// Warnings to stand above the figures.
+    /// Warnings, to be shown above the figures.
     pub warnings: Vec<String>,
-    /// What of the load was fitted to the machine.
-    pub fitted: Vec<String>,
+    /// Options that were adapted to the machine.
+    #[serde(rename = "fitted")]
+    pub adjustments: Vec<String>,
 }
 
 /// One load of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// What it was for, and its place among the others.
+    /// The purpose of the load, and its place in the experiment.
     pub tag: Tag,
-    /// When it began (schedule time 0), in ns since the experiment's start.
+    /// Start of the load (schedule time 0), ns since the start of the experiment.
     pub start_ns: u64,
-    /// Plan and outcome.
+    /// Plan and result.
     pub run: Run,
 }
 
-/// Something about an experiment that none of its loads tells.
+/// An event of an experiment that belongs to none of its loads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remark {
-    /// It broke off before its end, and why.
+    /// The experiment broke off.
     Broken {
-        /// In words.
+        /// The reason in words.
         reason: String,
     },
-    /// A load that was asked for could not be made.
+    /// A planned load was not made.
     Unheld {
-        /// What it was for.
+        /// The purpose of the load.
         tag: Tag,
-        /// Why not.
+        /// The reason.
         reason: LoadSkipReason,
     },
-    /// A profile was to be taken.
+    /// A profile was planned.
     Profile(ProfileRecord),
 }
 
 impl Remark {
-    /// Which load could not be made, and why, where that is what it says.
+    /// The load that was not made, and the reason, for this kind of remark.
     pub fn unheld(&self) -> Option<(Tag, &LoadSkipReason)> {
         match self {
             Remark::Unheld { tag, reason } => Some((*tag, reason)),
@@ -353,55 +351,54 @@ impl Remark {
     }
 }
 
-/// Why a load could not be made.
+/// Why a planned load was not made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadSkipReason {
-    /// The time for all was used up before.
+    /// The time budget was used up.
     NoTime,
-    /// The machine cannot hold it: why, in words.
+    /// The machine cannot make the load: the reason in words.
     Machine(String),
 }
 
-/// One profile of the target that was to be taken under a load.
+/// One planned profile of the target under load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileRecord {
-    /// Of which load or side, and which of several ([`crate::ExperimentSpec::profile_name`]).
+    /// The load or side of the profile, and its turn ([`crate::ExperimentSpec::profile_name`]).
     pub tag: Tag,
     /// `cpu`, `heap`, ...
     pub kind: String,
-    /// The load under which it was taken, by its place among all loads of the experiment; `None`:
-    /// there was none.
+    /// The index of the load under which the profile was taken; `None`: no such load was made.
     pub trial: Option<u32>,
-    /// The name of its file, beside the run file; or why there is none.
+    /// The name of the profile's file beside the run file, or why there is none.
     pub file: Result<String, String>,
 }
 
-/// An experiment: all loads that one command made. This is what a run file holds.
+/// An experiment: all loads of one command. A run file contains one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// What was to be found out.
-    pub asked: ExperimentSpec,
+    /// The question, with the plans.
+    pub spec: ExperimentSpec,
     /// Start, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
-    /// On what terms; `None` in a file of before, which cannot be repeated.
+    /// The conditions of the experiment; `None` in an older file, which cannot be repeated.
     pub terms: Option<Box<Terms<RedactedText>>>,
-    /// The command line that asks so, without secrets, for people.
+    /// The equivalent command line, without secrets.
     pub command: Vec<String>,
     /// Machine and versions.
     pub environment: Environment,
-    /// What was said before the first load.
-    pub noted: StartNotes,
+    /// Notes from before the first load.
+    pub start_notes: StartNotes,
     /// The loads, in order.
     pub trials: Vec<Trial>,
-    /// What they do not tell, in order.
+    /// Events that belong to no load, in order.
     pub remarks: Vec<Remark>,
     /// How long the experiment took in ns; `None` when it was cut off.
     pub elapsed_ns: Option<u64>,
 }
 
 impl Experiment {
-    /// Why it broke off, where it did and somebody was left to say so.
+    /// Why the experiment broke off, if that was recorded.
     pub fn broken(&self) -> Option<&str> {
         self.remarks.iter().find_map(|remark| match remark {
             Remark::Broken { reason } => Some(reason.as_str()),
@@ -409,7 +406,7 @@ impl Experiment {
         })
     }
 
-    /// The profiles that were to be taken, in order.
+    /// The planned profiles, in order.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileRecord> {
         self.remarks.iter().filter_map(|remark| match remark {
             Remark::Profile(taken) => Some(taken),

@@ -1,19 +1,20 @@
-//! Which functions the server's processes were in while a load ran, as the kernel's clock caught
-//! them ([`SampledFunctions`]).
+//! Sampled functions of the server's processes during a load ([`SampledFunctions`]), from the
+//! kernel's clock.
 //!
-//! Plain data and its arithmetic. How samples are taken is for `plimsoll-sys` and the probes, what
-//! they mean for `plimsoll-analysis`.
+//!
+//! Plain data and its arithmetic. Not here: sampling (`plimsoll-sys` and probes), and the meaning
+//! of samples (`plimsoll-analysis`).
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Samples of one load, in stretches. Merging is associative and commutative, so that parts written
-/// one after the other add up to the whole.
+/// The samples of one load, in intervals. Merging is associative and commutative, so that parts
+/// written in sequence add up to the whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SampledFunctions {
-    /// By time.
+    /// The intervals, ascending by time.
     pub stretches: Vec<SampleInterval>,
-    /// Why there are none: a sentence without a full stop.
+    /// Why there are no samples: a sentence without a full stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -21,50 +22,50 @@ pub struct SampledFunctions {
 /// Samples of a short time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SampleInterval {
-    /// From this schedule time on, ns.
+    /// Start in schedule time, ns.
     pub from_ns: i64,
-    /// To this schedule time, ns.
+    /// End in schedule time, ns.
     pub to_ns: i64,
-    /// CPU time that a sample stands for, ns.
+    /// CPU time that one sample represents, ns.
     pub period_ns: u64,
-    /// Samples that the kernel had no room for, of whatever process.
+    /// Samples that the kernel lost for want of buffer space, over all processes.
     pub lost: u64,
-    /// Whether time in the kernel was sampled, too.
+    /// Whether kernel time was sampled, too.
     pub in_kernel: bool,
-    /// The functions, each once.
+    /// Distinct names of functions.
     pub names: Vec<String>,
-    /// What was caught.
+    /// Distinct sampled stacks.
     pub stacks: Vec<SampledStack>,
 }
 
-/// A stack that was caught.
+/// A sampled stack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SampledStack {
-    /// How often.
+    /// Number of samples.
     pub count: u32,
-    /// Where: numbers of names, the function that ran first, then its caller; of code without frame
-    /// pointers only the first.
+    /// Indices of function names: the running function first, then its callers. Code without frame
+    /// pointers has the first only.
     pub functions: Vec<u32>,
 }
 
-/// Functions of one stretch, at most: a bound for what comes from a file.
+/// Most distinct functions of one interval: a bound for untrusted files.
 const NAMES_MAX: usize = 1 << 16;
 
 impl SampleInterval {
-    /// How many samples there are.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.stacks.iter().map(|stack| u64::from(stack.count)).sum()
     }
 
-    /// Names of a stack, the function that ran first.
+    /// Names of a stack, the running function first.
     pub fn names_of<'a>(&'a self, stack: &'a SampledStack) -> impl Iterator<Item = &'a str> {
         stack.functions.iter().filter_map(|number| Some(self.names.get(*number as usize)?.as_str()))
     }
 
-    /// Whether its numbers lie where those of samples can lie.
+    /// Whether every number is in its valid range.
     fn is_bounded(&self) -> bool {
         let names = self.names.len();
-        // A sample stands for a second at most.
+        // A sample represents at most one second.
         (1..=1_000_000_000).contains(&self.period_ns)
             && self.lost <= u64::from(u32::MAX)
             && names <= NAMES_MAX
@@ -73,17 +74,17 @@ impl SampleInterval {
 }
 
 impl SampledFunctions {
-    /// Whether there is nothing.
+    /// Whether there are no samples and no reason for their absence.
     pub fn is_empty(&self) -> bool {
         *self == SampledFunctions::default()
     }
 
-    /// Adds what was sampled at another time.
+    /// Adds the samples of another time.
     pub fn merge(&mut self, other: &SampledFunctions) {
         self.stretches.extend_from_slice(&other.stretches);
         self.stretches.sort_unstable();
         self.stretches.dedup();
-        // Of several reasons one is told, whichever came first.
+        // Of several reasons the smallest stays, in any order of merging.
         self.refused = [self.refused.take(), other.refused.clone()].into_iter().flatten().min();
     }
 
@@ -94,13 +95,13 @@ impl SampledFunctions {
         }
     }
 
-    /// The stretches of which the middle lies between these schedule times.
+    /// The intervals whose middle lies between these schedule times, ns.
     pub fn between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampleInterval> {
         let middle = |stretch: &SampleInterval| stretch.from_ns / 2 + stretch.to_ns / 2;
         self.stretches.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
     }
 
-    /// The samples between these schedule times as those of one stretch: what is kept of a load.
+    /// The samples between these schedule times as one interval, for a run file.
     pub fn joined(&self, from_ns: i64, to_ns: i64) -> SampledFunctions {
         let mut counts: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
         for stretch in self.between(from_ns, to_ns) {

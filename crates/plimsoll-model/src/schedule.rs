@@ -1,13 +1,16 @@
-//! When every request starts: a load shape compiled to pure arithmetic.
+//! The intended start of every request: a load shape compiled to pure arithmetic.
+//!
 //!
 //! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is a part
-//! of the schedule: stripes partition it exactly, so workers and machines share it without talking.
+//! of the schedule. Stripes partition the schedule exactly, so workers and machines share it
+//! without communication.
 //!
-//! With rate r(t) and L(t) its integral, arrival n of a constant load starts where L(t) = n. A
-//! Poisson load is built in blocks of [`BLOCK`] expected arrivals: each block holds a Poisson
-//! number of points, uniform in L and generated in ascending order (order statistics; Devroye 1986,
-//! V.3), so that any arrival can be found without generating those before its block. Moments that
-//! were given are looked up. Not here: waiting, clocks, connections.
+//!
+//! With rate r(t) and L(t) its integral, arrival n of a constant load starts at L(t) = n. A Poisson
+//! load is built in blocks of [`BLOCK`] expected arrivals. Each block has a Poisson number of
+//! points, uniform in L and generated in ascending order (order statistics; Devroye 1986, V.3). So
+//! any arrival is found without generating earlier blocks. Given arrival times are looked up. Not
+//! here: waiting, clocks, connections.
 
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::rng::Rng;
@@ -50,25 +53,25 @@ impl Segment {
 
     /// Time at which the integral within the segment reaches `area`.
     fn time_of_area(&self, area: f64) -> f64 {
-        // The root of slope/2 s^2 + from s = area in the form that does not cancel.
+        // The root of slope/2 s^2 + from s = area, in the form without cancellation.
         let root = (self.from * self.from + 2.0 * self.slope() * area).max(0.0).sqrt();
         let s = if area <= 0.0 { 0.0 } else { 2.0 * area / (self.from + root) };
         (self.start_ns + s * 1e9).min(self.end_ns())
     }
 }
 
-/// How the arrivals of an open load are found.
+/// How arrivals of an open loop are computed.
 #[derive(Debug, Clone)]
 enum Spacing {
-    /// Arrival n lies where the integral of the rate is n.
+    /// Evenly: arrival n is at integral n of the rate.
     Even,
-    /// In blocks of so many arrivals: their number before each block, and at the end their total.
+    /// In Poisson blocks: the number of arrivals before each block, and at the end the total.
     Poisson(Arc<[u64]>),
-    /// One by one.
+    /// From a list of times.
     Given(Arc<[u64]>),
 }
 
-/// A load compiled.
+/// A compiled load.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     segments: Vec<Segment>,
@@ -82,8 +85,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Compiles the load's shape: warm-up first, at the shape's first level (that of the first
-    /// moment when it is above 0, else of the first stage's end), then the measured part.
+    /// Compiles the load's shape: first the warm-up, then the measured part. The warm-up has the
+    /// shape's first level, or the level at the end of the first stage if it starts at 0.
     pub fn compile(load: &Load) -> Schedule {
         let mut segments = Vec::new();
         let (mut at_ns, mut area) = (0.0, 0.0);
@@ -105,7 +108,7 @@ impl Schedule {
             add(stage.from, stage.to, length_ns);
         }
         let open = match &load.shape {
-            // As many of each stage as are drawn; when each of those starts, `drawn` says.
+            // Each stage has its expected number of arrivals; `session_draws` decides their times.
             LoadShape::Open { arrivals: Arrivals::Constant | Arrivals::Replayed, .. } => Some(Spacing::Even),
             LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
             LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
@@ -145,8 +148,8 @@ impl Schedule {
                 let mut first = vec![0u64];
                 let mut total = 0u64;
                 let mut block = 0u64;
-                // Blocks are made up to the end of the shape, or until there are enough for the
-                // requests asked for.
+                // Add blocks until the shape ends, or until the requested number of arrivals is
+                // reached.
                 loop {
                     let from = block as f64 * BLOCK;
                     if area_end.is_some_and(|end| from >= end) {
@@ -224,13 +227,13 @@ impl Schedule {
         }
     }
 
-    /// The arrivals of a stripe, in order: the same as [`Schedule::start_ns`] of each, at constant
+    /// The arrivals of a stripe, in order: equal to [`Schedule::start_ns`] of each, at constant
     /// cost.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
     }
 
-    /// How many arrivals of an open load start before `t_ns`.
+    /// Number of arrivals of an open loop before `t_ns`.
     pub fn arrivals_before(&self, t_ns: u64) -> u64 {
         let area = self.area_at(t_ns as f64);
         let before = match &self.open {
@@ -242,29 +245,29 @@ impl Schedule {
         before.min(self.arrivals.unwrap_or(u64::MAX))
     }
 
-    /// Number of arrivals of an open load (warm-up included); `None` for closed loads and unlimited
-    /// ones.
+    /// Number of arrivals of an open loop, including the warm-up; `None` for closed loops and
+    /// unlimited loads.
     pub fn arrivals_total(&self) -> Option<u64> {
         self.arrivals
     }
 
-    /// Whether the load is open.
+    /// Whether the load is an open loop.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Where the measured part begins.
+    /// Start of the measured part in schedule time, ns.
     pub fn measured_from_ns(&self) -> u64 {
         self.measured_from_ns
     }
 
-    /// Where the schedule ends, if time ends it.
+    /// End of the schedule, ns; `None`: only a number of requests ends the load.
     pub fn end_ns(&self) -> Option<u64> {
         self.end_ns
     }
 
-    /// Number of users at time `t_ns` (closed loads), rounded down; a single user is kept while the
-    /// level is above 0.
+    /// Number of users of a closed loop at `t_ns`, rounded down; at least one while the level is
+    /// above 0.
     pub fn users_at(&self, t_ns: u64) -> u64 {
         let t_ns = t_ns as f64;
         match self.segments.iter().find(|s| t_ns < s.end_ns()) {
@@ -273,12 +276,12 @@ impl Schedule {
         }
     }
 
-    /// The most users there will be.
+    /// The largest number of users.
     pub fn users_max(&self) -> u64 {
         users_of(self.segments.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
     }
 
-    /// When the number of users changes next after `t_ns`.
+    /// The next time after `t_ns` at which the number of users changes, ns.
     pub fn next_users_change_ns(&self, t_ns: u64) -> Option<u64> {
         let t = t_ns as f64;
         let segment = self.segments.iter().find(|s| t < s.end_ns())?;
@@ -295,15 +298,15 @@ impl Schedule {
         next.is_finite().then_some((next as u64).max(t_ns + 1))
     }
 
-    /// How many of the measured requests a stripe of a closed load makes when their number is
-    /// limited: request k is made by user k mod users.
+    /// Number of measured requests of a stripe in a closed loop with a limited number: user k mod
+    /// users makes request k.
     pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
     }
 }
 
-/// How many even arrivals lie before this area: arrival n starts at area n.
+/// Number of evenly spaced arrivals before this area: arrival n is at area n.
 fn even_before(area: f64) -> u64 {
     (area - 1e-9).ceil().max(0.0) as u64
 }
@@ -345,14 +348,13 @@ impl Iterator for BlockPoints {
     }
 }
 
-/// Walks over the arrivals of one stripe.
+/// Iterates over the arrivals of one stripe.
 #[derive(Debug, Clone)]
 pub struct ArrivalCursor {
     schedule: Arc<Schedule>,
     stripe: Stripe,
     next: u64,
-    /// Poisson: the block being walked, its points, and the number of the arrival that they yield
-    /// next.
+    /// Poisson: the current block, its points, and the number of the next arrival.
     block: Option<(usize, BlockPoints, u64)>,
 }
 

@@ -1,61 +1,62 @@
-//! Every series that a probe reads, as one table ([`SERIES`]): its name, how its values are to be
-//! read, their unit, and what it is of ([`SeriesSubject`]). What comes from another machine is
-//! compared with it.
+//! Every series that a probe reads, as one table ([`SERIES`]): name, interpretation of values,
+//! unit, and subject ([`SeriesSubject`]). Series from other machines are checked against this
+//! table.
 //!
-//! A reading that was not made is no value: a series without samples near a moment says nothing of
-//! it, and never zero. Not here: how anything is read (`plimsoll-probe`), and what it means
+//!
+//! A missing reading is no value: a series without samples near a time is unknown there, never
+//! zero. Not here: how series are read (`plimsoll-probe`), and what they mean
 //! (`plimsoll-analysis`).
 
 use crate::probes::SeriesKind;
 
-/// What a series is of.
+/// The subject of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesSubject {
     /// The server's processes together.
     Server,
-    /// One of its threads, or several that are called alike.
+    /// One thread of the server, or several with similar names.
     Thread,
-    /// What it has connections to.
+    /// A downstream dependency of the server.
     Dependency,
     /// The machine.
     Host,
-    /// The control group that limits it.
+    /// The server's control group.
     ControlGroup,
-    /// The sockets at which it takes connections.
+    /// The server's listening and accepted sockets.
     Socket,
     /// Network interfaces and TCP of its network namespace.
     Network,
     /// Plimsoll's own processes on the machine.
     Client,
-    /// What it tells of itself, wherever it is asked.
+    /// Metrics that the server exposes.
     Metrics,
 }
 
 /// A series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesRow {
-    /// Its name; `*` stands for any text that is not empty.
+    /// The name; `*` stands for any non-empty text.
     pub name: &'static str,
-    /// How to read its values.
+    /// How to interpret the values.
     pub kind: SeriesKind,
-    /// Their unit.
+    /// The unit of the values.
     pub unit: &'static str,
-    /// What it is of.
+    /// The subject.
     pub subject: SeriesSubject,
 }
 
 impl SeriesRow {
-    /// The name with a text in place of its `*`.
+    /// The name with `label` in place of its `*`.
     pub fn name_with(&self, label: &str) -> String {
         self.name.replace('*', label)
     }
 
-    /// The text in place of the `*`; `None`: the series is none of these.
+    /// The text in place of the `*`; `None`: the name does not match.
     pub fn label<'n>(&self, name: &'n str) -> Option<&'n str> {
         labels(self.name, name)?.first().copied()
     }
 
-    /// The same where there are two.
+    /// Both texts of a name with two `*`.
     pub fn labels<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
         match labels(self.name, name)?.as_slice() {
             [first, second] => Some((first, second)),
@@ -84,51 +85,51 @@ macro_rules! series {
 series! {
     /// CPU time of the server's processes.
     SERVER_CPU: "server.cpu", Counter, "ns", Server;
-    /// The same outside the kernel.
+    /// CPU time of the server's processes in user mode.
     SERVER_CPU_USER: "server.cpu_user", Counter, "ns", Server;
-    /// The same in the kernel.
+    /// CPU time of the server's processes in the kernel.
     SERVER_CPU_SYSTEM: "server.cpu_system", Counter, "ns", Server;
-    /// Pages that had to be read from storage.
+    /// Major page faults: pages read from storage.
     SERVER_MAJOR_FAULTS: "server.major_faults", Counter, "", Server;
-    /// Times that its threads gave up a core to wait.
+    /// Voluntary context switches: a server thread waited.
     SERVER_SWITCHES_VOLUNTARY: "server.switches_voluntary", Counter, "", Server;
-    /// Times that a core was taken from its threads.
+    /// Involuntary context switches: a server thread lost its core.
     SERVER_SWITCHES_INVOLUNTARY: "server.switches_involuntary", Counter, "", Server;
-    /// Time that its threads waited for a core.
+    /// Time that the server's threads waited for a core.
     SERVER_RUN_QUEUE_WAIT: "server.run_queue_wait", Counter, "ns waiting", Server;
-    /// Resident memory.
+    /// Resident memory of the server.
     SERVER_RSS: "server.rss", Gauge, "bytes", Server;
-    /// Threads.
+    /// Threads of the server.
     SERVER_THREADS: "server.threads", Gauge, "", Server;
-    /// Processes.
+    /// Processes of the server.
     SERVER_PROCESSES: "server.processes", Gauge, "", Server;
-    /// Cores on which any of its processes may run.
+    /// Cores on which any server process may run.
     SERVER_CORES_ALLOWED: "server.cores_allowed", Gauge, "cores", Server;
-    /// What its busiest thread used.
+    /// Cores used by the server's busiest thread.
     SERVER_FULLEST_THREAD: "server.fullest_thread", Gauge, "cores", Server;
-    /// Threads that run or wait for a core.
+    /// Server threads that run or wait for a core.
     SERVER_THREADS_RUNNABLE: "server.threads_runnable", Gauge, "", Server;
-    /// Threads that wait in the kernel and cannot be interrupted.
+    /// Server threads in uninterruptible sleep.
     SERVER_THREADS_BLOCKED: "server.threads_blocked", Gauge, "", Server;
-    /// Threads that wait for another.
+    /// Server threads that wait for another thread.
     SERVER_IN_LOCK: "server.in_lock", Gauge, "", Server;
-    /// Threads that sleep for a time.
+    /// Server threads in a timed sleep.
     SERVER_IN_SLEEP: "server.in_sleep", Gauge, "", Server;
-    /// Threads that wait for data.
+    /// Server threads that wait for data.
     SERVER_IN_READ: "server.in_read", Gauge, "", Server;
-    /// Threads that wait until somebody reads what they write.
+    /// Server threads that wait for a reader of their output.
     SERVER_IN_WRITE: "server.in_write", Gauge, "", Server;
-    /// Threads that wait for storage.
+    /// Server threads that wait for storage.
     SERVER_IN_DISK: "server.in_disk", Gauge, "", Server;
-    /// Threads that wait at the same place in memory; the most at one place.
+    /// Server threads that wait on the most contended futex.
     SERVER_IN_SAME_LOCK: "server.in_same_lock", Gauge, "", Server;
-    /// Open files of the process that is nearest to its limit.
+    /// Open files of the server process nearest to its limit.
     SERVER_FILES_OPEN: "server.files_open", Gauge, "", Server;
-    /// Its limit of open files.
+    /// The limit of open files of that process.
     SERVER_FILES_MAX: "server.files_max", Gauge, "", Server;
     /// CPU time of a busy thread, by its name and number.
     THREAD: "thread.*", Counter, "ns", Thread;
-    /// Threads that are called alike, by what they have in common.
+    /// Number of threads with similar names, by the common part of the name.
     THREADS: "threads.*", Gauge, "", Thread;
     /// Time of all cores: in programs.
     HOST_CPU_USER: "host.cpu_user", Counter, "ns", Host;
@@ -136,21 +137,21 @@ series! {
     HOST_CPU_SYSTEM: "host.cpu_system", Counter, "ns", Host;
     /// Time of all cores: in interrupts.
     HOST_CPU_INTERRUPTS: "host.cpu_interrupts", Counter, "ns", Host;
-    /// Time of all cores: idle while storage is waited for.
+    /// Time of all cores: idle with storage requests pending.
     HOST_CPU_IOWAIT: "host.cpu_iowait", Counter, "ns", Host;
-    /// Time of all cores: taken by the host of a virtual machine.
+    /// Time of all cores: taken by the hypervisor.
     HOST_CPU_STEAL: "host.cpu_steal", Counter, "ns", Host;
     /// Time of all cores: idle.
     HOST_CPU_IDLE: "host.cpu_idle", Counter, "ns", Host;
-    /// Switches from one thread to another.
+    /// Context switches.
     HOST_SWITCHES: "host.switches", Counter, "", Host;
     /// Threads that run or wait for a core.
     HOST_THREADS_RUNNABLE: "host.threads_runnable", Gauge, "", Host;
-    /// Threads that wait in the kernel and cannot be interrupted.
+    /// Threads in uninterruptible sleep.
     HOST_THREADS_BLOCKED: "host.threads_blocked", Gauge, "", Host;
-    /// Cores.
+    /// Cores of the machine.
     HOST_CORES: "host.cores", Gauge, "", Host;
-    /// Whether the server is on the same machine: 1 or 0.
+    /// Whether server and load generator share a machine: 1 or 0.
     TARGET_LOCAL: "target.local", Gauge, "", Host;
     /// Time in which some threads waited for a core.
     HOST_PRESSURE_CPU_SOME: "host.pressure_cpu_some", Counter, "ns waiting", Host;
@@ -164,11 +165,11 @@ series! {
     HOST_PRESSURE_IO_SOME: "host.pressure_io_some", Counter, "ns waiting", Host;
     /// Time in which all threads waited for storage.
     HOST_PRESSURE_IO_FULL: "host.pressure_io_full", Counter, "ns waiting", Host;
-    /// Memory that programs may still take.
+    /// Memory available to programs.
     HOST_MEMORY_AVAILABLE: "host.memory_available", Gauge, "bytes", Host;
-    /// Load average of a minute.
+    /// Load average over one minute.
     HOST_LOAD_1M: "host.load_1m", Gauge, "", Host;
-    /// Clock rate of the cores on average.
+    /// Mean clock rate of the cores.
     HOST_FREQUENCY: "host.frequency", Gauge, "hz", Host;
     /// CPU time of the kernel's own threads.
     KERNEL_CPU: "kernel.cpu", Counter, "ns", Host;
@@ -188,77 +189,77 @@ series! {
     NET_DROPPED_IN: "net.*.dropped_in", Counter, "", Network;
     /// Traffic of a network interface: dropped out.
     NET_DROPPED_OUT: "net.*.dropped_out", Counter, "", Network;
-    /// Segments sent again.
+    /// TCP segments retransmitted.
     TCP_RETRANSMITS: "tcp.retransmits", Counter, "", Network;
-    /// Segments sent.
+    /// TCP segments sent.
     TCP_SEGMENTS_OUT: "tcp.segments_out", Counter, "", Network;
-    /// Connections for which an accept queue had no room.
+    /// Connections refused by a full accept queue.
     TCP_LISTEN_OVERFLOWS: "tcp.listen_overflows", Counter, "", Network;
     /// Connections that a listening socket dropped.
     TCP_LISTEN_DROPS: "tcp.listen_drops", Counter, "", Network;
-    /// SYN segments sent again.
+    /// SYN segments retransmitted.
     TCP_SYN_RETRANSMITS: "tcp.syn_retransmits", Counter, "", Network;
     /// Retransmission timeouts.
     TCP_TIMEOUTS: "tcp.timeouts", Counter, "", Network;
     /// Connection requests dropped from a full SYN queue.
     TCP_SYN_QUEUE_DROPS: "tcp.syn_queue_drops", Counter, "", Network;
-    /// Connection requests answered by a cookie.
+    /// Connection requests served with a SYN cookie.
     TCP_SYN_QUEUE_COOKIES: "tcp.syn_queue_cookies", Counter, "", Network;
     /// Segments dropped from a socket's backlog.
     TCP_BACKLOG_DROPS: "tcp.backlog_drops", Counter, "", Network;
     /// Segments dropped from a receive queue.
     TCP_RECEIVE_QUEUE_DROPS: "tcp.receive_queue_drops", Counter, "", Network;
-    /// Segments dropped since the window was closed.
+    /// Segments dropped because the receive window was closed.
     TCP_ZERO_WINDOW_DROPS: "tcp.zero_window_drops", Counter, "", Network;
-    /// Times that TCP ran short of memory.
+    /// Times that TCP was short of memory.
     TCP_MEMORY_PRESSURES: "tcp.memory_pressures", Counter, "", Network;
-    /// Connections that are over and still hold a port.
+    /// Connections in TIME-WAIT.
     TCP_TIME_WAIT: "tcp.time_wait", Gauge, "", Network;
-    /// Local ports that connections to one peer may have.
+    /// Local ports available for connections to one peer.
     TCP_LOCAL_PORTS: "tcp.local_ports", Gauge, "", Network;
-    /// Ports held by connections that are over, of the pair of addresses nearest to its end.
+    /// Ports in TIME-WAIT for the pair of addresses nearest to its limit.
     TCP_TIME_WAIT_PAIR: "tcp.time_wait_pair", Gauge, "", Network;
-    /// Whether that pair is of another network namespace than the server's: 1 or 0.
+    /// Whether that pair belongs to another network namespace than the server's: 1 or 0.
     TCP_TIME_WAIT_BEHIND: "tcp.time_wait_behind", Gauge, "", Network;
     /// CPU time of the control group.
     CGROUP_CPU: "cgroup.cpu", Counter, "ns", ControlGroup;
-    /// Periods of its quota.
+    /// Periods of the control group's CPU quota.
     CGROUP_PERIODS: "cgroup.periods", Counter, "", ControlGroup;
-    /// Periods in which the quota was used up.
+    /// Periods in which the CPU quota was exhausted.
     CGROUP_PERIODS_THROTTLED: "cgroup.periods_throttled", Counter, "", ControlGroup;
-    /// Time that it was held back.
+    /// Time that the control group was throttled.
     CGROUP_THROTTLED: "cgroup.throttled", Counter, "ns waiting", ControlGroup;
-    /// Its quota.
+    /// CPU quota of the control group.
     CGROUP_QUOTA: "cgroup.quota", Gauge, "cores", ControlGroup;
-    /// Processes that were ended for want of memory.
+    /// Processes killed for want of memory.
     CGROUP_OOM_KILLS: "cgroup.oom_kills", Counter, "", ControlGroup;
-    /// Its memory.
+    /// Memory of the control group.
     CGROUP_MEMORY: "cgroup.memory", Gauge, "bytes", ControlGroup;
-    /// Its limit of memory.
+    /// Memory limit of the control group.
     CGROUP_MEMORY_MAX: "cgroup.memory_max", Gauge, "bytes", ControlGroup;
-    /// Connections that wait to be accepted.
+    /// Connections in the accept queue.
     LISTEN_QUEUE: "listen.queue", Gauge, "", Socket;
-    /// How many may wait.
+    /// Longest accept queue.
     LISTEN_BACKLOG: "listen.backlog", Gauge, "", Socket;
-    /// Connections that were accepted.
+    /// Accepted connections.
     ACCEPTED_CONNECTIONS: "accepted.connections", Gauge, "", Socket;
     /// Bytes received that the server has not read.
     ACCEPTED_RECEIVE_QUEUE: "accepted.receive_queue", Gauge, "bytes", Socket;
-    /// Bytes that the server has written and nobody has acknowledged.
+    /// Bytes that the server has written and the client has not acknowledged.
     ACCEPTED_SEND_QUEUE: "accepted.send_queue", Gauge, "bytes", Socket;
-    /// Whether the connections are others' than the load's: 1 or 0.
+    /// Whether the connections come from other clients than the load generator: 1 or 0.
     ACCEPTED_BY_OTHERS: "accepted.by_others", Gauge, "", Socket;
-    /// Of the time with something to send, that in which the receiver's window was closed.
+    /// Share of the sending time in which the receiver's window was closed.
     ACCEPTED_WINDOW_LIMITED: "accepted.window_limited", Gauge, "share", Socket;
-    /// The same in which the send buffer was too small.
+    /// Share of the sending time in which the send buffer was too small.
     ACCEPTED_BUFFER_LIMITED: "accepted.buffer_limited", Gauge, "share", Socket;
-    /// Connections that waited for the receiver's window on average.
+    /// Mean number of connections that waited for the receiver's window.
     ACCEPTED_WINDOW_WAITING: "accepted.window_waiting", Gauge, "", Socket;
-    /// CPU time of the server's dependencies on its machine.
+    /// CPU time of downstream dependencies on the server's machine.
     DOWNSTREAM_CPU: "downstream.cpu", Counter, "ns", Dependency;
-    /// The same of those that may run on the server's cores only.
+    /// CPU time of dependencies that may run on the server's cores only.
     DOWNSTREAM_CPU_ON_ITS_CORES: "downstream.cpu_on_its_cores", Counter, "ns", Dependency;
-    /// Their processes.
+    /// Processes of downstream dependencies.
     DOWNSTREAM_PROCESSES: "downstream.processes", Gauge, "", Dependency;
     /// Sessions of a database that wait for a lock.
     DOWNSTREAM_IN_LOCK: "downstream.in_lock", Gauge, "", Dependency;
@@ -266,42 +267,42 @@ series! {
     DOWNSTREAM_THREADS_WAITING: "downstream.threads_waiting", Gauge, "", Dependency;
     /// Quota of a dependency's control group.
     DOWNSTREAM_QUOTA: "downstream.quota.*", Gauge, "cores", Dependency;
-    /// Periods of that quota.
+    /// Periods of that CPU quota.
     DOWNSTREAM_PERIODS: "downstream.periods.*", Counter, "", Dependency;
-    /// Periods in which it was used up.
+    /// Periods in which that CPU quota was exhausted.
     DOWNSTREAM_PERIODS_THROTTLED: "downstream.periods_throttled.*", Counter, "", Dependency;
     /// Connections to a dependency.
     PEER_CONNECTIONS: "peer.*.connections", Gauge, "", Dependency;
-    /// Connections that wait to be accepted by it.
+    /// Connections in the dependency's accept queue.
     PEER_QUEUED: "peer.*.queued", Gauge, "", Dependency;
-    /// Connections on which an answer of it is waited for.
+    /// Connections that wait for a response from the dependency.
     PEER_WAITING: "peer.*.waiting", Gauge, "", Dependency;
-    /// Connections on which data of it came lately.
+    /// Connections with recently received data from the dependency.
     PEER_COMING: "peer.*.coming", Gauge, "", Dependency;
-    /// Bytes of it that the server has not read.
+    /// Bytes from the dependency that the server has not read.
     PEER_UNREAD: "peer.*.unread", Gauge, "bytes", Dependency;
-    /// Bytes to it that are not sent.
+    /// Bytes to the dependency that are not sent.
     PEER_UNSENT: "peer.*.unsent", Gauge, "bytes", Dependency;
-    /// Bytes to it that it has not read.
+    /// Bytes sent to the dependency that it has not read.
     PEER_ON_THE_WAY: "peer.*.on_the_way", Gauge, "bytes", Dependency;
-    /// Segments with data sent to it.
+    /// Segments with data sent to the dependency.
     PEER_SEGMENTS_SENT: "peer.*.segments_sent", Counter, "", Dependency;
-    /// Bytes received of it.
+    /// Bytes received from the dependency.
     PEER_RECEIVED: "peer.*.received", Counter, "bytes", Dependency;
-    /// Number of the process that takes connections to a dependency.
+    /// Process id of the dependency's listener.
     PEER_PROCESS: "peer.*.process.*", Gauge, "", Dependency;
-    /// What the server tells of itself; a counter where it says so.
+    /// A metric that the server exposes; a counter if the server says so.
     METRICS: "metrics.*", Gauge, "", Metrics;
 }
 
 /// The row of a series; `None`: no probe reads such a series.
 pub fn series_row(name: &str) -> Option<&'static SeriesRow> {
     let named = |row: &&SeriesRow| labels(row.name, name).is_some();
-    // A name as it stands goes before one with any text in it.
+    // An exact name precedes a pattern.
     SERIES.iter().find(|row| row.name == name).or_else(|| SERIES.iter().find(named))
 }
 
-/// The texts that stand in a name where `*` stands in a pattern; `None`: it is no such name.
+/// The texts that match each `*` of a pattern; `None`: the name does not match.
 fn labels<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
     let mut parts = pattern.split('*');
     let mut left = name.strip_prefix(parts.next()?)?;

@@ -1,84 +1,85 @@
-//! Scenarios: what a user does one after the other, as a short program for each. Steps inside
-//! steps, repetitions and conditions are flat here: operations with jumps, so that a session is no
-//! more than a place in it and a few counters.
+//! Scenarios: the steps of one kind of user, as a short program. Nested steps, repetitions and
+//! conditions become a flat list of operations with jumps. So the state of a session is a position
+//! and a few counters.
 //!
-//! Not here: the file that people write, and who carries a session out (the engine).
+//!
+//! Not here: the file format of scenarios, and their execution (the engine).
 
 use crate::RouteNumber;
 use crate::rng::Rng;
 use crate::units::parse_duration_ns;
 
-/// Operations of a scenario, at most.
+/// Most operations of a scenario.
 pub const OPS_MAX: usize = 10_000;
-/// Repetitions inside each other, at most.
+/// Deepest nesting of repetitions.
 pub const LOOPS_MAX: usize = 16;
-/// How often one thing is repeated, at most.
+/// Most repetitions of one step.
 pub const TIMES_MAX: u32 = 1_000_000;
-/// The longest think time that is drawn, ns: a day.
+/// Longest random think time, ns: one day.
 const THINK_NS_MAX: f64 = 86_400e9;
-/// The largest deviation of its logarithm, in thousandths.
+/// Largest standard deviation of a think time's logarithm, in thousandths.
 const SIGMA_MILLI_MAX: u32 = 10_000;
 
-/// What one kind of user does.
+/// The program of one kind of user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {
-    /// Its name in reports: nothing secret.
+    /// The name in reports, without secrets.
     pub name: String,
-    /// How often, against the weights of the others.
+    /// The weight among all scenarios.
     pub weight: u32,
-    /// Each user has a connection of its own, for the whole session.
+    /// Whether each user has a connection of its own for the whole session.
     pub own_connection: bool,
-    /// In order.
+    /// The operations, in order.
     pub ops: Vec<SessionOp>,
 }
 
-/// One thing that a session does.
+/// One operation of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionOp {
-    /// Asks a route, and goes on when the answer is there.
+    /// Sends a request of a route and waits for its response.
     Ask {
-        /// Which.
+        /// The route.
         route: RouteNumber,
-        /// The session goes on even if that fails.
+        /// Whether the session continues after a failure.
         goes_on: bool,
     },
-    /// Waits.
+    /// Waits for a think time.
     Think(Think),
-    /// Goes on at another operation unless the text, filled in, is as wished.
+    /// Jumps unless the filled-in text meets the condition.
     Unless {
-        /// A template, mostly of one captured value.
+        /// A template, usually of one captured value.
         text: String,
-        /// Whether it is to be empty.
+        /// Whether the text must be empty; otherwise it must not be.
         empty: bool,
-        /// Where it goes on otherwise: behind what depends on it.
+        /// The operation to jump to, behind the conditional ones.
         to: u32,
     },
-    /// Goes on at another operation if this is not the user's first session.
+    /// Jumps unless this is the user's first session.
     Once {
-        /// Where.
+        /// The operation to jump to.
         to: u32,
     },
-    /// Goes on at another operation if the request before this has succeeded.
+    /// Jumps if the last request succeeded.
     Answered {
-        /// Where.
+        /// The operation to jump to.
         to: u32,
     },
-    /// Goes back until it has come here so often.
+    /// Jumps back until the number of passes is reached.
     Repeat {
-        /// How often what lies between is done, in all.
+        /// Total number of passes.
         times: u32,
-        /// Where to: before this.
+        /// The operation to jump back to.
         from: u32,
-        /// The number of its counter: how many repetitions it is inside of.
+        /// The index of its counter: the nesting depth of the repetition.
         depth: u8,
     },
 }
 
 impl Scenario {
-    /// The most requests that a session of it asks.
+    /// Most requests of one session.
     pub fn requests_max(&self) -> u64 {
-        // Repetitions are nested, or one after the other: each one's beginning lies at or after
-        // that of those around it.
+        // Repetitions are nested or in sequence: an inner one starts at or after the start of the
+        // outer one.
         let mut asked: Vec<u64> = Vec::with_capacity(self.ops.len() + 1);
         asked.push(0);
         for op in &self.ops {
@@ -95,8 +96,8 @@ impl Scenario {
         asked.last().copied().unwrap_or(0)
     }
 
-    /// Whether every operation leads to one of its own or to the end, every route is one of so
-    /// many, and it comes to an end.
+    /// Whether every jump leads to an operation or to the end, every route exists, and the program
+    /// ends.
     pub fn is_sound(&self, routes: usize) -> bool {
         let ops = self.ops.len();
         let asks = self.ops.iter().any(|op| matches!(op, SessionOp::Ask { .. }));
@@ -104,7 +105,7 @@ impl Scenario {
             && self.ops.iter().enumerate().all(|(at, op)| match op {
                 SessionOp::Ask { route, .. } => usize::from(*route) < routes,
                 SessionOp::Think(think) => think.is_sound(),
-                // Forward only.
+                // Jumps lead forward only.
                 SessionOp::Unless { to, .. } | SessionOp::Once { to } | SessionOp::Answered { to } => {
                     (at + 1..=ops).contains(&(*to as usize))
                 }
@@ -115,22 +116,22 @@ impl Scenario {
     }
 }
 
-/// Times of which one is picked, at most.
+/// Most choices of a think time.
 const PICKED_MAX: usize = 1_000;
 
-/// How long a user waits before it goes on.
+/// A think time: how long a user waits between two steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Think {
-    /// Always so many ns.
+    /// A fixed time, ns.
     Fixed(u64),
-    /// Any time between these, ns.
+    /// Uniformly distributed between these times, ns.
     Uniform(u64, u64),
     /// Exponentially distributed with this mean, ns.
     Exponential(u64),
-    /// The logarithm is normally distributed: the median, ns, and the standard deviation of the
-    /// logarithm, in thousandths.
+    /// Log-normally distributed: the median, ns, and the standard deviation of the logarithm, in
+    /// thousandths.
     LogNormal(u64, u32),
-    /// One of these, each as likely, ns; never empty.
+    /// One of these times with equal probability, ns; never empty.
     Pick(Box<[u64]>),
 }
 
@@ -155,7 +156,7 @@ impl Think {
             ("exp", [mean]) => Think::Exponential(time(mean)?),
             ("lognormal", [median, sigma]) => {
                 let sigma: f64 = sigma.trim().parse().map_err(|_| unknown())?;
-                // What is no such number is far beyond the largest.
+                // An invalid number becomes one far above the limit.
                 let milli = if sigma >= 0.0 { (sigma * 1e3).round() as u32 } else { u32::MAX };
                 Think::LogNormal(time(median)?, milli)
             }
@@ -184,7 +185,7 @@ impl Think {
         }
     }
 
-    /// One time, ns.
+    /// Draws one think time, ns.
     pub fn draw_ns(&self, rng: &mut Rng) -> u64 {
         let ns = match self {
             Think::Fixed(ns) => return *ns,
@@ -195,7 +196,7 @@ impl Think {
             }
             Think::Exponential(mean) => rng.exponential() * *mean as f64,
             Think::LogNormal(median, sigma) => {
-                // Box and Muller.
+                // The Box-Muller transform.
                 let radius = (-2.0 * rng.next_f64_open().ln()).sqrt();
                 let normal = radius * (std::f64::consts::TAU * rng.next_f64()).cos();
                 *median as f64 * (f64::from(*sigma) / 1e3 * normal).exp()

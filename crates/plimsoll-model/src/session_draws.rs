@@ -1,14 +1,14 @@
-//! Sessions of a log, drawn anew ([`ListedSessions`]): a load of any rate and length that asks as
-//! the log does. It is a look of that length at a world in which sessions like those of the log
-//! begin at any time, more or fewer of them: each stands where it was caught, with its requests as
-//! far apart as they were. So the mix of requests and what happens within a session are the log's,
-//! and many visitors arrive independently of each other: how the log's rate changed over hours is
-//! not in it.
+//! Open loops drawn from the sessions of a log ([`ListedSessions`]), with any rate and length.
+//! Sessions like those of the log begin at random times, more or fewer of them, with their requests
+//! at the logged distances. The load is a window into this process. So the mix of requests and the
+//! timing within sessions are the log's, and visitors arrive independently. Changes of the log's
+//! rate over hours are not reproduced.
 //!
-//! What is drawn is a function of the load (its seed, rate and length) and the list: a record of
-//! the load says which requests came when, and never the list. Not here: how a log becomes a list
-//! (`plimsoll-traffic`), a list that is asked as it stands ([`crate::arrival_times`]), and what a
-//! plan makes of it ([`ListedSessions::drawn`]).
+//!
+//! The result is a function of the load (its seed, rate and length) and the log. The record of a
+//! load contains the drawn times, never the list. Not here: how a log becomes a list
+//! (`plimsoll-traffic`), replay at the logged times ([`crate::arrival_times`]), and how a plan uses
+//! the draws ([`ListedSessions::drawn`]).
 
 use crate::curve::Stage;
 use crate::load::Load;
@@ -16,40 +16,38 @@ use crate::rng::{Rng, mix};
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
-/// Sets what is drawn here apart from what else follows from the same seed.
+/// Separates these random numbers from other ones of the same seed.
 const SEED_OF_DRAWN: u64 = 0x0044_5241_574e_2121;
-/// A stage whose level changes is drawn in pieces that are no longer than this, each at its mean
-/// level, ns.
+/// Longest part of a stage with a changing level, ns. Each part is drawn at its mean level.
 const PIECE_NS: u64 = 100_000_000;
 
-/// What of a log is drawn from: when each entry of a list came, and which are one session.
+/// The sessions of a log: the time of each request, and the requests of each session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSessions {
-    /// When each came, ns since the first.
+    /// Time of each request, ns since the first.
     starts_ns: Vec<u64>,
-    /// Numbers of entries, session by session, in order within each.
+    /// Indices of requests, session by session, in order.
     by_session: Vec<u32>,
-    /// Where each session ends among them.
+    /// End of each session in `by_session`.
     ends: Vec<u32>,
 }
 
-/// What is known of the sessions of a log.
+/// Facts about the sessions of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionsFacts {
-    /// How many there are.
+    /// Number of sessions.
     pub sessions: u64,
-    /// How long the log lasts, ns.
+    /// Length of the log, ns.
     pub span_ns: u64,
-    /// Requests in its busiest minute, and in its busiest second, both by the clock; of a shorter
-    /// log in all of it.
+    /// Requests in the busiest minute by the clock; in the whole log if it is shorter.
     pub busiest_minute: u64,
-    /// The same of a second.
+    /// Requests in the busiest second by the clock.
     pub busiest_second: u64,
 }
 
 impl ListedSessions {
-    /// Sessions of entries that came at these moments, in order. `None` where these are not
-    /// sessions of them.
+    /// The sessions of requests at these times, ascending. `None`: the indices are no partition of
+    /// the requests into sessions.
     pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<ListedSessions> {
         let count = starts_ns.len();
         let mut seen = vec![false; count];
@@ -69,22 +67,22 @@ impl ListedSessions {
         (sound && (0..sessions.ends.len()).all(in_order)).then_some(sessions)
     }
 
-    /// When each entry came, ns since the first.
+    /// Time of each request, ns since the first.
     pub fn starts_ns(&self) -> &[u64] {
         &self.starts_ns
     }
 
-    /// Numbers of entries, session by session.
+    /// Indices of requests, session by session.
     pub fn by_session(&self) -> &[u32] {
         &self.by_session
     }
 
-    /// Where each session ends among them.
+    /// End of each session in [`ListedSessions::by_session`].
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
 
-    /// Tells them from others.
+    /// A digest of the sessions.
     pub(crate) fn digest(&self) -> u64 {
         let starts = self.starts_ns.iter().fold(0, |digest, start| mix(digest ^ start));
         let words = self.by_session.iter().chain(&self.ends);
@@ -96,12 +94,12 @@ impl ListedSessions {
         from..self.ends[session] as usize
     }
 
-    /// `count` requests in `length_ns`: when each comes, ns, and its entry; not in order.
+    /// Draws `count` requests in `length_ns`: the time of each, ns, and its index; unsorted.
     ///
-    /// A request is drawn and put anywhere in that time, and with it come those of its session that
-    /// then lie in it, too. Sessions with several would be met more often for it, by just that
-    /// number: so often they are passed over. Of the last one only as many stay as the rate has
-    /// room for.
+    ///
+    /// A random request is placed at a random time, together with the requests of its session that
+    /// then lie in the window. A session with k requests would be drawn k times too often, so it is
+    /// skipped in proportion. The last session is cut to the remaining number of requests.
     fn look(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
@@ -124,7 +122,7 @@ impl ListedSessions {
         }
     }
 
-    /// The requests of an open load: when each starts, in order, and its entry.
+    /// The requests of an open loop: their starts in order, ns, and their indices.
     pub fn drawn(&self, load: &Load) -> Vec<(u64, u32)> {
         let schedule = Schedule::compile(load);
         let total = schedule.arrivals_total().unwrap_or(0);
@@ -144,7 +142,7 @@ impl ListedSessions {
     }
 }
 
-/// Stretches of a load that have one level each, ns: its warm-up, and its stages.
+/// Lengths of the parts of a load with a constant level each, ns: the warm-up and the stages.
 fn pieces(load: &Load) -> Vec<u64> {
     let whole_ns = load.duration_ns.unwrap_or(u64::MAX);
     let (mut pieces, mut left_ns) = (vec![load.warmup_ns], whole_ns);
@@ -168,8 +166,8 @@ mod tests {
     use crate::load::{Arrivals, LoadShape};
     use crate::units::{MS, SECOND};
 
-    /// A hundred visitors who ask for three things, each 200 ms after the one before, and then once
-    /// more after a minute.
+    /// A hundred visitors with three requests each, 200 ms apart, and another request a minute
+    /// later.
     fn sessions() -> ListedSessions {
         let mut starts: Vec<(u64, u32)> = Vec::new();
         for visitor in 0..100u32 {
@@ -210,8 +208,8 @@ mod tests {
         }
     }
 
-    /// What is in a look is as likely as in the log, and stands as it stood: three requests, 200 ms
-    /// apart, and one alone.
+    /// A window has the probabilities and the timing of the log: three requests 200 ms apart, and
+    /// one alone.
     #[test]
     fn sessions_are_as_they_were() {
         let (sessions, load) = (sessions(), load("40000@2s", 9));
@@ -224,8 +222,8 @@ mod tests {
         let mut steps = [0u32; 4];
         drawn.iter().for_each(|(_, entry)| steps[place[*entry as usize] as usize] += 1);
         assert!(steps.iter().all(|count| (19_000..=21_000).contains(count)), "{steps:?}");
-        // Of one visitor, whose requests are drawn hundreds of times: a second step follows each
-        // first one, but at the end.
+        // One visitor is drawn hundreds of times: each first step is followed by a second, except
+        // at the end.
         let of = |step: u32| -> Vec<u64> {
             let entry = sessions.by_session[(40 + step) as usize];
             drawn.iter().filter(|(_, other)| *other == entry).map(|(start, _)| *start).collect()

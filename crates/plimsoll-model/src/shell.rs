@@ -1,14 +1,14 @@
-//! Words as a POSIX shell reads them: text in quotation marks ([`quoted`]), or only where it needs
-//! them ([`word`]).
+//! Quoting for a POSIX shell: always ([`quoted`]), or only if necessary ([`word`]).
 //!
-//! Not here: lines of a shell taken apart (importers), and what may be shown of them (`redact`).
+//!
+//! Not here: parsers of shell lines (importers), and redaction (`redact`).
 
-/// The text in quotation marks: one word, whatever is in it.
+/// The text in quotation marks, as one shell word.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The text as one word, in quotation marks only where it needs them.
+/// The text as one shell word, in quotation marks only if necessary.
 pub fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { quoted(text) }

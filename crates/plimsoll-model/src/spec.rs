@@ -1,10 +1,10 @@
-//! What an experiment was asked to find out ([`ExperimentSpec`]): all from which, with what was
-//! measured so far, its next load and its finding follow. A run file begins with it. Its plans are
-//! complete where it is to be carried out, and records where it was: `ExperimentSpec<Plan>` and
-//! `ExperimentSpec`.
+//! The question of an experiment ([`ExperimentSpec`]). Together with the measurements so far, it
+//! determines the next load and the finding. It is the first part of a run file.
+//! `ExperimentSpec<Plan>` has executable plans, `ExperimentSpec` has their records.
 //!
-//! Not here: what the next load is (the studies of `plimsoll-analysis`), how people ask (the
-//! command line), and what they say besides ([`crate::terms`]).
+//!
+//! Not here: the choice of the next load (`plimsoll-analysis`), the command line, and the
+//! conditions of an experiment ([`crate::terms`]).
 
 use crate::intervention::Intervention;
 use crate::load::Arrivals;
@@ -13,7 +13,7 @@ use crate::record::PlanRecord;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
-/// What an experiment was asked.
+/// The question of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "study", rename_all = "snake_case")]
 pub enum ExperimentSpec<P = PlanRecord> {
@@ -21,15 +21,15 @@ pub enum ExperimentSpec<P = PlanRecord> {
     Run(RunSpec<P>),
     /// One load for each of several concurrencies.
     Sweep(SweepSpec<P>),
-    /// The load line under a promise.
+    /// The load line under an SLO.
     Find(FindSpec<P>),
-    /// What holds the load line.
+    /// The cause that limits the load line.
     Explain(ExplainSpec<P>),
-    /// What a server does past its load line.
+    /// The server's behaviour beyond its load line.
     Overload(OverloadSpec<P>),
     /// Whether one build is better than another.
     Prove(ProveSpec<P>),
-    /// What each of several steps leaves of the one before.
+    /// The cost of each of several steps, relative to the one before.
     Ladder(LadderSpec<P>),
 }
 
@@ -38,10 +38,10 @@ pub enum ExperimentSpec<P = PlanRecord> {
 pub struct RunSpec<P = PlanRecord> {
     /// The load.
     pub plan: P,
-    /// It ends when this becomes true, as conditions are written; `None`: by its schedule only.
+    /// A stop condition, in the syntax of conditions; `None`: only the schedule ends the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_if: Option<String>,
-    /// Profiles to be taken afterwards.
+    /// Profiles to take after the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
 }
@@ -49,105 +49,104 @@ pub struct RunSpec<P = PlanRecord> {
 /// One load for each of several concurrencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepSpec<P = PlanRecord> {
-    /// What all loads share; its load is not used.
+    /// The common part of all loads; its own load is not used.
     pub base: P,
     /// The concurrencies, in order.
     pub levels: Vec<u64>,
-    /// How long each is measured.
+    /// Measured time of each level.
     pub lengths: Lengths,
-    /// Load before each level that is not measured, ns.
+    /// Unmeasured load before each level, ns.
     pub warmup_ns: u64,
 }
 
-/// How long the levels of a sweep are.
+/// Measured time of the levels of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lengths {
-    /// Each the same, ns.
+    /// The same for each level, ns.
     Fixed(u64),
-    /// Each as long as it needs, all within so many ns.
+    /// As long as each level needs, within a total, ns.
     Budget(u64),
 }
 
 /// A search for the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FindSpec<P = PlanRecord> {
-    /// The request and everything else that all trials share; its load is not used.
+    /// The common part of all trials; its own load is not used.
     pub base: P,
-    /// The promise that must hold, as promises are written.
+    /// The SLO, in the syntax of SLOs.
     pub slo: String,
-    /// The search ends within this time, ns.
+    /// Time budget of the search, ns.
     pub budget_ns: u64,
-    /// No rate above this is tried, 1/s.
+    /// Highest rate to try, 1/s.
     pub max_rate: Option<f64>,
     /// Spacing of arrivals.
     pub arrivals: Arrivals,
-    /// How long the first answer took, before the search, ns; 0 if nobody asked.
+    /// Duration of the first response, before the search, ns; 0 without a preflight request.
     pub first_answer_ns: u64,
-    /// Profiles to be taken afterwards.
+    /// Profiles to take after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
-    /// What is to be planned with it.
+    /// Capacity planning with the line.
     #[serde(default, skip_serializing_if = "Planning::is_nothing")]
     pub planning: Planning,
 }
 
-/// What is to be planned with a load line.
+/// Capacity planning with a load line.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Planning {
-    /// A share of the line that stays free (0.3: 30 %); a load is made at the rest of it.
+    /// Share of the line to leave free (0.3: 30 %). A load at the rest of the line checks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
-    /// A rate for which instances are counted, 1/s.
+    /// The rate to plan instances for, 1/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub need_rps: Option<f64>,
-    /// For so long the line is loaded after the search, beyond its budget, ns.
+    /// Length of a soak load at the line after the search, beyond its budget, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak_ns: Option<u64>,
 }
 
 impl Planning {
-    /// Whether nothing is.
+    /// Whether nothing is planned.
     pub fn is_nothing(&self) -> bool {
         *self == Planning::default()
     }
 }
 
-/// A search, and steady loads after it that tell what holds the line.
+/// A search, and steady loads after it that show what limits the line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExplainSpec<P = PlanRecord> {
-    /// The search; its budget is a part of the whole.
+    /// The search; its budget is a part of `budget_ns`.
     pub search: FindSpec<P>,
-    /// All of it ends within this time, ns.
+    /// Time budget of the whole experiment, ns.
     pub budget_ns: u64,
-    /// What may be changed afterwards, to tell causes apart; none: nothing is.
+    /// Interventions that may run afterwards to tell causes apart; empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
-    /// Those of them that a flag asks for: they are made in any case, and first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flagged: Vec<Intervention>,
-    /// The values of a setting of the server's that are tried after that, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub varied: Vec<f64>,
+    /// Interventions that a flag requests: they run first, and always.
+    #[serde(rename = "flagged", default, skip_serializing_if = "Vec::is_empty")]
+    pub requested_interventions: Vec<Intervention>,
+    /// Values of a server setting to try after the interventions, in order.
+    #[serde(rename = "varied", default, skip_serializing_if = "Vec::is_empty")]
+    pub setting_values: Vec<f64>,
 }
 
-/// A load in steps past the line.
+/// A load in steps beyond the line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OverloadSpec<P = PlanRecord> {
-    /// The search for the line, where it is not given; its budget is a part of the whole.
+    /// The search for the line, unless `line_rps` is given; its budget is a part of `budget_ns`.
     pub search: FindSpec<P>,
-    /// The line, 1/s; `None`: it is searched.
+    /// The line, 1/s; `None`: search it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_rps: Option<f64>,
-    /// All of it ends within this time, ns.
+    /// Time budget of the whole experiment, ns.
     pub budget_ns: u64,
-    /// How often a request comes again that fails; 0: never.
+    /// Most retries of a failed request; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// Another target that meets the same load afterwards, such as a proxy that is to protect the
-    /// first.
-    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
-    pub against: Option<P>,
+    /// A second target that gets the same load afterwards, such as a proxy that protects the first.
+    #[serde(rename = "against", default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub second_target: Option<P>,
 }
 
 fn nothing<P>() -> Option<P> {
@@ -161,13 +160,13 @@ fn is_zero(number: &u32) -> bool {
 /// A comparison of two builds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProveSpec<P = PlanRecord> {
-    /// The loads by which they are compared: A, B.
+    /// The loads of the comparison on A and B.
     pub blocks: BlocksSpec<P>,
-    /// What decides.
+    /// The deciding measure.
     pub criterion: Criterion,
     /// Differences up to this share do not matter (0.02: 2 %).
     pub margin: f64,
-    /// Profiles to be taken of both sides afterwards.
+    /// Profiles to take of both sides afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
 }
@@ -175,37 +174,37 @@ pub struct ProveSpec<P = PlanRecord> {
 /// One variable at a time: each rung does one thing more than the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LadderSpec<P = PlanRecord> {
-    /// The loads by which they are compared, the lowest rung first.
+    /// The loads of the comparison, the lowest rung first.
     pub blocks: BlocksSpec<P>,
 }
 
-/// Loads in blocks: in each, one on every arm.
+/// Loads in blocks, with one load for each arm in every block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlocksSpec<P = PlanRecord> {
-    /// What is compared; all plans have one seed.
+    /// The targets; all plans have one seed.
     pub arms: Vec<Arm<P>>,
-    /// Users of every load; `None`: as many as fill the arm.
+    /// Users of every load; `None`: as many as saturate the arm.
     pub users: Option<u64>,
-    /// Rate of every load where the criterion is taken at one, 1/s; `None`: what the slower arm
-    /// easily holds.
+    /// Rate of every load for a criterion at a fixed rate, 1/s; `None`: a rate that the slower arm
+    /// easily sustains.
     pub rate: Option<f64>,
     /// Spacing of arrivals at a fixed rate.
     pub arrivals: Arrivals,
-    /// Length of every load, ns; `None`: as long as answers need.
+    /// Length of every load, ns; `None`: derived from the response times.
     pub load_ns: Option<u64>,
-    /// Load before it that is not measured, ns; `None`: as long as the arms need.
+    /// Unmeasured load before each load, ns; `None`: as long as the arms need.
     pub warmup_ns: Option<u64>,
-    /// Blocks are begun as long as they end within this time, ns.
+    /// Time budget of all blocks, ns.
     pub budget_ns: u64,
-    /// At most so many blocks that count.
+    /// Most valid blocks.
     pub blocks_max: Option<u64>,
-    /// The answers of the sides may differ: they are compared all the same.
+    /// Whether to compare sides whose responses differ.
     #[serde(default)]
     pub answers_may_differ: bool,
 }
 
 impl<P> FindSpec<P> {
-    /// The same with another plan.
+    /// The same search with another plan.
     fn with_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindSpec<Q>, E> {
         let FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning } = self;
         let base = each(base)?;
@@ -214,7 +213,7 @@ impl<P> FindSpec<P> {
 }
 
 impl<P> BlocksSpec<P> {
-    /// The same with other plans.
+    /// The same blocks with other plans.
     pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksSpec<Q>, E> {
         let BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
             self;
@@ -225,7 +224,7 @@ impl<P> BlocksSpec<P> {
 }
 
 impl BlocksSpec {
-    /// The seed of the order of the arms, of their loads and of the control.
+    /// The seed of the order of arms, of their loads and of the control.
     pub fn seed(&self) -> u64 {
         self.arms.first().map_or(0, |arm| arm.plan.load.seed)
     }
@@ -234,25 +233,25 @@ impl BlocksSpec {
 /// One of several targets that are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm<P = PlanRecord> {
-    /// What it is called in reports: a URL, or a command, as far as it may be shown.
+    /// The name in reports: a URL or a command, redacted.
     pub name: String,
-    /// What its loads share; its load is not used.
+    /// The common part of the arm's loads; its own load is not used.
     pub plan: P,
-    /// Whether it is started afresh for each load.
+    /// Whether plimsoll starts the target for each load.
     pub started: bool,
 }
 
-/// A quantity by which builds are compared.
+/// A measure by which builds are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Criterion {
-    /// Successes a second with enough users to keep the server full.
+    /// Successes a second, with enough users to saturate the server.
     Goodput,
     /// Median response time under the same load.
     P50,
     /// Response time that 99 % stay below, under the same load.
     P99,
-    /// CPU time of the server's processes for each answered request.
+    /// CPU time of the server's processes for each response.
     Cpu,
 }
 
@@ -260,7 +259,7 @@ impl Criterion {
     /// All of them.
     pub const ALL: [Criterion; 4] = [Criterion::Goodput, Criterion::P50, Criterion::P99, Criterion::Cpu];
 
-    /// Its word.
+    /// The word in flags and records.
     pub fn word(self) -> &'static str {
         match self {
             Criterion::Goodput => "goodput",
@@ -270,26 +269,26 @@ impl Criterion {
         }
     }
 
-    /// The criterion that a word names.
+    /// The criterion with this word.
     pub fn named(word: &str) -> Option<Criterion> {
         Criterion::ALL.into_iter().find(|criterion| criterion.word() == word)
     }
 
-    /// Whether more of it is better.
+    /// Whether a larger value is better.
     pub fn more_is_better(self) -> bool {
         self == Criterion::Goodput
     }
 
-    /// Whether it is taken at a fixed rate below what the builds can do, not at their peak.
+    /// Whether the criterion is measured at a fixed rate below the peak of both builds.
     pub fn at_fixed_rate(self) -> bool {
         matches!(self, Criterion::P50 | Criterion::P99)
     }
 }
 
-/// Profiles of the server that are to be taken after the measurement.
+/// Profiles of the server to take after the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesSpec {
-    /// Where they are served, without secrets: of one target, or of each side.
+    /// Profile endpoints without secrets: of one target, or of each side.
     pub bases: Vec<String>,
     /// Length of a CPU profile, s.
     pub seconds: u32,
@@ -304,7 +303,7 @@ impl<P> ExperimentSpec<P> {
             ExperimentSpec::Find(find) => vec![&find.base],
             ExperimentSpec::Explain(explain) => vec![&explain.search.base],
             ExperimentSpec::Overload(overload) => {
-                [&overload.search.base].into_iter().chain(overload.against.as_ref()).collect()
+                [&overload.search.base].into_iter().chain(overload.second_target.as_ref()).collect()
             }
             ExperimentSpec::Prove(ProveSpec { blocks, .. }) | ExperimentSpec::Ladder(LadderSpec { blocks }) => {
                 blocks.arms.iter().map(|arm| &arm.plan).collect()
@@ -312,7 +311,7 @@ impl<P> ExperimentSpec<P> {
         }
     }
 
-    /// The same with other plans.
+    /// The same experiment with other plans.
     pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<ExperimentSpec<Q>, E> {
         Ok(match self {
             ExperimentSpec::Run(RunSpec { plan, stop_if, profiles }) => {
@@ -322,19 +321,23 @@ impl<P> ExperimentSpec<P> {
                 ExperimentSpec::Sweep(SweepSpec { base: each(base)?, levels, lengths, warmup_ns })
             }
             ExperimentSpec::Find(find) => ExperimentSpec::Find(find.with_plan(each)?),
-            ExperimentSpec::Explain(ExplainSpec { search, budget_ns, interventions, flagged, varied }) => {
-                ExperimentSpec::Explain(ExplainSpec {
-                    search: search.with_plan(each)?,
-                    budget_ns,
-                    interventions,
-                    flagged,
-                    varied,
-                })
-            }
-            ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against }) => {
+            ExperimentSpec::Explain(ExplainSpec {
+                search,
+                budget_ns,
+                interventions,
+                requested_interventions: flagged,
+                setting_values: varied,
+            }) => ExperimentSpec::Explain(ExplainSpec {
+                search: search.with_plan(each)?,
+                budget_ns,
+                interventions,
+                requested_interventions: flagged,
+                setting_values: varied,
+            }),
+            ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: against }) => {
                 let search = search.with_plan(&mut each)?;
                 let against = against.map(each).transpose()?;
-                ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against })
+                ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: against })
             }
             ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles }) => {
                 ExperimentSpec::Prove(ProveSpec { blocks: blocks.with_plans(each)?, criterion, margin, profiles })
@@ -347,7 +350,7 @@ impl<P> ExperimentSpec<P> {
 }
 
 impl ExperimentSpec<Plan> {
-    /// What is recorded of it.
+    /// The record of the experiment in a run file.
     pub fn record(&self) -> ExperimentSpec {
         let record = |plan: Plan| Ok::<_, Infallible>(plan.record());
         match self.clone().with_plans(record) {
@@ -357,7 +360,7 @@ impl ExperimentSpec<Plan> {
 }
 
 impl ExperimentSpec {
-    /// The words of all of them.
+    /// The words of all studies.
     pub const WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
 
     /// The word of the study.
@@ -374,8 +377,7 @@ impl ExperimentSpec {
         Self::WORDS[place]
     }
 
-    /// The plan that all loads share, but for what each sets itself; of several targets that of the
-    /// first.
+    /// The common plan of all loads; with several targets that of the first.
     pub fn base(&self) -> Option<&PlanRecord> {
         match self {
             ExperimentSpec::Run(run) => Some(&run.plan),
@@ -387,7 +389,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// The search for a load line, where there is one.
+    /// The search for a load line, if the study has one.
     pub fn search(&self) -> Option<&FindSpec> {
         match self {
             ExperimentSpec::Find(find) => Some(find),
@@ -400,7 +402,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// The blocks of a comparison or a ladder.
+    /// The blocks of a comparison or ladder.
     pub fn blocks(&self) -> Option<&BlocksSpec> {
         match self {
             ExperimentSpec::Prove(prove) => Some(&prove.blocks),
@@ -413,7 +415,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// Profiles to be taken afterwards.
+    /// Profiles to take after the measurement.
     pub fn profiles(&self) -> Option<&ProfilesSpec> {
         match self {
             ExperimentSpec::Run(run) => run.profiles.as_ref(),
@@ -425,8 +427,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// What a profile is of, in a word that may stand in a file's name: `low`, `line`, `load`;
-    /// `a1`, `b2` of a side.
+    /// The load of a profile as a word for file names: `low`, `line`, `load`; `a1`, `b2` for sides.
     pub fn profile_name(&self, tag: &Tag) -> String {
         debug_assert_eq!(tag.purpose, Purpose::Profile);
         match (self, tag.arm, tag.turn) {

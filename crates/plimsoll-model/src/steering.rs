@@ -1,11 +1,10 @@
-//! Characters that do something to their surroundings: whoever writes text of others down escapes
-//! them in the way of the format. Where there is no such way, they become what can be seen: `\x1b`,
-//! `\n`, `\u{202e}`.
+//! Control characters in foreign text. Writers escape them in their own format; formats without
+//! escapes show them as `\x1b`, `\n`, `\u{202e}`.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character does something to its surroundings instead of being seen.
+/// Whether a character acts on its surroundings instead of being visible.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -17,14 +16,14 @@ pub fn steers(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `text` on one line, every character to be seen.
+/// `text` on one line, with control characters made visible.
 pub fn visible(text: &str) -> Cow<'_, str> {
     made_visible(text, |_| false)
 }
 
-/// `text` of several lines, every other character to be seen.
+/// `text` with its lines, and with other control characters made visible.
 pub fn lines(text: &str) -> Cow<'_, str> {
-    // Lines of CSV end in both.
+    // Lines of CSV end in CR LF.
     let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");
     made_visible(text, ends)
 }

@@ -1,13 +1,14 @@
-//! Parts of a schedule ([`Stripe`]): which arrivals, or users, one worker or one machine makes.
+//! Parts of a schedule ([`Stripe`]): the arrivals or users of one worker or machine.
+//!
 //!
 //! Stripes partition the items 0, 1, 2, ... exactly, so that workers and machines share nothing.
-//! Equal parts are every k-th item. Unequal parts repeat a pattern of at most [`UNITS_MAX`] items,
-//! in which the items of each part lie as evenly as they can. Not here: when an item starts.
+//! Equal parts take every k-th item. Unequal parts repeat a pattern of at most [`UNITS_MAX`] items,
+//! with the items of each part spread evenly. Not here: when an item starts.
 
-/// The most items of a pattern: the sum of the weights, once their common divisor is gone.
+/// The most items of a pattern: the sum of the weights divided by their common divisor.
 pub const UNITS_MAX: u64 = 128;
 
-/// Every `of`-th item from item `index` on, of all items or of those of one unequal part.
+/// Every `of`-th item from `index` on, of all items or of one unequal part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
     /// Which part, 0..of.
@@ -20,11 +21,11 @@ pub struct Stripe {
 /// The items of one unequal part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StripePattern {
-    /// A bit for each item of the pattern: whether this part has it.
+    /// One bit for each item of the pattern: whether this part has the item.
     items: u128,
     /// How many items the pattern has before it repeats.
     period: u64,
-    /// Which part this is, and of how many.
+    /// The number of this part, and the number of parts.
     part: u64,
     parts: u64,
 }
@@ -37,7 +38,7 @@ impl StripePattern {
         self.period == 1
     }
 
-    /// How many items this part has of each pattern.
+    /// Number of items of this part in each pattern.
     fn width(self) -> u64 {
         u64::from(self.items.count_ones())
     }
@@ -103,7 +104,7 @@ impl Stripe {
         Stripe { index: self.index + self.of * index, of: self.of * of, pattern: self.pattern }
     }
 
-    /// A number that no other stripe has of those into which the parts of a schedule were split.
+    /// A number that is unique among the stripes of one split.
     pub fn number(self) -> u64 {
         self.pattern.part + self.pattern.parts * self.index
     }
@@ -132,12 +133,12 @@ impl Stripe {
         if self.pattern.is_all() { n + self.of } else { self.pattern.nth(self.pattern.rank(n) + self.of) }
     }
 
-    /// How many of `count` things this stripe gets at most, whichever they are.
+    /// The most of `count` items that this stripe can have, whichever they are.
     pub fn most_of(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.width()).div_ceil(self.pattern.period * self.of)
     }
 
-    /// How many things there are in all where each stripe gets its share, and this one `count`.
+    /// The number of all items if this stripe's share of them is `count`.
     pub fn whole_of(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.period * self.of) / self.pattern.width()
     }
@@ -148,15 +149,15 @@ impl Stripe {
     }
 }
 
-/// Weights without their common divisor; `None`: there are none, one is zero, or a pattern of them
-/// is too long.
+/// Weights divided by their common divisor; `None`: no weights, a zero weight, or a pattern above
+/// [`UNITS_MAX`].
 pub fn reduced_weights(weights: &[u32]) -> Option<Vec<u64>> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, u64::from(*b)));
     if divisor == 0 || weights.contains(&0) {
         return None;
     }
     let reduced: Vec<u64> = weights.iter().map(|weight| u64::from(*weight) / divisor).collect();
-    // Equal parts need no pattern, however many they are.
+    // Equal parts need no pattern, so their number has no limit.
     let fits = reduced.iter().all(|weight| *weight == 1) || reduced.iter().sum::<u64>() <= UNITS_MAX;
     fits.then_some(reduced)
 }

@@ -1,51 +1,50 @@
-//! A study in a few figures ([`StudySummary`]): what a list of runs shows of each. It stands at the
-//! end of a run file, so that a list reads the head and the end of a file and nothing between.
+//! A study in a few figures ([`StudySummary`]), for lists of runs. The summary is the last frame of
+//! a run file, so that a list reads only the head and the end of each file.
+//!
 //!
 //! Not here: how the figures are computed (`plimsoll-analysis`). A command that shows one run
-//! computes its finding anew.
+//! computes its finding again.
 
 use serde::{Deserialize, Serialize};
 
-/// A study in a few figures, as the plimsoll that recorded it computed them.
+/// A study in a few figures, computed by the version of plimsoll that recorded it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StudySummary {
-    /// The load line, of a study that searches one.
+    /// The load line, for a study that searches one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<LineSummary>,
-    /// Successes a second, of one load.
+    /// Goodput of a single load, 1/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput_rps: Option<SummaryValue>,
-    /// The verdict on B, of a comparison: `better`, `worse`, `same`, `small`, `inconclusive`.
+    /// The verdict on B of a comparison: `better`, `worse`, `same`, `small`, `inconclusive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// B/A of the declared measure, of a comparison.
+    /// B/A of the declared measure of a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<SummaryValue>,
-    /// The word of the cause that limits the line; `None`: nothing was diagnosed.
+    /// The word of the cause that limits the line; `None` without a diagnosis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What the cause is in this case: `one thread of node`.
+    /// The instance of the cause: `one thread of node`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause_subject: Option<String>,
-    /// Response time p99 at the line or of the load, ns.
+    /// Response time p99 at the line or of the single load, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<f64>,
-    /// CPU time of the server a request, us.
+    /// CPU time of the server for a request, us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<f64>,
-    /// Share of the requests that succeeded, 0..=1, of one load.
+    /// Share of the requests that succeeded, 0..=1, for a single load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_rate: Option<f64>,
-    /// The functions of the server with the greatest share of its samples at the line, the greatest
-    /// first.
+    /// The server's functions with the largest share of samples at the line, in descending order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<(String, f64)>,
-    /// How many trials met the SLO, broke it, and were void.
+    /// Number of trials that met the SLO, broke it, and were void.
     #[serde(skip_serializing_if = "is_no_trials")]
     pub trials: [u64; 3],
-    /// Why the study says nothing about the server: the generator was the limit, or the machine was
-    /// disturbed.
+    /// Why the study is void: the generator was the limit, or the machine was disturbed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub void: Option<String>,
 }
@@ -62,20 +61,20 @@ pub struct LineSummary {
     pub rps: f64,
     /// Lower end of the 90 % interval.
     pub lower: f64,
-    /// Its upper end; `None`: no rate that was tried was too high.
+    /// Upper end of the interval; `None`: no rate broke the SLO.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upper: Option<f64>,
-    /// A trial of its own at the lower end confirmed it.
+    /// Whether a separate trial at the lower end confirmed the line.
     pub confirmed: bool,
 }
 
-/// A figure and the interval that is known of it.
+/// A figure with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SummaryValue {
     /// The estimate.
     pub value: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lower: Option<f64>,
     /// Upper end.
@@ -84,10 +83,10 @@ pub struct SummaryValue {
 }
 
 impl StudySummary {
-    /// Most functions that are kept.
+    /// Most functions in a summary.
     pub const FUNCTIONS_MAX: usize = 8;
 
-    /// Whether every figure can be one of a study: JSON of a damaged or hostile file says anything.
+    /// Whether every figure is in its valid range: a damaged or hostile file can contain any JSON.
     pub fn is_bounded(&self) -> bool {
         let is_rate = |value: f64| value.is_finite() && (0.0..=1e12).contains(&value);
         let line =

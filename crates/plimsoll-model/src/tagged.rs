@@ -1,17 +1,19 @@
-//! Values as tagged fields: what the packed frames of a run file and the wire form of a plan are
-//! made of.
+//! Tagged fields: the encoding of packed frames in a run file, and of plans between machines.
+//!
 //!
 //! ```text
-//! message = field*                      as long as its frame, or the field that it stands in
-//! field   = tag (varint)  length (varint)  value (length bytes)
-//! varint  = little-endian groups of seven bits, the last without the eighth (LEB128)
+//!     message = field*                      as long as its frame, or the field that contains it
+//!     field   = tag (varint)  length (varint)  value (length bytes)
+//!     varint  = little-endian groups of seven bits, the last without the eighth (LEB128)
 //! ```
 //!
-//! A field that is not there has its default. A tag that a reader does not know is passed over and
-//! counted, so that a later writer may add figures. A value is a number (varint), bytes, or a
-//! message again: its tag says which.
 //!
-//! Not here: which tag means what, and checksums (`codec`).
+//! An absent field has its default. A reader skips and counts unknown tags, so that later writers
+//! may add figures. The tag decides whether a value is a number (varint), bytes, or a nested
+//! message.
+//!
+//!
+//! Not here: the meaning of tags, and checksums (`codec`).
 
 /// Appends a number.
 pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
@@ -26,7 +28,7 @@ pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
 pub(crate) fn field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut Vec<u8>)) {
     varint(out, u64::from(tag));
     let at = out.len();
-    // Most values are shorter than 128 bytes: their length takes one.
+    // Most values are shorter than 128 bytes, so their length has one byte.
     out.push(0);
     write(out);
     let length = out.len() - at - 1;
@@ -39,22 +41,21 @@ pub(crate) fn field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut Vec<u8>
     out.splice(at..=at, head);
 }
 
-/// Appends the field `tag` with a number as its value; nothing for 0, which is the default.
+/// Appends the field `tag` with a number; nothing for 0, the default.
 pub(crate) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
     if value > 0 {
         field(out, tag, |out| varint(out, value));
     }
 }
 
-/// Whether a reader knew the tag of a field.
+/// Whether the reader knows the tag of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     Known,
     Unknown,
 }
 
-/// What is left to read of a message. Every method gives `None` where the bytes say what no writer
-/// writes.
+/// The unread part of a message. Every method returns `None` for bytes that no writer produces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) bytes: &'a [u8],
@@ -82,27 +83,27 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// A length of items of at least one byte each: never more than there are bytes left.
+    /// Reads a number of items of at least one byte each: at most the number of bytes left.
     pub(crate) fn length(&mut self) -> Option<usize> {
         let length = usize::try_from(self.varint()?).ok()?;
         (length <= self.bytes.len()).then_some(length)
     }
 
-    /// So many bytes.
+    /// Reads `length` bytes.
     pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(length)?;
         self.bytes = rest;
         Some(taken)
     }
 
-    /// The value of a field that is one number.
+    /// The value of a field with a single number.
     pub(crate) fn number(mut self) -> Option<u64> {
         let value = self.varint()?;
         self.is_empty().then_some(value)
     }
 
-    /// Reads a message to its end: `read` is given each field's tag and value. Returns how many
-    /// tags it did not know.
+    /// Reads a message to its end, and calls `read` with each field's tag and value. Returns the
+    /// number of unknown tags.
     pub(crate) fn fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Field>) -> Option<usize> {
         let mut unknown = 0;
         while !self.is_empty() {

@@ -1,12 +1,12 @@
-//! Counts by a small number, such as answers by status: few keys, one of them far more often than
-//! the others.
+//! Counts by a small number, such as responses by status: few keys, one of them far more frequent
+//! than the rest.
 
 /// Counts by key, ascending by key. At rest every count is above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(Vec<(u16, u64)>);
 
 impl Tally {
-    /// `count` more of `key`.
+    /// Adds `count` to `key`.
     #[inline]
     pub fn add(&mut self, key: u16, count: u64) {
         match self.0.first_mut() {
@@ -22,7 +22,7 @@ impl Tally {
         }
     }
 
-    /// How many there are of `key`.
+    /// The count of `key`.
     pub fn get(&self, key: u16) -> u64 {
         self.0.iter().find(|(mine, _)| *mine == key).map_or(0, |(_, count)| *count)
     }
@@ -32,12 +32,12 @@ impl Tally {
         self.0.iter().copied()
     }
 
-    /// All counts together.
+    /// Sum of all counts.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }
 
-    /// Whether nothing was counted.
+    /// Whether all counts are 0.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -47,7 +47,7 @@ impl Tally {
         other.iter().for_each(|(key, count)| self.add(key, count));
     }
 
-    /// Takes the counts out; the keys stay, so that counting them again needs no memory.
+    /// Moves the counts out; the keys stay, so that later counting allocates nothing.
     pub fn take(&mut self) -> Tally {
         let counted = Tally(self.iter().filter(|(_, count)| *count > 0).collect());
         self.0.iter_mut().for_each(|(_, count)| *count = 0);

@@ -1,47 +1,48 @@
-//! Texts that are filled in anew for each request: `/items?page={{ int(1,50) }}`. A template is
-//! parsed once; what its values are at a time is the engine's to draw.
+//! Templates of texts that the engine fills in for each request: `/items?page={{ int(1,50) }}`. A
+//! template is parsed once; the engine draws its values.
 //!
-//! Between `{{` and `}}` stands a function with its arguments, `env.NAME`, a column of data
-//! (`user.name`), the name of something captured, or a text in quotation marks, which is itself
-//! (`{{ "{{" }}`). After `|` it says how the value is written: `json` as the inside of a JSON text,
-//! `url` with every reserved character percent-encoded.
+//!
+//! Between `{{` and `}}` is a function with its arguments, `env.NAME`, a column of data
+//! (`user.name`), the name of a capture, or a text in quotation marks, which stands for itself (`{{
+//! "{{" }}`). After `|` follows an escape: `json` for the inside of a JSON string, `url` for
+//! percent-encoding.
 
 use crate::redact::{self, Redact};
 
-/// Characters of `text(n)` and `hex(n)`, at most.
+/// Longest result of `text(n)` and `hex(n)`, in characters.
 pub const DRAWN_CHARS_MAX: u32 = 1 << 20;
-/// Choices of one `pick`, at most.
+/// Most choices of one `pick`.
 const CHOICES_MAX: usize = 10_000;
 
 /// A text with values in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// In order.
+    /// The parts, in order.
     pub parts: Vec<TemplatePart>,
 }
 
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TemplatePart {
-    /// Text that is always the same.
+    /// Fixed text.
     Text(String),
-    /// A value, and how it is written.
+    /// A value and its escape.
     Value(Value, ValueWriting),
 }
 
-/// How a value is written.
+/// The escape of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ValueWriting {
-    /// As it is.
+    /// None.
     #[default]
     Plain,
-    /// As the inside of a JSON text.
+    /// The inside of a JSON string.
     Json,
-    /// With everything percent-encoded that means something in a URL.
+    /// Percent-encoding of all reserved characters of a URL.
     Url,
 }
 
-/// What is filled in.
+/// A value to fill in.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// A whole number, both ends included.
@@ -60,37 +61,37 @@ pub enum Value {
     },
     /// A random UUID (version 4).
     Uuid,
-    /// So many characters of a-z and 0-9.
+    /// A random text of a-z and 0-9, with this length.
     Text(u32),
-    /// So many hexadecimal digits.
+    /// Random hexadecimal digits, with this length.
     Hex(u32),
-    /// The time in UTC, in the pieces of its format.
+    /// The current time in UTC, in this format.
     Now(Vec<TimePiece>),
     /// The number of the request or session, from 1.
     Seq,
-    /// One of these.
+    /// One of these texts, at random.
     Pick(Vec<String>),
-    /// A variable of the environment.
+    /// An environment variable.
     Env(String),
     /// A column of data.
     Column {
         /// The name of the data.
         data: String,
-        /// That of the column.
+        /// The name of the column.
         column: String,
     },
-    /// What was captured under this name.
+    /// The capture with this name.
     Captured(String),
 }
 
 impl Value {
-    /// Whether it is a number, that JSON can have without quotation marks.
+    /// Whether the value is a number, which JSON has without quotation marks.
     pub fn is_number(&self) -> bool {
         matches!(self, Value::Int { .. } | Value::Float { .. } | Value::Seq)
     }
 }
 
-/// A piece of a format of times.
+/// A piece of a time format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimePiece {
     /// Text.
@@ -113,7 +114,7 @@ pub enum TimePiece {
     Epoch,
 }
 
-/// Why a text is no template: a sentence with the way out.
+/// Why a text is no valid template: a sentence with the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TemplateError(String);
@@ -123,13 +124,13 @@ fn error<T>(text: impl Into<String>) -> Result<T, TemplateError> {
 }
 
 impl Template {
-    /// Reads a text.
+    /// Parses a template.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let parts = Template::parts_of(text)?.into_iter().map(|(part, _)| part).collect();
         Ok(Template { parts })
     }
 
-    /// The parts of a text, each value with what stands between its brackets.
+    /// The parts of a text, each value with the text between its braces.
     pub fn parts_of(text: &str) -> Result<Vec<(TemplatePart, &str)>, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -161,13 +162,13 @@ impl Template {
         Ok(parts)
     }
 
-    /// How long the value is, with its braces, that a text begins with; `None`: it does not end in
-    /// it.
+    /// Length of the value with its braces at the beginning of `text`; `None`: its closing braces
+    /// are missing.
     pub fn value_length(text: &str) -> Option<usize> {
         closing(text.strip_prefix("{{")?).map(|at| at + 4)
     }
 
-    /// Its values, in order.
+    /// The values, in order.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Value(value, _) => Some(value),
@@ -175,12 +176,12 @@ impl Template {
         })
     }
 
-    /// Whether it is always the same text.
+    /// Whether the template has no values.
     pub fn is_fixed(&self) -> bool {
         self.values().next().is_none()
     }
 
-    /// The text with this in place of each value.
+    /// The text with `value` in place of each value.
     pub fn with_all(&self, value: &str) -> String {
         let part = |part: &TemplatePart| match part {
             TemplatePart::Text(text) => text.clone(),
@@ -190,16 +191,16 @@ impl Template {
     }
 }
 
-/// What may be shown of a target that is a template: of its text what is shown of any target, and
-/// of its values that there are some.
+/// A target template for reports: fixed text redacted as in any target, values replaced by
+/// placeholders.
 pub fn target_shown(text: &str, how: Redact) -> String {
-    // A plain word, which stays where a plain word may.
+    // A plain word, which redaction leaves unchanged.
     const VALUE: &str = "valueofplimsoll";
     let text = Template::parse(text).map_or_else(|_| redact::REDACTED.to_owned(), |template| template.with_all(VALUE));
     redact::target(&text, how).replace(VALUE, "{}")
 }
 
-/// Where `}}` ends an expression, outside of quotation marks.
+/// The offset of the `}}` that ends an expression, outside quotation marks.
 fn closing(inside: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in inside.char_indices() {
@@ -213,7 +214,7 @@ fn closing(inside: &str) -> Option<usize> {
     None
 }
 
-/// What stands between `{{` and `}}`.
+/// Parses the text between `{{` and `}}`.
 fn expression(text: &str) -> Result<TemplatePart, TemplateError> {
     if let Some(quoted) = quoted(text) {
         return Ok(TemplatePart::Text(quoted.to_owned()));
@@ -260,13 +261,13 @@ fn value(text: &str) -> Result<Value, TemplateError> {
     }
 }
 
-/// Whether a word can name something.
+/// Whether a word is a valid name.
 pub fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Arguments, without their quotation marks.
+/// Splits arguments, without their quotation marks.
 fn split(text: &str) -> Result<Vec<String>, TemplateError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -328,7 +329,7 @@ fn function(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
     }
 }
 
-/// Functions as they are written.
+/// The syntax of each function.
 const USAGE: [&str; 9] = [
     "int(1,50)",
     "float(0,1)",

@@ -1,13 +1,14 @@
-//! On what terms a question is put ([`Terms`]): all that decides an experiment besides what it asks
-//! ([`crate::spec`]), from how its targets are reached and what is watched meanwhile to what its
-//! outcome is held against and where it goes.
+//! The conditions of an experiment ([`Terms`]): everything but its question ([`crate::spec`]). They
+//! say how targets are reached, what is watched, what fails the command, and where results go.
 //!
-//! `Terms<String>` is complete, and can be carried out; `Terms<Redacted>` is what a run file holds.
-//! One is made of the other in one place ([`Terms::record`]), and [`Terms::map`] names every text
-//! in which a secret could stand.
 //!
-//! Not here: which text is a secret ([`crate::redact`]), how what was left out is given again
-//! ([`crate::completion`]), flags.
+//! `Terms<String>` is complete and executable; `Terms<RedactedText>` is its record in a run file.
+//! [`Terms::record`] alone converts them, and [`Terms::map`] visits every text that may contain a
+//! secret.
+//!
+//!
+//! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
+//! ([`crate::completion`]), and flags.
 
 use crate::addresses::AddressRange;
 use crate::failure::exit;
@@ -18,77 +19,77 @@ use crate::traffic::StatusSet;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
-/// A text as a record has it.
+/// A text of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RedactedText {
-    /// What is kept of it.
+    /// The text, possibly shortened.
     pub text: String,
-    /// Whether something was left out.
+    /// Whether the text was shortened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withheld: bool,
 }
 
-/// What may be left out of a record, by what it is.
+/// The kind of a text that a record may redact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextKind {
-    /// The URL of a target: user, path or query.
+    /// The URL of a target: user info, path or query.
     Url,
     /// A header field.
     Header,
     /// A body.
     Body,
-    /// The file that says what is asked.
+    /// The file of the traffic.
     Traffic,
-    /// The script that says what is asked.
+    /// The script file.
     Script,
-    /// A word that a script is given.
+    /// An argument of a script.
     Argument,
-    /// A log that is replayed.
+    /// A replayed log.
     Log,
-    /// The unix socket.
+    /// The path of a unix socket.
     Unix,
-    /// The file of the issuers to trust.
+    /// The file of trusted issuers.
     Issuers,
-    /// The file of our own certificate.
+    /// The file of the client certificate.
     Certificate,
-    /// The file of its key.
+    /// The file of the certificate's key.
     Key,
-    /// A file in which gRPC's messages are described.
+    /// A `.proto` file.
     Proto,
-    /// A folder in which imports of such files are looked for.
+    /// A folder for imports of `.proto` files.
     ProtoPath,
-    /// The set of descriptors of gRPC's messages.
+    /// A descriptor set of gRPC messages.
     DescriptorSet,
-    /// The control group that is watched.
+    /// The watched control group.
     Cgroup,
-    /// Where the server tells of itself.
+    /// The metrics endpoint of the server.
     Metrics,
-    /// Where profiles are served.
+    /// The profile endpoint of the server.
     Profiles,
-    /// A path of the server that does little.
+    /// A cheap path of the server.
     Reference,
-    /// A header field by which another client names itself.
+    /// A header field that identifies another client.
     Identity,
-    /// The command that changes a setting of the server's.
+    /// The command that changes a server setting.
     Vary,
-    /// Another body for the requests that have one: text, or `@` and a file.
+    /// Another request body: text, or `@` and a file.
     OtherBody,
     /// The command that starts build A.
     BuildA,
     /// The command that starts build B.
     BuildB,
-    /// The command before each block.
+    /// The command to run before each block.
     BeforeBlock,
-    /// The command that makes a server of a revision's sources.
+    /// The command that builds a server from a revision.
     Build,
-    /// The command that starts a server made of a revision.
+    /// The command that starts a built server.
     Start,
-    /// Where results go: recorded, and never asked for.
+    /// An output path: recorded, and never needed for a rerun.
     Place,
 }
 
 impl TextKind {
-    /// What a record has of such a text. The same text means that it has all of it.
+    /// The redacted form of such a text. Unchanged text means that nothing was redacted.
     pub fn redact_text(self, text: &str, how: Redact) -> String {
         match self {
             TextKind::Url | TextKind::Metrics | TextKind::Profiles | TextKind::Reference => redact::url(text, how),
@@ -104,7 +105,7 @@ impl TextKind {
             | TextKind::Key
             | TextKind::Cgroup
             | TextKind::Place => redact::path(text),
-            // A file; what was written out is never kept.
+            // A file name; a literal body is never recorded.
             TextKind::Body => redact::path(text),
             TextKind::OtherBody => match text.strip_prefix('@') {
                 Some(path) => format!("@{}", redact::path(path)),
@@ -121,8 +122,8 @@ impl TextKind {
         }
     }
 
-    /// The name of the flag under which it is given again; empty for words of a script, which stand
-    /// at the end.
+    /// The flag that gives the text for a rerun; empty for script arguments, which follow at the
+    /// end.
     pub fn flag(self) -> &'static str {
         match self {
             TextKind::Url => "url",
@@ -155,77 +156,77 @@ impl TextKind {
         }
     }
 
-    /// Whether it is a command for the shell.
+    /// Whether the text is a shell command.
     pub fn is_command(self) -> bool {
         use TextKind::{BeforeBlock, Build, BuildA, BuildB, Start, Vary};
         matches!(self, BuildA | BuildB | BeforeBlock | Build | Start | Vary)
     }
 }
 
-/// All that decides an experiment besides what it asks.
+/// The conditions of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms<T> {
-    /// The target is a server of plimsoll's own, started for the purpose.
+    /// Whether the target is plimsoll's demo server.
     #[serde(default)]
     pub demo: bool,
-    /// A demo of the search alone.
+    /// Whether the demo shows the search only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub demo_quick: bool,
-    /// How each target is named, in order.
+    /// How each target is identified, in order.
     pub targets: Vec<TargetTerms>,
-    /// How much is left out of records and reports.
+    /// How much records and reports redact.
     #[serde(default)]
     pub redact: Redact,
     /// Whether load may go to addresses that are neither loopback nor private.
     pub public: bool,
-    /// Whether a target is asked once first.
+    /// Whether each target gets one preflight request.
     pub preflight: bool,
-    /// What is asked stands in a file.
+    /// Traffic from a file.
     pub mix: Option<MixTerms<T>>,
-    /// A script says what is asked.
+    /// Traffic from a script.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptTerms<T>>,
-    /// What is asked stands in logs.
+    /// Traffic from logs.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayTerms<T>>,
-    /// Where the body of the requests is from.
+    /// The source of the request body.
     pub body: Option<BodyFrom<T>>,
-    /// Where the types of gRPC's messages are described; `None`: the server is asked.
+    /// The source of gRPC message types; `None`: the server's reflection.
     pub schema: Option<SchemaTerms<T>>,
-    /// Connections go to this host and port, not to the URL's.
+    /// Host and port to connect to, in place of the URL's.
     pub connect_to: Option<(String, u16)>,
-    /// The file of the issuers to trust; `None`: those of the system.
+    /// The file of trusted issuers; `None`: those of the system.
     pub issuers: Option<T>,
-    /// The file of our own certificate.
+    /// The file of the client certificate.
     pub certificate: Option<T>,
-    /// The file of its key; `None`: it is with the certificate.
+    /// The file of the certificate's key; `None`: the certificate's file contains it.
     pub key: Option<T>,
-    /// At most so many connections; `None`: as many as are usual, and fit the machine.
+    /// Most concurrent connections; `None`: the default, adapted to the machine.
     pub connections_max: Option<u32>,
-    /// How this machine makes the load.
+    /// How this machine makes its load.
     pub injector: InjectorTerms,
     /// The machines that make the load in place of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetTerms>,
-    /// What is watched meanwhile.
+    /// The probes of the server.
     pub probes: ProbesTerms<T>,
-    /// Profiles that are taken afterwards.
+    /// Profiles to take after the measurement.
     pub profiles: Option<ProfilesTerms<T>>,
-    /// What is changed to tell causes apart.
+    /// Interventions to tell causes apart.
     #[serde(default)]
     pub changes: ChangeTerms<T>,
-    /// How builds are started.
+    /// How builds under test are started.
     pub builds: BuildsTerms<T>,
-    /// The outcome that is a failure, as conditions are written.
+    /// The condition that fails the command.
     pub fail_if: Option<String>,
-    /// What it means where nothing can be decided; `None`: it has an exit code of its own.
+    /// The result of an undecided gate; `None`: an exit code of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
     /// Where results go.
     pub output: OutputTerms<T>,
 }
 
-/// What a gate that cannot decide means.
+/// The result of an undecided gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInconclusive {
@@ -236,7 +237,7 @@ pub enum OnInconclusive {
 }
 
 impl OnInconclusive {
-    /// The exit code where nothing could be decided.
+    /// The exit code of an undecided gate.
     pub fn code(chosen: Option<OnInconclusive>) -> u8 {
         match chosen {
             Some(OnInconclusive::Pass) => exit::DONE,
@@ -246,213 +247,214 @@ impl OnInconclusive {
     }
 }
 
-/// How a target is named.
+/// How a target is identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TargetTerms {
-    /// Targets of one number are asked the same, secrets included.
+    /// Targets with the same number have equal requests, secrets included.
     pub number: u32,
-    /// The URL has a user and a password: the authorization that is sent.
+    /// Whether the URL has user and password, which become the `Authorization` field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub user_info: bool,
 }
 
-/// What is asked stands in a file; the rest is what it leaves open.
+/// Traffic from a file, and defaults for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MixTerms<T> {
     /// The file.
     pub file: T,
-    /// Where each target is asked: URLs; none: where the file says.
+    /// Base URLs of the targets; empty: the file has the base URL.
     pub bases: Vec<T>,
-    /// Header fields (`Name: value`) for requests that have none of that name.
+    /// Header fields (`Name: value`) for requests without a field of that name.
     pub headers: Vec<T>,
-    /// What counts as success where a request does not say.
+    /// Successful statuses for requests without their own.
     pub ok_status: StatusSet,
-    /// Which ends of gRPC calls do; `None`: `OK`.
+    /// Successful gRPC statuses for calls without their own; `None`: `OK`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// Messages of calls are sent when those before them were answered.
+    /// Whether each message of a stream waits for the response to the one before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turn: bool,
-    /// A request that takes longer has failed, where it does not say, ns.
+    /// Timeout of requests without their own, ns.
     pub timeout_ns: u64,
 }
 
-/// A script says what is asked of the URL.
+/// Traffic from a script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptTerms<T> {
     /// The file.
     pub file: T,
-    /// Of its text ([`redact::digest`]): another text is another load.
+    /// The digest of its text ([`redact::digest`]): another text is another load.
     pub digest: String,
-    /// What it is given beside the URL, in order.
+    /// The arguments of the script after the URL, in order.
     pub args: Vec<T>,
 }
 
-/// The files in which gRPC's messages are described.
+/// The files of gRPC message types.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchemaTerms<T> {
     /// `.proto` files.
     pub protos: Vec<T>,
-    /// Folders that imports are looked for in.
+    /// Folders for imports.
     pub proto_paths: Vec<T>,
-    /// A set of descriptors that a compiler wrote, in place of these.
+    /// A compiled descriptor set, in place of `.proto` files.
     pub descriptor_set: Option<T>,
 }
 
-/// What is asked stands in logs; the rest is what of them is asked, and how.
+/// Traffic from logs, and the options of the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayTerms<T> {
     /// The logs.
     pub logs: Vec<T>,
-    /// Where it is asked: a URL.
+    /// The base URL of the target.
     pub target: T,
-    /// Header fields (`Name: value`) of every request.
+    /// Header fields (`Name: value`) for every request.
     pub headers: Vec<T>,
-    /// What counts as success.
+    /// The statuses that count as success.
     pub ok_status: StatusSet,
-    /// A request that takes longer has failed, ns.
+    /// The timeout of a request, ns.
     pub timeout_ns: u64,
-    /// How lines are written, as the command line says it.
+    /// How lines of the log are parsed.
     pub reading: LogReadingTerms,
-    /// How much faster than then, in thousandths.
+    /// Replay speed relative to the log, in thousandths.
     pub speed_milli: u64,
-    /// How many times the visitors of then, in thousandths.
+    /// Number of visitors relative to the log, in thousandths.
     pub scale_milli: u64,
-    /// Only what matches one of these is asked; none: everything.
+    /// Patterns of requests to replay; empty: all.
     pub only: Vec<String>,
-    /// What matches one of these is left out.
+    /// Patterns of requests to skip.
     pub skip: Vec<String>,
-    /// Whether methods are asked that change things.
+    /// Whether requests with unsafe methods are sent.
     pub with_unsafe: bool,
-    /// Only so much of the beginning, ns of the load.
+    /// Length of the replayed beginning, ns of the load; `None`: all.
     pub length_ns: Option<u64>,
-    /// Whether loads of any rate are drawn from its sessions, instead of one that is as it was.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub drawn: bool,
+    /// Whether loads of any rate are drawn from the log's sessions, in place of a replay at logged
+    /// times.
+    #[serde(rename = "drawn", default, skip_serializing_if = "std::ops::Not::not")]
+    pub draws_sessions: bool,
 }
 
-/// How lines of a log are written, as the command line says it.
+/// How lines of a log are parsed, in the syntax of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogReadingTerms {
     /// The format.
     pub log_format: Option<String>,
-    /// Where lines of JSON have what.
+    /// The field names of JSON lines.
     pub field: Option<String>,
-    /// What tells visitors apart.
+    /// The field that identifies visitors.
     pub session: Option<String>,
-    /// What is folded besides.
+    /// Additional path patterns to fold into one route.
     pub fold: Vec<String>,
-    /// Whether every line must be understood.
+    /// Whether an unreadable line is an error.
     pub strict: bool,
 }
 
-/// Where a body is from.
+/// The source of a request body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyFrom<T> {
-    /// It was written out.
+    /// A literal text on the command line.
     Text,
-    /// Standard input, which is gone once it was read.
+    /// Standard input, which can be read only once.
     Input,
     /// A file.
     File(T),
 }
 
-/// How this machine makes the load.
+/// How this machine makes its load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InjectorTerms {
-    /// Worker threads; `None`: as many as suit the machine.
+    /// Number of worker threads; `None`: chosen for the machine.
     pub workers: Option<u32>,
-    /// How they wait.
+    /// How workers wait for events.
     pub spin: Spin,
-    /// Local addresses, taken in turn; empty: the system chooses.
+    /// Local addresses, used in turn; empty: the system chooses.
     pub sources: Vec<AddressRange>,
 }
 
-/// What happens to a load when one of its agents is lost.
+/// The effect of a lost agent on a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentLossPolicy {
-    /// The load goes on with the others, and a study with other shares.
+    /// The load continues with the other agents, and later loads have new shares.
     #[default]
     Go,
-    /// The load ends, and the study with it.
+    /// The load and the study end.
     Stop,
 }
 
 /// The machines that make the load in place of this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetTerms {
-    /// How they are reached, as it was written: `ssh://load1,load2`.
+    /// The URL of the fleet as given: `ssh://load1,load2`.
     pub place: String,
-    /// Whether this program is copied there for the time of the study.
+    /// Whether plimsoll copies its program to the machines for the study.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
-    /// What happens when one is lost.
+    /// The effect of a lost agent.
     #[serde(default)]
     pub on_loss: AgentLossPolicy,
-    /// The most that a clock may be off, ns.
+    /// Largest accepted clock error, ns.
     pub skew_ns_max: u64,
-    /// Which agents of a bus, as it was written: `3` or `a1,a2`; `None`: all that are there.
+    /// The agents of a bus as given: `3` or `a1,a2`; `None`: all that are present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
-    /// How long they are waited for, ns; `None`: the usual time.
+    /// Longest wait for agents, ns; `None`: the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
-    /// Their shares of the load, as it was written: `2,1,1` or `a1=2,a2=1`; `None`: in proportion
-    /// to their calibration, or equal.
+    /// Shares of the load as given: `2,1,1` or `a1=2,a2=1`; `None`: in proportion to calibrations,
+    /// or equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
 }
 
-/// The most that a clock may be off, where nothing else is said.
+/// Default for the largest accepted clock error, ns.
 pub const SKEW_NS_MAX: u64 = 20_000_000;
 
-/// What is watched while the load runs.
+/// The probes of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProbesTerms<T> {
-    /// Nothing.
+    /// Whether nothing is watched.
     #[serde(default)]
     pub none: bool,
-    /// This process; without it and without a name, the one that listens on the target's address.
+    /// The process to watch; without it and without a name, the listener on the target's address.
     pub pid: Option<u32>,
-    /// The process of this name.
+    /// The name of the process to watch.
     pub process: Option<String>,
-    /// What the server tells of itself.
+    /// The metrics endpoint of the server.
     pub metrics: Option<EndpointChoice<T>>,
-    /// This control group; `None`: that of the process.
+    /// The control group to watch; `None`: that of the process.
     pub cgroup: Option<T>,
-    /// The machine that the server runs on, which is logged in to; `None`: what this machine sees
-    /// of it.
+    /// The server's machine, to be watched over a login; `None`: plimsoll watches from this
+    /// machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchTerms>,
 }
 
-/// A server that is watched on the machine that it runs on.
+/// A server that is watched on its own machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchTerms {
-    /// How that machine is reached, as it was written: `ssh://server1`.
+    /// The URL of that machine as given: `ssh://server1`.
     pub place: String,
-    /// Whether this program is copied there for the time of the study.
+    /// Whether plimsoll copies its program there for the study.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
 }
 
-/// Where something is served.
+/// The choice of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointChoice<T> {
-    /// On the target itself, at the usual place.
+    /// The default endpoint of the target.
     ByTarget,
-    /// There: one URL, or one for each target.
+    /// One URL, or one for each target.
     At(Vec<T>),
 }
 
-/// The word that stands for the usual place.
+/// The word for the default endpoint.
 const AUTO: &str = "auto";
 
 impl EndpointChoice<String> {
-    /// The place that a flag names. `two`: there may be a comma between two URLs.
+    /// Parses the value of a flag. `two`: a comma may separate two URLs.
     pub fn parse(place: &str, two: bool) -> EndpointChoice<String> {
         match place {
             AUTO => EndpointChoice::ByTarget,
@@ -462,7 +464,7 @@ impl EndpointChoice<String> {
     }
 }
 
-/// Two URLs with a comma between them, or one. Other commas are part of a URL.
+/// Splits two URLs at a comma, or returns one. Other commas are part of a URL.
 fn two_urls(text: &str) -> Vec<String> {
     let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
     let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
@@ -473,17 +475,19 @@ fn two_urls(text: &str) -> Vec<String> {
     }
 }
 
-/// Profiles that are taken after the measurement.
+/// Profiles to take after the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesTerms<T> {
-    /// Where they are served.
-    pub served: EndpointChoice<T>,
+    /// The profile endpoint.
+    #[serde(rename = "served")]
+    pub endpoint: EndpointChoice<T>,
     /// Length of a CPU profile, s.
     pub seconds: u32,
 }
 
-/// Declares terms of which each field is one flag. The redaction of a record and the words of a
-/// command line both follow from the declaration.
+/// Declares terms whose fields are one flag each. The redaction for a record and the words of a
+/// command line follow from the declaration.
+///
 ///
 /// A field is a `switch` or plain `words` under the name of a flag, or a `text` or several `texts`
 /// of a [`TextKind`].
@@ -507,15 +511,14 @@ macro_rules! flag_terms {
         }
 
         impl<T> $name<T> {
-            /// The same with other texts (see [`Terms::map`]).
+            /// Converts every text (see [`Terms::map`]).
             fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<$name<U>, E> {
                 Ok($name { $($field: flag_terms!(@map $form $flag each, self.$field),)* })
             }
         }
 
         impl $name<RedactedText> {
-            /// The flags that say this again, in order: each with its name, and its value if it
-            /// has one.
+            /// The flags that express these terms, in order: each with its name and optional value.
             pub fn flags(&self) -> Vec<(&'static str, Option<&str>)> {
                 let mut flags = Vec::new();
                 $(flag_terms!(@flags $form $flag flags, self.$field);)*
@@ -540,34 +543,34 @@ macro_rules! flag_terms {
 }
 
 flag_terms! {
-    /// What is changed to tell causes apart.
+    /// Interventions to tell causes apart.
     pub struct ChangeTerms<T> {
-        /// Nothing: a request may not be repeated as another.
+        /// Whether all interventions are forbidden: no request may be repeated in another form.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub none: bool = switch("no-intervene"),
-        /// The URL of a path of the same server that does little; `None`: one that it does not
-        /// have.
+        /// The URL of a cheap path of the same server; `None`: plimsoll tries a path that the
+        /// server does not have.
         pub reference: Option<T> = text(Reference),
-        /// Header fields (`Name: value`) by which other clients name themselves, one each.
+        /// Header fields (`Name: value`) that identify other clients, one each.
         #[serde(default = "Vec::new")]
         pub identities: Vec<T> = texts(Identity),
-        /// Another body for the requests that have one: text, or `@` and a file.
+        /// Another body for requests with a body: text, or `@` and a file.
         #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
         pub other_body: Option<T> = text(OtherBody),
-        /// Processes behind the server that may be stopped for moments, by name or number.
+        /// Downstream processes that may be stopped for moments, by name or number.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub may_signal: Vec<String> = words("may-signal"),
-        /// The command that changes a setting of the server's, with a place for its value.
+        /// The command that changes a server setting, with a placeholder for the value.
         #[serde(default = "Option::default")]
         pub vary: Option<T> = text(Vary),
     }
 }
 
-/// The longest name of a revision.
+/// Longest name of a revision, in characters.
 const REVISION_CHARS_MAX: usize = 200;
 
-/// The revision of a side `git:REV`; `None`: the side is a command. A name that git could take for
-/// a flag is none, nor is one with characters that no revision needs.
+/// The revision of a side `git:REV`; `None`: the side is a command. Names that git could read as a
+/// flag, or with unusual characters, are refused.
 pub fn revision(side: &str) -> Option<&str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./@^~{}+#".contains(c);
     let name = side.strip_prefix("git:")?;
@@ -578,58 +581,57 @@ pub fn revision(side: &str) -> Option<&str> {
 /// How builds under test are started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildsTerms<T> {
-    /// The command that starts build A, or the revision it is made of (`git:REV`).
+    /// The command that starts build A, or its revision (`git:REV`).
     pub a: Option<T>,
-    /// The same of build B.
+    /// The command that starts build B, or its revision (`git:REV`).
     pub b: Option<T>,
-    /// The command that makes a server of a revision's sources.
+    /// The command that builds a server from a revision.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub build: Option<T>,
-    /// The command that starts such a server, with a place for its port.
+    /// The command that starts a built server, with a placeholder for its port.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub start: Option<T>,
-    /// A command to be run before each block.
+    /// A command to run before each block.
     pub before_block: Option<T>,
-    /// How long a build may take until it answers, ns.
+    /// Longest time from the start of a build to its first response, ns.
     pub start_ns_max: u64,
-    /// Whether records and reports have the commands as they are.
+    /// Whether records and reports contain the commands in full.
     pub record_commands: bool,
 }
 
-/// Where results go, and what is said meanwhile.
+/// Where results go, and what progress is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OutputTerms<T> {
-    /// One JSON document instead of text.
+    /// Whether the result is a JSON document in place of text.
     pub json: bool,
-    /// A line of JSON for each event of the study, the document being the last.
+    /// Whether each event is a line of JSON, and the result the last line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json_lines: bool,
-    /// Text with all figures, not only the first screen.
+    /// Whether the text has all figures, not only the first screen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verbose: bool,
-    /// No progress is shown.
+    /// Whether progress is hidden.
     pub quiet: bool,
-    /// The run file.
+    /// The path of the run file.
     pub file: Option<T>,
-    /// The folder and the name of several files.
+    /// Folder and base name of several result files.
     pub files: Option<(T, T)>,
-    /// The folder of run files without a place of their own; `None`: the usual one.
+    /// The folder of run files without their own path; `None`: the default.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub store: Option<T>,
-    /// What the run is marked with: `key` and `value`. No secret stands there: a tag that looks
-    /// like one is refused.
+    /// Tags of the run: `key` and `value`. A tag that looks like a secret is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<(String, String)>,
 }
 
 impl<T> OutputTerms<T> {
-    /// Whether results are text.
+    /// Whether the result is text.
     pub fn is_text(&self) -> bool {
         !self.json && !self.json_lines
     }
 }
 
-/// How long a build may take until it answers, where nothing else is said.
+/// Default for [`BuildsTerms::start_ns_max`].
 pub const START_NS_MAX: u64 = 30_000_000_000;
 
 impl<T> Default for BuildsTerms<T> {
@@ -647,7 +649,7 @@ impl<T> Default for BuildsTerms<T> {
 }
 
 impl<T> Default for Terms<T> {
-    /// One target, reached, watched and shown as usual.
+    /// One target with all defaults.
     fn default() -> Self {
         Terms {
             demo: false,
@@ -689,8 +691,7 @@ impl<T> Default for Terms<T> {
 }
 
 impl<T> Terms<T> {
-    /// The same with other texts: every one in which a secret could stand is given to `each`, with
-    /// what it is.
+    /// Converts every text that may contain a secret: `each` gets the text and its kind.
     pub fn map<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
         let each = &mut each;
         Ok(Terms {
@@ -735,7 +736,7 @@ impl<T> Terms<T> {
                     skip: replay.skip.clone(),
                     with_unsafe: replay.with_unsafe,
                     length_ns: replay.length_ns,
-                    drawn: replay.drawn,
+                    draws_sessions: replay.draws_sessions,
                 }),
             },
             body: match &self.body {
@@ -774,8 +775,8 @@ impl<T> Terms<T> {
                 watch: self.probes.watch.clone(),
             },
             profiles: match &self.profiles {
-                Some(ProfilesTerms { served: at, seconds }) => {
-                    Some(ProfilesTerms { served: served(each, TextKind::Profiles, at)?, seconds: *seconds })
+                Some(ProfilesTerms { endpoint: at, seconds }) => {
+                    Some(ProfilesTerms { endpoint: served(each, TextKind::Profiles, at)?, seconds: *seconds })
                 }
                 None => None,
             },
@@ -830,7 +831,7 @@ fn served<T, U, E>(
 }
 
 impl Terms<String> {
-    /// What a run file holds of it.
+    /// The record of the terms in a run file.
     pub fn record(&self) -> Terms<RedactedText> {
         let mapped = self.map(|kind, text| {
             let kept = match kind.is_command() && self.builds.record_commands {

@@ -1,24 +1,23 @@
-//! TLS as data: what a plan asks of it, and the reasons for which it fails.
+//! TLS as data: the options of a plan, and the reasons for failures.
 
 use serde::{Deserialize, Serialize};
 
-/// How a load speaks TLS. Certificates and keys are part of a plan, but never of its record.
+/// TLS options of a load. Certificates and keys are part of a plan, never of its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSpec {
-    /// The name that the server's certificate must have; also sent to it (SNI), unless it is an IP
-    /// address.
+    /// The expected name in the server's certificate, also sent as SNI unless it is an IP address.
     pub server_name: String,
     /// Whether the server's certificate is verified.
     pub verify: bool,
-    /// Whether a new connection may take up an earlier session.
+    /// Whether a new connection may resume an earlier session.
     pub resume: bool,
     /// Protocols offered (ALPN), the preferred first.
     pub alpn: Vec<String>,
-    /// Certificates of the issuers to trust, DER.
+    /// Certificates of trusted issuers, DER.
     pub roots: Vec<Vec<u8>>,
-    /// Our own certificate and those that lead to its issuer, PEM.
+    /// The client certificate and its chain, PEM.
     pub certificate_pem: Option<Vec<u8>>,
-    /// The key of our certificate, PEM.
+    /// The key of the client certificate, PEM.
     pub key_pem: Option<Vec<u8>>,
 }
 
@@ -36,7 +35,7 @@ impl Default for TlsSpec {
     }
 }
 
-/// Why TLS failed on a connection. The discriminant is what stands in records.
+/// Why TLS failed on a connection. The discriminant is the number in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
@@ -47,17 +46,17 @@ pub enum TlsFailure {
     NotYetValid = 1,
     /// The server's certificate is for other names.
     WrongName = 2,
-    /// The server's certificate was not issued by anyone trusted.
+    /// No trusted issuer issued the server's certificate.
     UnknownIssuer = 3,
     /// The server's certificate was revoked.
     Revoked = 4,
-    /// The server's certificate is wrong in another way (its form, purpose or signature).
+    /// The server's certificate is invalid in another way (its form, purpose or signature).
     BadCertificate = 5,
-    /// The server wants a certificate of ours, or another one.
+    /// The server demands a client certificate, or another one.
     ClientCertificate = 6,
     /// No protocol version, cipher or application protocol in common.
     NothingInCommon = 7,
-    /// What the server sent is not TLS.
+    /// The bytes from the server are not TLS.
     NotTls = 8,
     /// The server ended the connection during the handshake.
     Closed = 9,

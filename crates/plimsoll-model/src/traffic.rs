@@ -1,7 +1,8 @@
-//! What is asked, and of whom: the requests of a load, each with what counts as its success, and
-//! the rule by which the next one is chosen. One URL is a list of one.
+//! The requests of a load: the origin, each route with its successful statuses, and the rule that
+//! chooses the next route. A single URL is a list of one.
 //!
-//! Not here: when and by whom ([`crate::load`]), over what ([`crate::carriage`]), the bytes on the
+//!
+//! Not here: times and users ([`crate::load`]), transport ([`crate::carriage`]), the bytes on the
 //! wire.
 
 use crate::RouteNumber;
@@ -16,14 +17,14 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Whom a load asks: the beginning of every URL.
+/// The origin of a load: the beginning of every URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// `http` or `https`; of gRPC `grpc` or `grpcs`.
+    /// `http` or `https`; for gRPC `grpc` or `grpcs`.
     pub scheme: String,
-    /// Host as in the URL.
+    /// The host of the URL.
     pub host: String,
-    /// Port, resolved from the scheme when the URL has none.
+    /// The port; the scheme's default if the URL has none.
     pub port: u16,
 }
 
@@ -34,12 +35,12 @@ impl std::fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Whether TLS is spoken there.
+    /// Whether the origin uses TLS.
     pub fn is_secure(&self) -> bool {
         matches!(self.scheme.as_str(), "https" | "grpcs")
     }
 
-    /// Whether what is asked there are calls of gRPC's.
+    /// Whether the requests are gRPC calls.
     pub fn is_grpc(&self) -> bool {
         matches!(self.scheme.as_str(), "grpc" | "grpcs")
     }
@@ -65,28 +66,29 @@ impl Request {
     }
 }
 
-/// One thing that is asked again and again, and what its answers are to be.
+/// A repeated request, with the expectations of its responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Its name in reports: nothing secret.
+    /// The name in reports, without secrets.
     pub label: String,
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// How often, against the weights of the others; 0: never.
+    /// The weight among all routes; 0: never sent.
     pub weight: u32,
-    /// What counts as success.
+    /// The statuses that count as success.
     pub ok_status: StatusSet,
-    /// A request that takes longer has failed, ns.
+    /// The timeout of a request, ns.
     pub timeout_ns: u64,
-    /// Which parts of the request are templates ([`crate::template`]), filled in for each.
-    pub filled: TemplateFlags,
-    /// What an answer is to be beside its status.
+    /// The parts of the request that are templates ([`crate::template`]), filled in for each
+    /// request.
+    pub template_parts: TemplateFlags,
+    /// Expectations of a response beyond its status.
     pub expect: Expectations,
-    /// What is taken from an answer; one that does not have all of it has failed.
+    /// Values to capture from a response. A response that lacks one counts as failed.
     pub captures: Vec<AnswerCapture>,
-    /// How many redirects of an answer are followed, all of them one request; 0: none.
+    /// Most redirects to follow as part of one request; 0: none.
     pub follow: u8,
-    /// It is a call of gRPC's.
+    /// The gRPC part, if the request is a gRPC call.
     pub grpc: Option<GrpcCall>,
 }
 
@@ -102,18 +104,18 @@ pub struct TemplateFlags {
 }
 
 impl TemplateFlags {
-    /// Whether any is.
+    /// Whether any part is a template.
     pub fn any(self) -> bool {
         self.target || self.headers || self.body
     }
 }
 
 impl Route {
-    /// The most redirects that are followed.
+    /// Upper limit for followed redirects.
     pub const FOLLOW_MAX: u8 = 20;
 
-    /// `request` with the usual success and a timeout of 30 s; its label is its method and what is
-    /// plain of its path.
+    /// A route with the default statuses and a timeout of 30 s. Its label is the method and the
+    /// redacted path.
     pub fn new(request: Request) -> Route {
         let path = request.target.split(['?', '#']).next().unwrap_or_default();
         Route {
@@ -122,7 +124,7 @@ impl Route {
             weight: 1,
             ok_status: StatusSet::default(),
             timeout_ns: 30_000_000_000,
-            filled: TemplateFlags::default(),
+            template_parts: TemplateFlags::default(),
             expect: Expectations::default(),
             captures: Vec::new(),
             follow: 0,
@@ -130,8 +132,7 @@ impl Route {
         }
     }
 
-    /// The request as it is sent: a call with its messages in place of the body, and with the
-    /// fields that make it one.
+    /// The request as sent: a gRPC call has its messages as body, and the header fields of gRPC.
     pub fn on_wire(&self) -> Cow<'_, Request> {
         let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
         let mut request = self.request.clone();
@@ -154,84 +155,84 @@ impl Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Each request is drawn for itself, by weight; a function of the seed and the number of the
-    /// request's user.
+    /// Each request draws a route by weight, as a function of the seed and the number of the user's
+    /// request.
     #[default]
     Weighted,
-    /// Each user, or arrival, goes through a session of a scenario, drawn by weight.
+    /// Each user or arrival runs a session of a scenario, drawn by weight.
     Scenarios,
-    /// Arrival n asks what entry n of a list says.
+    /// Arrival n sends entry n of a list.
     Listed,
 }
 
-/// What is asked once a load: before it, to make something ready, and after it, to take that away
-/// again. None of it counts.
+/// Requests sent once a load: setup before it, and cleanup after it. They do not count in any
+/// figure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetupTeardown {
-    /// Before it, in order; one that fails keeps the load from beginning.
+    /// Setup requests, in order; a failure prevents the load.
     pub setup: Vec<OneOffRoute>,
-    /// After it, in order, however it ended.
+    /// Cleanup requests, in order, sent however the load ended.
     pub cleanup: Vec<OneOffRoute>,
-    /// What was captured before the load, by name; none of it is recorded.
-    pub given: Vec<(String, String)>,
+    /// Values captured by the setup, by name; never recorded.
+    pub captured_values: Vec<(String, String)>,
 }
 
-/// A request that is asked once a load.
+/// A setup or cleanup request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneOffRoute {
-    /// What.
+    /// The request.
     pub route: Route,
-    /// How often, one after the other.
+    /// Number of times, in sequence.
     pub times: u32,
-    /// Whether it matters that it fails.
-    pub goes_on: bool,
+    /// Whether a failure is accepted.
+    pub may_fail: bool,
 }
 
 impl SetupTeardown {
-    /// Whether nothing is asked.
+    /// Whether there are no setup and cleanup requests.
     pub fn is_empty(&self) -> bool {
         self.setup.is_empty() && self.cleanup.is_empty()
     }
 
-    /// All that is asked.
+    /// All setup and cleanup requests.
     pub fn requests(&self) -> impl Iterator<Item = &OneOffRoute> {
         self.setup.iter().chain(&self.cleanup)
     }
 
-    /// What was captured under this name.
+    /// The value captured under this name.
     pub fn captured_value(&self, name: &str) -> Option<&str> {
-        self.given.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.captured_values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// All that is asked in a load.
+/// All requests of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traffic {
-    /// Of whom.
+    /// Scheme, host and port.
     pub origin: Origin,
-    /// What; never empty.
+    /// The routes; never empty.
     pub routes: Vec<Route>,
-    /// In which order.
+    /// The rule that chooses the next route.
     pub choice: Choice,
-    /// What sessions do, where they are asked for; else empty.
+    /// Scenarios of sessions; empty without sessions.
     pub scenarios: Vec<Scenario>,
-    /// The one that may be asked once before a load, to see whether anybody answers; `None`: none
-    /// of them.
+    /// The route of the preflight request, which checks that the server responds; `None`: no route
+    /// is safe to send once more.
     pub first: Option<RouteNumber>,
-    /// Rows that requests are filled in with.
+    /// Tables of values for requests.
     pub data: Vec<Arc<Data>>,
-    /// Variables that requests are filled in with, and their values: none of them is recorded.
+    /// Variables for requests, with their values; never recorded.
     pub variables: Vec<(String, String)>,
-    /// What is asked once, before and after the load.
-    pub around: SetupTeardown,
-    /// What each arrival asks, where that stands in a list.
-    pub listed: Option<Arc<RequestList>>,
-    /// How much of it is left out of records and reports.
+    /// Setup and cleanup requests.
+    pub setup_teardown: SetupTeardown,
+    /// The request of each arrival, if a list defines it.
+    pub request_list: Option<Arc<RequestList>>,
+    /// How much of the traffic records and reports redact.
     pub redact: Redact,
 }
 
 impl Traffic {
-    /// One request, and no other.
+    /// Traffic of a single route.
     pub fn one(origin: Origin, route: Route) -> Traffic {
         Traffic {
             origin,
@@ -241,26 +242,26 @@ impl Traffic {
             first: Some(0),
             data: Vec::new(),
             variables: Vec::new(),
-            around: SetupTeardown::default(),
-            listed: None,
+            setup_teardown: SetupTeardown::default(),
+            request_list: None,
             redact: Redact::Secrets,
         }
     }
 
-    /// The route that may be asked once before a load.
+    /// The route of the preflight request.
     pub fn first(&self) -> Option<&Route> {
         self.routes.get(usize::from(self.first?))
     }
 
-    /// The names under which anything is captured, each once.
+    /// The distinct names of captures.
     pub fn captured(&self) -> Vec<&str> {
         let mut known = HashSet::new();
-        let routes = self.routes.iter().chain(self.around.requests().map(|asked| &asked.route));
+        let routes = self.routes.iter().chain(self.setup_teardown.requests().map(|asked| &asked.route));
         let names = routes.flat_map(|route| &route.captures).map(|capture| capture.name.as_str());
         names.filter(|name| known.insert(*name)).collect()
     }
 
-    /// Whether an answer of this status is a success of any route.
+    /// Whether this status counts as success for any route.
     pub fn succeeds(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
@@ -271,8 +272,8 @@ impl Traffic {
     }
 }
 
-/// A host as it stands in a URL: an IPv6 address in brackets, so that its colons are not taken for
-/// that of the port.
+/// A host as a URL spells it: an IPv6 address in brackets, so that its colons do not look like a
+/// port's.
 pub fn bracketed(host: &str) -> Cow<'_, str> {
     if host.contains(':') { format!("[{host}]").into() } else { host.into() }
 }
@@ -327,7 +328,7 @@ impl StatusSet {
 }
 
 impl Default for StatusSet {
-    /// 100-399, the field's usual meaning of success.
+    /// 100-399, the usual meaning of success.
     fn default() -> Self {
         StatusSet::parse("100-399").unwrap_or_else(|_| unreachable!("a constant that parses"))
     }

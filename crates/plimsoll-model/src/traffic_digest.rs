@@ -1,9 +1,10 @@
-//! A digest of what was asked, and how ([`ExperimentSpec::traffic_digest`]): runs with another one
-//! must not be compared.
+//! A digest of requests and load options ([`ExperimentSpec::traffic_digest`]): runs with different
+//! digests must not be compared.
 //!
-//! Where it was asked is not in it: a service that moved to another address is the same service.
-//! Neither is a seed, since another draw of the same traffic is the same question. It is made of a
-//! record, as files have it, so that a file of before has the same.
+//!
+//! The address is not included, because a service that moved is the same service. The seed is not
+//! included, because another draw of the same traffic is the same question. The digest is computed
+//! from a record, so that older files have the same digest.
 
 use crate::load::LoadShape;
 use crate::record::{PlanRecord, TrafficRecord};
@@ -11,7 +12,7 @@ use crate::redact::digest;
 use crate::spec::ExperimentSpec;
 use serde::Serialize;
 
-/// What the digest of one plan is made of.
+/// The digested parts of one plan.
 #[derive(Serialize)]
 struct DigestedPlan<'a> {
     traffic: DigestedTraffic<'a>,
@@ -20,9 +21,9 @@ struct DigestedPlan<'a> {
     keep_alive: bool,
     tls: bool,
     unix: bool,
-    /// How the arrivals of a search are spaced.
+    /// Spacing of arrivals in a search.
     search_arrivals: Option<&'static str>,
-    /// The load, where it is a part of the question: a search sets it itself.
+    /// The load, if it is part of the question. A search sets its own load.
     load: Option<DigestedLoad>,
 }
 
@@ -45,7 +46,7 @@ struct DigestedLoad {
 }
 
 impl ExperimentSpec {
-    /// Enough of a digest of all plans to tell other traffic by.
+    /// A short digest of all plans.
     pub fn traffic_digest(&self) -> String {
         let plans: Vec<DigestedPlan> = self.plans().into_iter().map(|plan| digested(self, plan)).collect();
         digest(serde_json::to_string(&plans).unwrap_or_default().as_bytes())
@@ -54,7 +55,16 @@ impl ExperimentSpec {
 
 fn digested<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> DigestedPlan<'a> {
     let PlanRecord { traffic, load, carriage } = plan;
-    let TrafficRecord { origin: _, routes, choice, scenarios, data, variables, around_digest, listed } = traffic;
+    let TrafficRecord {
+        origin: _,
+        routes,
+        choice,
+        scenarios,
+        data,
+        variables,
+        setup_teardown_digest: around_digest,
+        request_list: listed,
+    } = traffic;
     let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_default();
     let of_load = |shape: &LoadShape| DigestedLoad {
         open: shape.is_open(),

@@ -1,14 +1,14 @@
-//! Numbers and times as people write them: `10k`, `1.5M`, `30s`, `250ms`, `99.9%`. Reading only;
-//! how results look is the report's business.
+//! Parsers of numbers and times as people write them: `10k`, `1.5M`, `30s`, `250ms`, `99.9%`. Not
+//! here: the format of results (`plimsoll-report`).
 
 /// Nanoseconds in a millisecond.
 pub const MS: u64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
-/// Longest time, ns: ten years. Sums of several still fit an i64.
+/// Longest accepted time, ns: ten years. Sums of several still fit an i64.
 pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 
-/// Why a number or time could not be read. The text names what was given and what is expected.
+/// Why a number or time could not be read. The text has the input and the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// Not a number with an optional SI suffix.
@@ -80,11 +80,11 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
         total_ns += number * factor;
         rest = &rest[unit..];
     }
-    // Beyond ten years something else was meant.
+    // A time above ten years is a mistake.
     if total_ns > TIME_NS_MAX as f64 { Err(error()) } else { Ok(total_ns.round() as u64) }
 }
 
-/// A time as [`parse_duration_ns`] reads it, to the same nanosecond.
+/// A time in the syntax of [`parse_duration_ns`], exact to the nanosecond.
 pub fn exact_duration(ns: u64) -> String {
     match ns {
         ns if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),

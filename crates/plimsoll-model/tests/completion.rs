@@ -127,7 +127,7 @@ fn what_is_recorded_comes_back() {
         certificate: Some(format!("/{CANARY}/own.pem")),
         key: Some("/run/key.pem".to_owned()),
         profiles: Some(ProfilesTerms {
-            served: EndpointChoice::At(vec!["http://h/a".to_owned(), format!("http://u:{CANARY}@h/")]),
+            endpoint: EndpointChoice::At(vec!["http://h/a".to_owned(), format!("http://u:{CANARY}@h/")]),
             seconds: 5,
         }),
         output: OutputTerms { json: true, file: Some("/tmp/x".to_owned()), ..terms(&unix, &[]).output },
@@ -334,7 +334,7 @@ fn what_a_file_asks_is_read_again() {
     let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&other));
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
     let mut more = mixed.traffic.clone();
-    more.around.setup.push(OneOffRoute { route: Route::new(Request::get()), times: 1, goes_on: false });
+    more.setup_teardown.setup.push(OneOffRoute { route: Route::new(Request::get()), times: 1, may_fail: false });
     let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&more));
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
     assert_eq!(complete(&record, &recorded, given.clone(), &mut none), Err(Incomplete::Unread));
@@ -358,7 +358,7 @@ fn replayed(last_ns: u64, status: u16) -> Plan {
     let mut targets = ListedTargets::default();
     let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status };
     let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
-    plan.traffic.listed =
+    plan.traffic.request_list =
         Some(Arc::new(RequestList { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
     plan.traffic.choice = Choice::Listed;
     let arrivals = ArrivalTimes::new(vec![0, 5, 5, last_ns], 0, 100).expect("moments");
@@ -382,7 +382,7 @@ fn a_log_is_read_again_and_must_be_the_same() {
         skip: vec!["png$".to_owned()],
         with_unsafe: false,
         length_ns: None,
-        drawn: false,
+        draws_sessions: false,
     };
     let terms = Terms { replay: Some(replay), ..terms(&asked, &[]) };
     let (record, recorded) = (asked.record(), terms.record());

@@ -41,7 +41,11 @@ fn route(rng: &mut Rng) -> Route {
         weight: rng.below(1 << 32) as u32,
         ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.below(3) as usize]).expect("a set"),
         timeout_ns: rng.below(1 << 50),
-        filled: TemplateFlags { target: rng.below(2) == 0, headers: rng.below(2) == 0, body: rng.below(2) == 0 },
+        template_parts: TemplateFlags {
+            target: rng.below(2) == 0,
+            headers: rng.below(2) == 0,
+            body: rng.below(2) == 0,
+        },
         expect: Expectations {
             within_ns: some(rng, |rng| rng.below(1 << 50)),
             headers: list(rng, 0, |rng| (text(rng), text_expected(rng))),
@@ -178,9 +182,9 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
         speed_milli: rng.next_u64(),
         scale_milli: rng.next_u64(),
         lines: rng.next_u64(),
-        left_out: list(rng, 0, |rng| (text(rng), rng.next_u64())).into_iter().collect(),
-        spread: rng.below(2) == 0,
-        drawn_from: (rng.below(2) == 0).then(|| SessionsFacts {
+        skip_counts: list(rng, 0, |rng| (text(rng), rng.next_u64())).into_iter().collect(),
+        has_whole_seconds: rng.below(2) == 0,
+        sessions: (rng.below(2) == 0).then(|| SessionsFacts {
             sessions: rng.next_u64(),
             span_ns: rng.next_u64(),
             busiest_minute: rng.next_u64(),
@@ -202,7 +206,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
     }
     plan.traffic.choice = Choice::Listed;
     plan.traffic.scenarios.clear();
-    plan.traffic.listed = Some(Arc::new(RequestList { targets: targets.into(), entries, sessions, facts }));
+    plan.traffic.request_list = Some(Arc::new(RequestList { targets: targets.into(), entries, sessions, facts }));
 }
 
 /// Any plan that can be carried out.
@@ -219,11 +223,11 @@ fn plan(seed: u64) -> Plan {
         plan.traffic.scenarios = list(rng, 1, |rng| scenario(rng, 1));
     }
     let once =
-        |rng: &mut Rng| OneOffRoute { route: route(rng), times: 1 + rng.below(9) as u32, goes_on: rng.below(2) == 0 };
-    plan.traffic.around = SetupTeardown {
+        |rng: &mut Rng| OneOffRoute { route: route(rng), times: 1 + rng.below(9) as u32, may_fail: rng.below(2) == 0 };
+    plan.traffic.setup_teardown = SetupTeardown {
         setup: list(rng, 0, once),
         cleanup: list(rng, 0, once),
-        given: list(rng, 0, |rng| (text(rng), text(rng))),
+        captured_values: list(rng, 0, |rng| (text(rng), text(rng))),
     };
     plan.traffic.first = some(rng, |rng| rng.below(1 << 16) as u16);
     plan.traffic.redact = [Redact::Secrets, Redact::All, Redact::SecretsButBodies][rng.below(3) as usize];
@@ -232,7 +236,7 @@ fn plan(seed: u64) -> Plan {
     plan.load.duration_ns = some(rng, |rng| rng.below(1 << 50));
     plan.load.warmup_ns = rng.below(1 << 50);
     plan.load.grace_ns = rng.below(1 << 50);
-    plan.load.newcomers = rng.below(2) == 0;
+    plan.load.new_users = rng.below(2) == 0;
     plan.load.connections_ready = rng.below(1 << 32) as u32;
     plan.load.interval_ns = (1 + rng.below(20)) * Plan::TICK_NS;
     if rng.below(4) == 0 {

@@ -114,7 +114,7 @@ fn probes(rng: &mut Rng) -> Probes {
         });
     }
     if rng.below(3) == 0 {
-        probes.unseen.push("not on this machine".into());
+        probes.missing.push("not on this machine".into());
     }
     probes
 }
@@ -135,7 +135,7 @@ fn agents(rng: &mut Rng) -> Vec<AgentAccount> {
         agent.lag_p99_ns = (rng.below(2) == 0).then(|| rng.below(1 << 40));
         (agent.work_share, agent.frames, agent.skew_ns_max) =
             (rng.below(101) as f64 / 100.0, rng.below(99), rng.below(1 << 30));
-        agent.lost = (rng.below(3) == 0).then(|| format!("ssh ended {}", rng.below(3)));
+        agent.loss_reason = (rng.below(3) == 0).then(|| format!("ssh ended {}", rng.below(3)));
         agent
     };
     let mut all: Vec<AgentAccount> = ["load1", "load2", "load3"].iter().map(|name| agent(rng, name)).collect();
@@ -205,15 +205,15 @@ fn run_spec(seed: u64) -> ExperimentSpec {
             search,
             budget_ns: 180_000_000_000,
             interventions: vec![Intervention::Reference, Intervention::Stopped],
-            flagged: vec![Intervention::Stopped],
-            varied: vec![2.0, 4.5],
+            requested_interventions: vec![Intervention::Stopped],
+            setting_values: vec![2.0, 4.5],
         }),
         5 => ExperimentSpec::Overload(OverloadSpec {
             search,
             line_rps: Some(1e3),
             budget_ns: 180_000_000_000,
             retries: 3,
-            against: None,
+            second_target: None,
         }),
         3 => ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::P99, margin: 0.02, profiles }),
         _ => ExperimentSpec::Ladder(LadderSpec { blocks }),
@@ -245,12 +245,12 @@ fn experiment(seed: u64) -> Experiment {
         });
     }
     Experiment {
-        asked: run_spec(seed),
+        spec: run_spec(seed),
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
         terms: Some(Box::new(terms(run_spec(seed).plans().len()))),
         environment: Environment { cores: 2, ..Environment::default() },
-        noted: StartNotes { warnings: vec!["slow".into()], fitted: vec!["2 threads".into()] },
+        start_notes: StartNotes { warnings: vec!["slow".into()], adjustments: vec!["2 threads".into()] },
         trials,
         remarks: vec![
             Remark::Unheld {
@@ -283,9 +283,9 @@ proptest! {
         prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
         let sum = merged(&a, &b);
         let (t, ta, tb) = (sum.totals(), a.totals(), b.totals());
-        let scheduled = |totals: &run::Totals| totals.whole.ledger.scheduled;
+        let scheduled = |totals: &run::Totals| totals.routes_sum.ledger.scheduled;
         prop_assert_eq!(scheduled(&t), scheduled(&ta) + scheduled(&tb));
-        prop_assert_eq!(t.whole.response.count(), ta.whole.response.count() + tb.whole.response.count());
+        prop_assert_eq!(t.routes_sum.response.count(), ta.routes_sum.response.count() + tb.routes_sum.response.count());
         prop_assert_eq!(t.load.bytes_in, ta.load.bytes_in + tb.load.bytes_in);
     }
 
@@ -342,7 +342,7 @@ proptest! {
                         }
                         prop_assert_eq!(Some(&interval), whole);
                     }
-                    let ledger = got.run.totals().whole.ledger;
+                    let ledger = got.run.totals().routes_sum.ledger;
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
                         // These intervals are random: some hold more ends than there were starts,
                         // and nothing closes those.
@@ -511,7 +511,7 @@ fn a_recorded_plan_holds_no_secret() {
     run.ending = Some(LoadEnd::Finished);
     let trials = vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }];
     let asked = ExperimentSpec::Run(RunSpec { plan: plan().record(), stop_if: None, profiles: None });
-    let bytes = codec::encode(&Experiment { trials, asked, ..experiment(2) });
+    let bytes = codec::encode(&Experiment { trials, spec: asked, ..experiment(2) });
     assert!(!bytes.windows(6).any(|w| w == b"s3cret"));
 }
 
@@ -538,11 +538,11 @@ fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
     let address = |text: &str| text.parse().expect("an address");
     let plan = Plan::get("h", 80, vec![address("10.0.0.1:80")], LoadShape::Closed { users: Curve::constant(1.0) });
     let header = codec::Header {
-        asked: run_spec(0),
+        spec: run_spec(0),
         started_unix_ms: 1,
         command: Vec::new(),
         environment: Environment::default(),
-        noted: StartNotes::default(),
+        start_notes: StartNotes::default(),
         terms: None,
     };
     let found = vec![address("10.0.0.1:80"), address("10.0.0.2:80")];

@@ -1,5 +1,5 @@
-//! The control group of the server, that around it which limits it more, or one that is named: its
-//! quota, and how it was held back.
+//! The server's control group, an enclosing one with a lower limit, or a named one: its quota and
+//! throttling.
 
 use super::probe::Probe;
 use super::sink::Sink;
@@ -10,7 +10,7 @@ use plimsoll_sys::system_text;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// What changes slowly is read in one of so many samples.
+/// Slowly changing values are read in one of this many samples.
 pub const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
@@ -39,7 +39,7 @@ impl Folder {
         Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
     }
 
-    /// The group that limits a process; `None` where nothing is to be seen of it.
+    /// The limiting group of a process; `None` if it is not visible.
     pub fn for_process(pid: u32) -> Option<Folder> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folders = cgroup::folders(&text, Path::new(ROOT));
@@ -63,7 +63,7 @@ fn open(folder: &Option<PathBuf>, name: &str) -> Option<ProcFile> {
     ProcFile::open(folder.as_ref()?.join(name)).ok()
 }
 
-/// The limit of CPU time of a group, and how it was held back by it.
+/// The CPU quota of a group, and its throttling.
 pub struct CpuLimit {
     throttling: Option<ProcFile>,
     /// Version 2's limit, or version 1's two numbers for it.
@@ -79,7 +79,7 @@ impl CpuLimit {
         CpuLimit { throttling: open(folder, "cpu.stat"), quota }
     }
 
-    /// That of the group that limits a process, with the group's folder.
+    /// The CPU quota of the group that limits a process, with the group's folder.
     pub fn for_process(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;
@@ -98,7 +98,7 @@ impl CpuLimit {
         }
     }
 
-    /// How it was held back.
+    /// The throttling so far.
     pub fn throttling(&self, buffer: &mut Vec<u8>) -> Option<cgroup::Throttling> {
         cgroup::parse_throttling(self.throttling.as_ref()?.read(buffer).ok()?)
     }

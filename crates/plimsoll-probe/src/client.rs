@@ -1,9 +1,9 @@
-//! One request and its answer over a connection of its own, blocking: what preflight, health
-//! checks, metrics and profiles are asked with, beside any load. What is spoken is the load's own
-//! [`Conn`].
+//! One blocking request and its response over a connection of its own, for preflight, health
+//! checks, metrics and profiles outside any load. The protocol is the load's own [`Conn`].
 //!
-//! Every question has a deadline; the user may end it; how much may be received is the caller's to
-//! bound. Not here: which address is tried, redirects, connections that are kept.
+//!
+//! Every request has a deadline, and the user may interrupt it; the caller bounds the received
+//! bytes. Not here: the choice of the address, redirects, keep-alive.
 
 use plimsoll_model::{CallFault, HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
@@ -15,12 +15,12 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the user wants to stop.
+/// Interval of checks for the user's stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// Received at a time.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum AskError {
     /// Nobody could be connected to; timed out: in time.
@@ -31,11 +31,11 @@ pub enum AskError {
     LateAnswer,
     /// TLS has failed.
     Tls(TlsFailure),
-    /// It was asked in HTTP/1.1, and what came is HTTP/2.
+    /// The request used HTTP/1.1, and the response is HTTP/2.
     SpeaksH2,
-    /// It was asked without TLS, and what came is an alert of TLS.
+    /// The request used no TLS, and the response is a TLS alert.
     SpeaksTls,
-    /// What came is no answer, or it ended before its end.
+    /// The bytes are no response, or it is incomplete.
     Exchange(ExchangeError),
     /// The system failed the connection.
     System(io::Error),
@@ -46,8 +46,7 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Completes "ADDRESS ..." for a question that had so much time; `is_call`: it was one of
-    /// gRPC's.
+    /// Completes "ADDRESS ..." for a request with this timeout; `is_call`: it was a gRPC call.
     pub fn text(&self, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
@@ -117,12 +116,12 @@ pub struct BlockingSocket {
 }
 
 impl BlockingSocket {
-    /// Waits until what `connect` begins stands.
+    /// Waits until the connection that `connect` starts is open.
     pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<BlockingSocket> {
         BlockingSocket::open_in_any_case(connect, deadline, false)
     }
 
-    /// The same although the user may want to stop, if that is so.
+    /// The same, optionally even after the user's stop.
     fn open_in_any_case(
         connect: impl FnOnce() -> io::Result<Socket>,
         deadline: Instant,
@@ -159,20 +158,20 @@ fn interrupted() -> io::Error {
     io::Error::other("interrupted")
 }
 
-/// What answered.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct FirstReply {
-    /// Its status.
+    /// The status.
     pub status: u16,
     /// gRPC's, if there is one.
     pub grpc_status: Option<u16>,
-    /// What was said with that, and what is wrong with the messages although the server says `OK`.
+    /// The `grpc-message`.
     pub call_message: Vec<u8>,
-    /// What is wrong with its messages.
+    /// The fault in its messages, although the server sent `OK`.
     pub call_fault: Option<CallFault>,
     /// Over HTTP/2.
     pub is_h2: bool,
-    /// How many requests at a time the server takes on a connection; `None`: any number.
+    /// The server's limit of concurrent streams; `None`: no limit.
     pub streams_allowed: Option<u32>,
     /// Over HTTP/2 the fields of its head, where content was asked for.
     pub fields: Vec<u8>,
@@ -188,26 +187,26 @@ impl FirstReply {
     }
 }
 
-/// What is asked, and how long the answer may take.
+/// A request with its options and deadline.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// What is asked.
+    /// The request.
     pub request: &'a EncodedRequest,
     /// The client's side of TLS, where that is spoken.
     pub tls: Option<&'a tls::Client>,
-    /// What is spoken without TLS; over TLS what is agreed on.
+    /// The protocol without TLS; over TLS it is negotiated.
     pub http: HttpChoice,
-    /// For all of it.
+    /// The deadline of the whole exchange.
     pub deadline: Instant,
-    /// For connecting; no later than `deadline` counts.
+    /// The deadline of the connect, if earlier.
     pub connect_until: Instant,
-    /// Whether it is asked although the user wants to stop.
+    /// Whether to send it even after the user's stop.
     pub in_any_case: bool,
 }
 
 impl Question<'_> {
-    /// Asks over the connection that `connect` begins, and returns what answered. Every piece of
-    /// the answer is shown to `heard`, which may want no more of it (`false`).
+    /// Sends a request over the connection that `connect` starts, and returns the response. Every
+    /// piece of it is passed to `heard`, which may end the reading (`false`).
     pub fn ask(
         &self,
         connect: impl FnOnce() -> io::Result<Socket>,
@@ -227,7 +226,7 @@ impl Question<'_> {
             conn.start(0, self.request);
         }
         let (mut buffer, mut scratch, mut plain) = (vec![0; BUFFER_BYTES], Vec::new(), Vec::new());
-        // A server may answer and close before it has taken a long request: its answer counts.
+        // A server may respond and close before it has read a long request: the response counts.
         let mut unsent = None;
         loop {
             if unsent.is_none() {
@@ -261,9 +260,9 @@ impl Question<'_> {
                         conn.start(0, self.request);
                     }
                     Fact::Piece { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
-                    // What is to be sent is sent before more is read.
+                    // Pending bytes are sent before the next read.
                     Fact::Piece { .. } | Fact::Owes | Fact::WindowEmpty => {}
-                    // One message is asked.
+                    // There is only one message.
                     Fact::AnsweredOneOf { .. } => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     Fact::Answered { status, grpc_status, .. } => {
@@ -279,12 +278,13 @@ impl Question<'_> {
                     }
                     Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),
                     Fact::Broke(error) => return Err(AskError::Exchange(error.into())),
-                    // What was taken is still answered.
+                    // Exchanges in flight still get a response.
                     Fact::Leaves { .. } => {}
                     Fact::Surplus(_) => return Err(AskError::Exchange(ProtocolError::Surplus.into())),
                     Fact::Ended => return ended(&mut conn, stands),
                     Fact::TlsFailed(reason) => {
-                        // The alert tells the server why; whether it arrives changes nothing here.
+                        // The alert tells the server the reason; a failure to send it does not
+                        // matter.
                         let _ = self.send(&line, &mut conn, &mut scratch);
                         return Err(AskError::Tls(reason));
                     }
@@ -293,7 +293,7 @@ impl Question<'_> {
         }
     }
 
-    /// Sends what there is to send, as far as the socket takes it.
+    /// Sends pending bytes, as far as the socket accepts them.
     fn send(&self, line: &BlockingSocket, conn: &mut Conn, scratch: &mut Vec<u8>) -> io::Result<()> {
         loop {
             let bytes = conn.out(|_| self.request, scratch);
@@ -317,18 +317,18 @@ impl Question<'_> {
     }
 }
 
-/// Whether these are the first bytes of a server that speaks HTTP/2: its settings, which are whole
-/// numbers of six bytes.
+/// Whether these are the first bytes of an HTTP/2 server: its settings, whose length is a multiple
+/// of six bytes.
 fn begins_h2(bytes: &[u8]) -> bool {
     matches!(bytes, [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length.is_multiple_of(6))
 }
 
-/// Whether these are the first bytes of an alert of TLS, by which a server refuses plain HTTP.
+/// Whether these are the first bytes of a TLS alert, with which a TLS server refuses plain HTTP.
 fn begins_tls_alert(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15, 3, 0..=4, 0, 2, ..])
 }
 
-/// The server has ended the connection: the answer's status, if that ends an answer.
+/// The server has closed the connection: the response, if that completes it.
 fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, AskError> {
     match conn.end() {
         _ if !stands => Err(AskError::Tls(TlsFailure::Closed)),

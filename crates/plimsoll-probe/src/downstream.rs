@@ -16,26 +16,23 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A machine with more processes than this gets no snapshot of all their clocks: it would hold the
-/// load up.
+/// Most processes of a machine for a snapshot of all their clocks: with more it would delay the
+/// load.
 const PROCESSES_MAX: usize = 2000;
-/// So many of those who take the server's connections are told by name.
+/// Most listeners of the server's connections to report by name.
 const TAKERS_MAX: usize = 8;
-/// So many of their control groups are looked at.
+/// Most of their control groups to read.
 const GROUPS_MAX: usize = 16;
-/// Databases whose processes say in their titles what they do for whom, by their names, and how a
-/// title ends while its statement waits for a lock of another's (`update_process_title` of
-/// PostgreSQL, which is on by default).
+/// Databases whose processes have their state in the title, by name, and the end of a title while a
+/// statement waits for a lock (`update_process_title` of PostgreSQL, which is on by default).
 const TITLED: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
-/// Databases with a thread for each session, by their names: one whose statement waits for a lock
-/// of another's waits to be woken, for a time at most, and one that has nothing to do waits for
-/// data.
+/// Databases with a thread for each session, by name. A statement that waits for a lock waits on a
+/// futex with a timeout; an idle session waits for data.
 const THREADED: [&str; 2] = ["mariadbd", "mysqld"];
 
-/// Addresses on this machine that the server is known to ask, for who looks for processes: a
-/// connection that is closed after each call is gone before it is found among the open files of
-/// all.
+/// Addresses on this machine to which the server is known to send requests, for the search of
+/// processes: a connection closed after each call is gone before it is found among open files.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {
@@ -48,7 +45,7 @@ pub struct Downstream {
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
-    /// Of the database with a thread for each session, and whose turn it is.
+    /// The database with a thread for each session, and the next threads to read.
     sessions: Option<Threads>,
     turns: Turns,
     /// Control groups that they are in, by their folders: the name of a process there, and its
@@ -59,7 +56,7 @@ pub struct Downstream {
 
 struct DownstreamProcess {
     is_titled: bool,
-    /// It may run on no other cores than those that the server may run on, and these are not all.
+    /// Whether it may run only on cores of the server, which are not all cores.
     shares_cores: bool,
     clock: CpuClock,
     base_ns: u64,
@@ -174,7 +171,7 @@ impl Downstream {
         let held = cores_of_any(server.iter().copied()).filter(|cores| cores.count() < cores_online());
         for pid in new {
             let Ok(clock) = CpuClock::for_process(pid) else { continue };
-            // One that was not there at the edge was started since.
+            // A process without a base value has started since.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED;
@@ -207,15 +204,15 @@ impl Downstream {
     }
 }
 
-/// Whether a process says so in its title, which stands where its arguments stood, filled up with
+/// Whether a process's title says that it waits. The title replaces the arguments, padded with
 /// zeros or spaces.
 fn waits_for_a_lock(title: &[u8]) -> bool {
     let title = String::from_utf8_lossy(title);
     title.trim_end_matches(['\0', ' ']).ends_with(WAITS_FOR_A_LOCK)
 }
 
-/// The names of those that take the server's connections. Addresses are few where it is not clients
-/// that they lead to.
+/// The names of the listeners of the server's connections. Connections to dependencies have few
+/// addresses.
 fn name_takers(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
     for (address, pid) in takers.iter().take(TAKERS_MAX) {
         if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {

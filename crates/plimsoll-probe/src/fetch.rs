@@ -1,7 +1,8 @@
-//! Fetches one document over plain HTTP, blocking, with a deadline: profiles are fetched beside the
-//! load, not as load.
+//! Fetches one document over plain HTTP, blocking, with a deadline: profiles are fetched during a
+//! load without being part of it.
 //!
-//! Not here: how it is asked (`client`), redirects, TLS.
+//!
+//! Not here: the exchange (`client`), redirects, TLS.
 
 use crate::client::{AskError, Question};
 use plimsoll_model::traffic::bracketed;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the user wants to stop.
+/// Interval of checks for the user's stop.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A connection that takes longer comes to nothing.
@@ -26,20 +27,20 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A URL taken apart and resolved.
 #[derive(Debug, Clone)]
 pub struct FetchTarget {
-    /// What is connected to.
+    /// Scheme, host and port.
     pub origin: Origin,
     /// Path and query.
     pub path: String,
     /// Value of an Authorization header for the user info in the URL.
     pub authorization: Option<String>,
-    /// Where it is, in the order in which they are tried.
+    /// The addresses, in the order of attempts.
     pub addresses: Vec<SocketAddr>,
 }
 
 /// What is asked of the server of a load besides the load: where the load itself goes, whatever its
 /// URL says, and with no look-up.
 impl FetchTarget {
-    /// The server of a load; it has the user's leave already.
+    /// The server of a load, for which permission exists.
     pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
@@ -59,16 +60,16 @@ impl FetchTarget {
 pub struct FetchResponse {
     /// The status of the answer.
     pub status: u16,
-    /// Its content.
+    /// The content.
     pub body: Vec<u8>,
 }
 
-/// How many bytes may still be received: by one fetch, or by all that share it.
+/// The remaining byte budget of one fetch, or of several that share it.
 #[derive(Debug, Clone)]
 pub struct ByteBudget(Arc<AtomicUsize>);
 
 impl ByteBudget {
-    /// So many.
+    /// A budget of `bytes` bytes.
     pub fn new(bytes: usize) -> ByteBudget {
         ByteBudget(Arc::new(AtomicUsize::new(bytes)))
     }
@@ -79,10 +80,10 @@ impl ByteBudget {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum FetchError {
-    /// None that was whole in time.
+    /// The response was not complete in time.
     Late,
     /// Another reason; the text completes "ADDRESS ...".
     Other(String),
@@ -102,11 +103,12 @@ impl FetchError {
     }
 }
 
-/// Asks for `path` at the target; the whole answer must be there within `timeout` and have no more
-/// bytes than are left. Every address is tried in turn. The user may end it.
+/// Requests `path` from the target; the whole response must arrive within `timeout` and fit the
+/// byte budget. Addresses are tried in turn. The user may interrupt.
+///
 ///
 /// # Errors
-/// [`FetchError`] of the last address, with the address in its text.
+/// The [`FetchError`] of the last address, with the address in its text.
 pub fn fetch(
     target: &FetchTarget,
     path: &str,
@@ -142,7 +144,7 @@ pub fn fetch(
     Err(FetchError::Other(reasons.join("; ")))
 }
 
-/// What a thread that fetches comes to; the user may end the waiting, whatever the thread is at.
+/// The result of a fetching thread; the user may interrupt the wait.
 pub fn awaited<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     while !thread.is_finished() {
         if signal::interrupted() {

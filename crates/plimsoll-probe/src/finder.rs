@@ -1,5 +1,5 @@
-//! Which processes are the server: those that listen on the target's address, or what `--pid` or
-//! `--process` names.
+//! Finds the server's processes: the listeners on the target's address, or those named by `--pid`
+//! or `--process`.
 
 use crate::watched::WatchTarget;
 use plimsoll_model::Failure;
@@ -20,7 +20,7 @@ pub struct FoundServer {
     pub roots: Vec<u32>,
     /// Name of the first.
     pub name: String,
-    /// How it was found.
+    /// How it was found, in words.
     pub found_by: String,
 }
 
@@ -41,7 +41,7 @@ impl ServerSelector {
     }
 }
 
-/// How to find the server, also again after it was restarted.
+/// How to find the server, also after a restart.
 #[derive(Debug, Clone)]
 pub struct Finder {
     wanted: ServerSelector,
@@ -49,22 +49,20 @@ pub struct Finder {
     /// The unix socket in the place of addresses.
     unix: Option<String>,
     local: bool,
-    /// The addresses are those of another machine that loads the server: here it may have others,
-    /// and its port tells.
+    /// Whether to match the port only: the addresses are those of another machine, and may differ
+    /// here.
     by_port: bool,
-    /// What was found at the start, or why nothing was.
+    /// The result at the start, or the reason of its absence.
     first: Result<FoundServer, String>,
 }
 
 impl Finder {
-    /// Looks for the server. That a named process is not there is an error; that nobody is seen to
-    /// listen is not.
+    /// Searches the server. A missing named process is an error; a missing listener is not.
     pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Finder, Failure> {
         Finder::wanting(ServerSelector::named(terms), watched).with_first_look()
     }
 
-    /// Looks for a server of this machine that is loaded from another one, where it has these
-    /// `addresses`.
+    /// Searches a server of this machine that another machine reaches at `addresses`.
     pub fn at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
         let (wanted, addresses) = (ServerSelector::named(terms), addresses.to_vec());
         Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
@@ -94,7 +92,7 @@ impl Finder {
         Finder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
     }
 
-    /// What was found at the start.
+    /// The result at the start.
     pub fn first(&self) -> &Result<FoundServer, String> {
         &self.first
     }
@@ -151,7 +149,7 @@ impl Finder {
         let blocked = |error: std::io::Error| {
             format!("the process that listens on {shown} cannot be found: {}", system_text(&error))
         };
-        // The kernel tells whose a TCP socket is, and of a unix socket its file does.
+        // The kernel has the owner of a TCP socket; the owner of a unix socket is that of its file.
         let (inodes, user) = match &self.unix {
             Some(path) => {
                 let found = unix::listening_at(path).map_err(blocked)?;
@@ -189,7 +187,7 @@ impl Finder {
         }
         pids.retain(|pid| *pid != me);
         if pids.len() > 1 {
-            // A service manager keeps a copy of the sockets that it hands over.
+            // A service manager has copies of the sockets that it passed on.
             pids.retain(|pid| *pid != 1);
         }
         if pids.is_empty() {
@@ -272,9 +270,8 @@ impl Finder {
     }
 }
 
-/// The name of a process, and of the interpreter that runs it where that goes by another one:
-/// `flask (python3.12)`. A script that is started by its own name is called by that, although what
-/// it can do is its interpreter's.
+/// The name of a process, and of its interpreter if it differs: `flask (python3.12)`. A script
+/// started by its own name has that name, although its capabilities are the interpreter's.
 fn with_interpreter(pid: u32, name: String) -> String {
     const INTERPRETERS: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
@@ -286,12 +283,12 @@ fn with_interpreter(pid: u32, name: String) -> String {
     program.map_or_else(|| name.clone(), |program| format!("{name} ({program})"))
 }
 
-/// Whether a process bears a name: the kernel's name for it, or the file name of its program.
+/// Whether a process has a name: the kernel's name, or the file name of its program.
 pub fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
     if name == wanted {
         return true;
     }
-    // The kernel keeps 15 bytes: a longer name is told by the command line.
+    // The kernel stores 15 bytes: the command line has a longer name.
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
     let program = String::from_utf8_lossy(program);

@@ -1,7 +1,8 @@
-//! In which functions the server's processes are: what the kernel's clock catches of them, by name.
-//! Rings are emptied with every sampling; what lies at an address is looked up once.
+//! Samples of the server's functions, by name, from the kernel's clock. Rings are emptied at every
+//! sampling; each address is looked up once.
 //!
-//! Where the kernel does not allow it, that is said with what would, and nothing else changes.
+//!
+//! If the kernel forbids sampling, a message says what would permit it, and nothing else changes.
 
 use super::probe::Probe;
 use super::server::Tables;
@@ -16,11 +17,11 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-/// Samples of so long are told together.
+/// Length of an interval of samples, ns.
 const STRETCH_NS: u64 = 500_000_000;
-/// What is caught in the kernel has one name.
+/// The common name of all kernel functions.
 const KERNEL: &str = "[kernel]";
-/// What libraries read here: files of programs that others wrote.
+/// The input that libraries read here: files of foreign programs.
 const SYMBOLS: &str = "tables of symbols";
 
 /// Samples that are not told yet.
@@ -69,7 +70,7 @@ pub struct FunctionSampling {
 }
 
 impl FunctionSampling {
-    /// Of these processes.
+    /// Sampling of these processes.
     pub fn new(tables: Tables) -> FunctionSampling {
         FunctionSampling {
             tables,
@@ -78,8 +79,8 @@ impl FunctionSampling {
             symbols: Symbols::default(),
             pids: Vec::new(),
             stretch: OpenSampleInterval::new(monotonic_ns()),
-            // At every sample, unless there are so many that this takes more than a 700th of a
-            // core: a server may start a thread for each connection.
+            // At every sample, unless the number of threads costs more than a 700th of a core: some
+            // servers start a thread for each connection.
             look_threads: Seldom::with_part(0, 700),
             walked: Vec::new(),
         }
@@ -97,13 +98,13 @@ impl FunctionSampling {
         }
         self.symbols.keep(&pids);
         for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
-            // Of a table that its reader fails on no name is known.
+            // A table that its parser fails on has no names.
             let _ = foreign::call(SYMBOLS, || self.symbols.prepare(*pid));
         }
         self.pids = pids;
     }
 
-    /// Where threads are sampled one by one, looks which there are.
+    /// Updates the list of threads, if threads are sampled one by one.
     fn follow(&mut self, sink: &mut Sink) {
         let FunctionSampling { sampler: Some(sampler), pids, look_threads, .. } = self else { return };
         if !sampler.wants_threads() {
@@ -139,7 +140,7 @@ impl FunctionSampling {
                     None => places,
                 };
                 for (depth, place) in places.iter().enumerate() {
-                    // Where there is no code the chain was none from here on.
+                    // An address without code ends the chain of callers.
                     match foreign::call(SYMBOLS, || symbols.name(pid, *place, depth > 0)).unwrap_or_default() {
                         Some(name) => stack.push(stretch.number(name)),
                         None => break,
@@ -155,7 +156,7 @@ impl FunctionSampling {
     }
 }
 
-/// Why there are no samples, and what would allow them.
+/// Why there are no samples, and what would permit them.
 fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
     match (error.kind(), restriction) {
         (io::ErrorKind::PermissionDenied, Some(level @ 3..)) => format!(
@@ -262,11 +263,11 @@ mod tests {
             };
             stretches.iter().map(of_stretch).sum::<u32>()
         };
-        // Where only threads of its own are sampled, this one may not have been named yet.
+        // If threads are sampled one by one, this one may not be in the list yet.
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
         assert!(caught("work_of_this_test") >= 10 || !named, "of about 29 samples: {stretches:?}");
-        // Who reads clocks is seen, although neither these nor the library have frame pointers: by
-        // the place itself in few samples.
+        // Reading a clock is visible, although neither it nor the library has frame pointers: in a
+        // few samples by its own address.
         let by_tables = cfg!(target_arch = "x86_64");
         assert!(caught("clocks_of_this_test") >= 15 || !named || !by_tables, "of about 29 samples: {stretches:?}");
     }

@@ -23,9 +23,9 @@ pub struct Host {
     buffer: Vec<u8>,
 }
 
-/// What changes slowly, or is read for its sum alone, is read in one of so many samples.
+/// Slowly changing values, and sums, are read in one of this many samples.
 const SLOW_EVERY: u64 = 5;
-/// What is a mean over a minute, or hardly changes at all.
+/// Means over a minute, and almost constant values, are read in one of this many samples.
 const SLOWEST_EVERY: u64 = 10;
 
 const PRESSURE: [(&str, [&str; 2]); 3] = [
@@ -34,7 +34,7 @@ const PRESSURE: [(&str, [&str; 2]); 3] = [
     ("io", ["host.pressure_io_some", "host.pressure_io_full"]),
 ];
 
-/// TCP counters: name of the series, and in the kernel's files; those of `snmp`, then those of
+/// TCP counters: name of the series, and name in the kernel's files; those of `snmp`, then of
 /// `netstat`.
 const SNMP: [(&str, &str); 2] = [("tcp.retransmits", "RetransSegs"), ("tcp.segments_out", "OutSegs")];
 const NETSTAT: [(&str, &str); 10] = [
@@ -51,14 +51,15 @@ const NETSTAT: [(&str, &str); 10] = [
 ];
 
 impl Host {
-    /// `server`: the process whose network is of interest, if one is known. `from_elsewhere`: the
-    /// load comes from another machine.
+    /// `server`: the process whose network namespace counts, if known. `from_elsewhere`: the load
+    /// comes from another machine.
     pub fn new(server: Option<u32>, addresses: &[SocketAddr], from_elsewhere: bool) -> Host {
         let net = server
             .map(|pid| format!("/proc/{pid}/net"))
             .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
         let net = net.unwrap_or_else(|| "/proc/net".into());
-        // From elsewhere it comes through an interface that the server's address does not tell.
+        // A load from another machine uses an interface that the server's address does not
+        // determine.
         let reached = addresses.first().filter(|_| !from_elsewhere);
         let interface = reached.and_then(|address| match address.ip() {
             own if is_local(&own) => Some("lo".to_owned()),
@@ -72,7 +73,7 @@ impl Host {
             memory: OptionalFile::open("/proc/meminfo"),
             load: OptionalFile::open("/proc/loadavg"),
             frequencies: (0..cores.min(64)).filter_map(|core| ProcFile::open(frequency(core)).ok()).collect(),
-            // Of the interface that the load goes through, which is in our own network.
+            // The load's interface is in our own network namespace.
             traffic: OptionalFile::open("/proc/net/dev"),
             interface,
             snmp: OptionalFile::open(&format!("{net}/snmp")),

@@ -1,7 +1,8 @@
-//! CPU time of the kernel's own threads: they write a server's files, move its packets and free its
-//! memory. What they do belongs to nobody in particular, and is no sign of others.
+//! CPU time of the kernel's own threads: they write files, move packets and free memory for all
+//! processes. So it never counts as interference.
 //!
-//! In a container with process numbers of its own they are not seen.
+//!
+//! They are invisible in a container with its own process ids.
 
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
@@ -10,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct KernelThreads {
     look: Seldom,
     read: Seldom,
-    /// Clocks by number, each with what it has read last, ns.
+    /// Clocks by process id, each with its last reading, ns.
     clocks: BTreeMap<u32, (CpuClock, u64)>,
     /// Processes that are none.
     passed_over: BTreeSet<u32>,
-    /// What those used that are gone, ns.
+    /// CPU time of ended threads, ns.
     ended_ns: u64,
     buffer: Vec<u8>,
 }
@@ -54,7 +55,7 @@ impl KernelThreads {
     }
 }
 
-/// Takes up those that are new. Only what was not looked at before costs more than its number.
+/// Adds new threads. Known ids cost nothing further.
 fn find(clocks: &mut BTreeMap<u32, (CpuClock, u64)>, passed_over: &mut BTreeSet<u32>, buffer: &mut Vec<u8>) {
     let pids: BTreeSet<u32> = numbers_in("/proc").unwrap_or_default().into_iter().collect();
     passed_over.retain(|pid| pids.contains(pid));

@@ -66,10 +66,10 @@ const SAMPLE_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 struct SharedState {
-    /// Seen since it was last taken; times are those of the monotonic clock.
+    /// Readings since the last `take`; times are of the monotonic clock.
     seen: Probes,
     stop: bool,
-    /// Samples asked for out of turn, and how many of those are taken.
+    /// Number of requested samples, and of those taken.
     asked: u64,
     done: u64,
 }
@@ -83,13 +83,13 @@ struct WatcherChannel {
 
 impl WatcherChannel {
     fn lock(&self) -> MutexGuard<'_, SharedState> {
-        // What a panicking probe left behind is whole: it is only ever changed under the lock, by
-        // merging.
+        // After a panic of a probe the state is still consistent: it changes only by merging, under
+        // the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `until_ns` or until something is asked; `None`: it is over, else what was asked
-    /// for so far.
+    /// Waits until `until_ns` or until a sample is requested; `None`: the watch has ended,
+    /// otherwise the number of requests so far.
     fn wait_until(&self, until_ns: u64) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -113,7 +113,7 @@ pub struct Watcher {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What of this machine is watched.
+/// The watched parts of this machine.
 struct WatchSite {
     /// Finds the server; `None`: it is watched elsewhere.
     finder: Option<Finder>,
@@ -126,8 +126,8 @@ struct WatchSite {
 }
 
 impl Watcher {
-    /// Begins to watch what was asked for: the process that listens on the target's address, or
-    /// what is named. `None` where nothing is wanted. What is named must be there.
+    /// Begins to watch the process that listens on the target's address, or a named one. `None` if
+    /// the terms want nothing. A named process must exist.
     pub fn begin(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
@@ -137,7 +137,7 @@ impl Watcher {
             return Ok(None);
         }
         let finder = Finder::new(terms, watched)?;
-        // Where its process is seen here, it is on this machine, whatever the address says.
+        // A process visible here is on this machine, whatever the address.
         let local = watched.local || finder.first().is_ok();
         let site = WatchSite {
             finder: Some(finder),
@@ -149,8 +149,8 @@ impl Watcher {
         Watcher::start(site, Metrics::of_terms(terms, watched)?, effort, SAMPLES_TOGETHER).map(Some)
     }
 
-    /// Begins to watch the server of this machine that listens on the port of `addresses`, which
-    /// are those of another machine that loads it, or what is named. It must be there.
+    /// Begins to watch the server of this machine that another machine reaches at `addresses`, or a
+    /// named process. It must exist.
     pub fn begin_for_others(
         terms: &ProbesTerms<String>,
         addresses: &[SocketAddr],
@@ -169,9 +169,9 @@ impl Watcher {
         Watcher::start(site, None, effort, 1)
     }
 
-    /// Begins to watch what plimsoll and others use of this machine, beside a server that is
-    /// watched elsewhere, and what the server tells of itself. `shared`: whether "elsewhere" is
-    /// this very machine, as with containers.
+    /// Begins to watch plimsoll and other processes on this machine, and the server's own metrics,
+    /// while the server is watched elsewhere. `shared`: whether "elsewhere" is this machine, as
+    /// with containers.
     pub fn begin_at_generator(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
@@ -191,9 +191,8 @@ impl Watcher {
         {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
-                // Its own table of files: thousands of threads' files must not be taken from the
-                // load's connections. Refused in some containers: then the table is shared, which
-                // is no reason not to look.
+                // An own file table: files of thousands of threads must not use up the load's
+                // limit. Some containers refuse it; then the table is shared.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let mut probes = site.probes(live, &shared, effort);
                 sample_all(&shared, &mut probes, PERIOD_NS, effort, together, true);
@@ -201,7 +200,7 @@ impl Watcher {
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
         }
         if let Some(metrics) = metrics {
-            // An answer may take its time: it must not hold the other readings up.
+            // A slow response must not delay other readings.
             let shared = Arc::clone(&shared);
             let watch =
                 move || sample_all(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, Effort::Little, 1, false);
@@ -212,7 +211,7 @@ impl Watcher {
 }
 
 impl WatchSite {
-    /// What is read here.
+    /// The probes.
     fn probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, from_elsewhere } = self;
         let machine = Box::new(machine::MachineProbe::with_process(local, Arc::clone(&shared.ours)));
@@ -265,15 +264,13 @@ impl Drop for Watcher {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic there was told by the panic itself; the figures of the load do not hang on
-            // it.
+            // The panic has printed its own message; the load's figures do not depend on it.
             let _ = thread.join();
         }
     }
 }
 
-/// Samples until told to stop. `answers`: whether this thread answers to
-/// [`ReadingSource::sample_now`].
+/// Samples until stopped. `answers`: whether this thread serves [`ReadingSource::sample_now`].
 fn sample_all(
     shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],
@@ -313,7 +310,7 @@ fn sample_all(
             let mut seen = sink.take();
             let (cpu_now_ns, now_ns) = (thread_cpu_ns(), monotonic_ns());
             seen.cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
-            // One thread stands for the time covered; the other only adds its cost.
+            // One thread counts the time covered; the other adds only its cost.
             seen.wall_ns = if answers { now_ns.saturating_sub(wall_ns) } else { 0 };
             (cpu_ns, wall_ns, held) = (cpu_now_ns, now_ns, 0);
             state.seen.merge(&seen);

@@ -1,6 +1,6 @@
-//! Who used the CPU: the machine's own account of all its cores, what the kernel's own threads used
-//! of it, and what plimsoll itself used. With the server's CPU time they tell what others took
-//! (`plimsoll_analysis::others`).
+//! CPU use by owner: the machine's total over all cores, the kernel's own threads, and plimsoll.
+//! With the server's CPU time, the rest is that of other processes
+//! (`plimsoll_analysis::interference`).
 
 use super::downstream::Downstream;
 use super::kernel::KernelThreads;
@@ -21,15 +21,14 @@ pub struct MachineProbe {
     stat: OptionalFile,
     kernel: KernelThreads,
     clock: Option<CpuClock>,
-    /// Another process that makes a part of the load (0: none), and its clock with what it has read
-    /// last, ns.
+    /// Another process with a part of the load (0: none), and its clock with the last reading, ns.
     ours: Arc<AtomicU32>,
     other: Option<(u32, CpuClock, u64)>,
-    /// What such processes used that are gone.
+    /// CPU time of such processes that have ended.
     others_ns: u64,
     /// Threads of ours by number, with the time that each has waited for a core, ns.
     threads: BTreeMap<u32, (ProcFile, u64)>,
-    /// The same of those that have ended.
+    /// Waiting time of threads that have ended.
     ended_wait_ns: u64,
     buffer: Vec<u8>,
 }
@@ -40,7 +39,7 @@ impl MachineProbe {
         MachineProbe::with_process(local, Arc::default())
     }
 
-    /// The same with another process of ours, whose number is in `ours` once there is one.
+    /// The same with another process of plimsoll, whose id is in `ours` once it exists.
     pub fn with_process(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,
@@ -91,14 +90,14 @@ impl MachineProbe {
             self.other = CpuClock::for_process(pid).ok().filter(|_| pid != 0).map(|clock| (pid, clock, 0));
         }
         if let Some((_, clock, used_ns)) = &mut self.other {
-            // Of one that has ended the last reading counts.
+            // For an ended process the last reading counts.
             *used_ns = clock.read_ns().unwrap_or(0).max(*used_ns);
         }
         self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
     }
 
-    /// Time that threads of this process waited for a core. Each load has threads of its own: what
-    /// one waited after it was last read is lost with it, at most a sample's time.
+    /// Time that threads of this process waited for a core. Each load has new threads: the waiting
+    /// of an ended one since its last reading is lost, at most one sample's time.
     fn waiting(&mut self, sink: &mut Sink) {
         let Ok(tids) = numbers_in("/proc/self/task") else { return };
         for tid in &tids {
@@ -170,7 +169,7 @@ impl MachineRecorder {
         self.machine.sample(&mut self.sink);
     }
 
-    /// What was seen so far; times are of the monotonic clock.
+    /// The readings so far; times are of the monotonic clock.
     pub fn take(mut self) -> Probes {
         self.sink.take()
     }

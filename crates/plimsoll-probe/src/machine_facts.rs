@@ -1,6 +1,7 @@
-//! Reads what this machine brings to a measurement ([`read`]), for `plimsoll doctor`.
+//! Reads the facts about this machine ([`read`]), for `plimsoll doctor`.
 //!
-//! Not here: whether it suffices (`plimsoll_analysis::fitness`), and readings during a load
+//!
+//! Not here: whether they suffice (`plimsoll_analysis::fitness`), and readings during a load
 //! (`machine`, `host`).
 
 use plimsoll_model::MachineLimits;
@@ -18,7 +19,7 @@ const CORES_READ_MAX: u32 = 1024;
 /// A process that uses less is not named.
 const NAMED_CORES_MIN: f64 = 0.01;
 
-/// Reads all of it. Interference is sampled for `sample`, in which the caller does nothing.
+/// Reads all facts. Interference is sampled for `sample`, while the caller is idle.
 pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
     // A thread of its own: the trial closes the files of its table.
@@ -77,8 +78,7 @@ fn sampling_access() -> SamplingAccess {
 
 fn probes_missing() -> Vec<MissingProbe> {
     let is_readable = |path: &str| ProcFile::open(path).is_ok_and(|file| file.read(&mut Vec::new()).is_ok());
-    // Open files of process 1 are readable for root alone, and for nobody else where other users
-    // are hidden.
+    // Only root can read the open files of process 1, and only if other users are visible.
     let sees_others = std::fs::read_dir("/proc/1/fd").is_ok();
     [
         (is_readable("/proc/pressure/cpu"), MissingProbe::Pressure),
@@ -111,7 +111,7 @@ fn process_ticks() -> BTreeMap<u32, (String, u64)> {
         .collect()
 }
 
-/// What other processes use for so long.
+/// CPU use of other processes over this time.
 fn interference(sample: Duration) -> Option<InterferenceSample> {
     let before = process_ticks();
     let (began_ns, own_before_ns, (busy_before, steal_before)) = (monotonic_ns(), process_cpu_ns(), machine_ticks()?);
@@ -152,7 +152,7 @@ mod tests {
     fn a_busy_process_is_named() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
         let sample = interference(Duration::from_millis(500)).expect("/proc/stat is there");
-        // It is ours, and does nothing else.
+        // It is our child, and only waits.
         child.kill().and_then(|()| child.wait()).expect("it ends");
         assert!(sample.cores > 0.05, "{sample:?}");
         assert!(sample.busiest.is_some(), "{sample:?}");

@@ -1,6 +1,6 @@
-//! What the server tells of itself: `--metrics`, in Prometheus' text form or Go's `/debug/vars`,
-//! asked once a second on a thread of its own. Nothing is asked unless the user said so: a probe
-//! must not be load.
+//! The server's own metrics: `--metrics`, in Prometheus' text format or Go's `/debug/vars`, fetched
+//! once a second by a separate thread. Without the flag no request is sent: a probe must not be
+//! load.
 
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
@@ -31,7 +31,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// What the terms ask for, if they do.
+    /// The metrics of the terms, if any.
     pub fn of_terms(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Option<Metrics>, Failure> {
         let named = terms.metrics.as_ref().map(|served| match served {
             EndpointChoice::ByTarget => None,
@@ -40,13 +40,14 @@ impl Metrics {
         named.map(|named| Metrics::new(named, watched)).transpose()
     }
 
-    /// Asks once: what is named must be there; without a name it is the target of the load `plan`.
+    /// Fetches once: a named endpoint must exist; without a name it is on the target of the load
+    /// `plan`.
     fn new(named: Option<&str>, watched: &WatchTarget) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         let url = named.map_or_else(|| format!("{}/", watched.plan.traffic.origin), str::to_owned);
         let url = url.as_str();
-        // The target of the load has its leave already; any other address needs it as profiles do.
-        // Nothing is asked where an answer leads to elsewhere.
+        // The load's target has permission already; another address needs it as profiles do.
+        // Redirects are not followed.
         let target = match named {
             Some(url) => (watched.resolve)(url),
             None => FetchTarget::of_load(watched.plan, None),
@@ -78,16 +79,16 @@ impl Metrics {
     }
 }
 
-/// Where the target of a load tells of itself, if it does; for somebody who did not ask.
+/// The metrics endpoint of a load's target, if it has one; for a hint.
 pub fn served_by(plan: &Plan) -> Option<String> {
-    // The target itself has its leave, and nothing else is asked.
+    // Only the target itself is permitted here.
     let resolve = |url: &str| Err(Failure::usage(url));
     let watched = WatchTarget { plan, local: true, resolve: &resolve };
     let Metrics { target, .. } = Metrics::new(None, &watched).ok()?;
     Some(format!("{}{}", plan.traffic.origin, target.path))
 }
 
-/// Asks for the first time: a page that tells of nothing like a runtime is taken whole.
+/// The first fetch: a page without runtime metrics is used as a whole.
 fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
     for take in [Take::Runtime, Take::All] {
         if !ask(target, path, take)?.is_empty() {

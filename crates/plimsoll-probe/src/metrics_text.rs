@@ -1,13 +1,13 @@
-//! Metrics as bytes: Prometheus' text form (and OpenMetrics, which extends it), and the JSON of
-//! Go's `/debug/vars`. Of the text only what tells of a runtime, of pools, queues and garbage
-//! collection is taken, unless there is nothing of that.
+//! Parsers of metrics: Prometheus' text format (and OpenMetrics), and the JSON of Go's
+//! `/debug/vars`. Of the text only metrics of runtime, pools, queues and garbage collection are
+//! used, unless there are none.
 
 use plimsoll_model::SeriesKind;
 use plimsoll_model::redact::{REDACTED, is_secret_name};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// One number of the server's.
+/// One metric of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerMetric {
     /// Name with labels, as the server writes them.
@@ -31,7 +31,7 @@ const RUNTIMES: [&str; 12] = [
     "jetty_",
     "erlang_",
 ];
-/// Words in names that tell of what requests wait for.
+/// Words in the names of such metrics.
 const WORDS: [&str; 12] = [
     "pool",
     "queue",
@@ -57,9 +57,9 @@ fn wanted(name: &str) -> bool {
 /// Which numbers are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// Those of a runtime, of pools, queues and garbage collection.
+    /// Metrics of runtime, pools, queues and garbage collection.
     Runtime,
-    /// All: of a server that tells nothing of these.
+    /// All metrics, for a server without the above.
     All,
 }
 
@@ -132,8 +132,8 @@ fn sample(line: &str) -> Option<(&str, &str, f64)> {
     Some((name, labels, value))
 }
 
-/// Labels without the values of those whose names are of secrets, and of those that are long and
-/// random; `None`: there are none.
+/// Labels without values of secret names and without long random values; `None`: there are no
+/// labels.
 fn without_secrets(labels: &str) -> Option<String> {
     /// Values with so many letters and digits in one word are keys.
     const KEY_CHARS_MIN: usize = 16;
@@ -164,7 +164,7 @@ fn without_secrets(labels: &str) -> Option<String> {
     is_changed.then_some(out)
 }
 
-/// Where `{...}` ends: a brace inside quotes is part of a value.
+/// The offset at which `{...}` ends; a brace inside quotes is part of a value.
 fn labels_end(text: &str) -> Option<usize> {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {

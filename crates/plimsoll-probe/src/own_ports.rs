@@ -1,7 +1,8 @@
-//! Ports on which the server takes connections: the target's, unless the process that was named
-//! takes them on others, as one behind a proxy does.
+//! The ports on which the server listens: the target's, unless the named process listens on others,
+//! as behind a proxy.
 //!
-//! Not here: what is read of the connections (`sockets`).
+//!
+//! Not here: readings of the connections (`sockets`).
 
 use super::server::Tables;
 use plimsoll_sys::probe::listener::socket_inode;
@@ -17,8 +18,8 @@ const PORTS_MAX: usize = 8;
 /// listeners are opened first.
 const FILES_MAX: usize = 20_000;
 
-/// The ports to watch, ascending, and whether they are others than the target's. What cannot be
-/// looked at leaves it with the target's.
+/// The ports to watch, ascending, and whether they differ from the target's. On an error, the
+/// target's port.
 pub fn watched(asker: &mut Asker, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();
@@ -32,7 +33,7 @@ pub fn watched(asker: &mut Asker, tables: &Tables, target: u16) -> (Vec<u16>, bo
         let inodes = links.filter_map(|link| socket_inode(link.as_os_str().as_bytes()));
         own.extend(inodes.filter_map(|inode| listening.get(&inode).copied()));
     }
-    // A service manager may hold the target's socket for it.
+    // A service manager may own the target's socket for the server.
     if own.is_empty() || own.contains(&target) {
         return (vec![target], false);
     }

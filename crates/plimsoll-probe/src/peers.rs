@@ -26,7 +26,7 @@ use std::sync::PoisonError;
 const PEERS_MAX: usize = 8;
 /// Open files that are looked at in one sample, by the least effort.
 const FILES_AT_ONCE: u64 = 64;
-/// So many where the budget of all readings is used up and the search takes long already.
+/// Files searched at once when the readings' budget is used up and the search has taken long.
 const FILES_AT_ONCE_LEAST: u64 = 32;
 const SEARCH_WAIT_NS: u64 = 1_000_000_000;
 /// A search among open files that takes longer is told of.
@@ -40,26 +40,24 @@ const DENIED: &str =
 
 pub struct Peers {
     tables: Tables,
-    /// Those whom it is known to ask on this machine, for others.
+    /// Addresses on this machine to which the server is known to send requests, for other probes.
     asked: DependencyAddresses,
     look: Seldom,
-    /// Other network namespaces in which there are other ends of connections that could be the
-    /// server's.
+    /// Other network namespaces with peers of connections that may be the server's.
     elsewhere: Vec<Asker>,
     look_elsewhere: Seldom,
     /// Whose sockets are, by their inodes.
     owners: BTreeMap<u32, Owner>,
-    /// What was seen last, until it is known whose it is.
+    /// The last snapshot, until its owners are known.
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
     known: BTreeSet<PeerAddress>,
-    /// What its connections had carried when they were seen last, by their inodes, and all of them,
-    /// by peer.
+    /// Lifetime traffic of the last snapshot, by inode, and for all connections by peer.
     carried: BTreeMap<u32, LifetimeTraffic>,
     carried_by: BTreeMap<PeerAddress, (u64, u64)>,
 }
 
-/// What a connection has carried over its life.
+/// The lifetime traffic of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 struct LifetimeTraffic {
     /// Segments with data that were sent, modulo 2^32.
@@ -71,9 +69,9 @@ struct LifetimeTraffic {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Server,
-    /// Somebody else's: it is none of the server's open files, and is there still.
+    /// Another process's: it is not among the server's open files, and still exists.
     Other,
-    /// None of its open files either, which took so long to go through that it may have been closed
+    /// Not among the server's open files, whose search took so long that it may have been closed
     /// meanwhile.
     NotFound,
 }
@@ -86,23 +84,21 @@ struct OwnConnections {
     listeners: Vec<(u16, u32)>,
     /// Bytes that lie unsent in connections to such a port.
     unsent: BTreeMap<u16, u64>,
-    /// Connections that wait to be accepted, by those who listen on this machine and have
-    /// connections that could be the server's own.
+    /// Lengths of accept queues, by listeners on this machine with connections that may be the
+    /// server's.
     queued: BTreeMap<PeerAddress, u64>,
-    /// The same in other network namespaces, by addresses there.
+    /// The same in other network namespaces, by address there.
     queued_elsewhere: BTreeMap<SocketAddr, u64>,
-    /// What leads out of the server's network namespace, and nobody knows where yet.
+    /// Connections out of the server's network namespace with an unknown peer.
     led_away: OutsideEnds,
 }
 
-/// Ends of connections that are not in the network namespaces that were asked: those of another
-/// machine, or in a container.
+/// Peers outside the searched network namespaces: on another machine, or in a container.
 #[derive(Debug, Default)]
 struct OutsideEnds {
-    /// Over TCP, as the end that is known sees them: its own address, and the other's.
+    /// Over TCP, from the known end: its own address, and the peer's.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
-    /// Connections over unix sockets to a path at which nobody listens in the namespace of who
-    /// opened them.
+    /// Connections over unix sockets to a path without a listener in the client's namespace.
     files: Vec<UnixLink>,
 }
 
@@ -111,7 +107,7 @@ impl OutsideEnds {
         self.ends.is_empty() && self.files.is_empty()
     }
 
-    /// Whether one of these ends, or who listens there, is where `asker` asks.
+    /// Whether one of these peers, or their listener, is in the namespace of `asker`.
     fn leads_to(&self, asker: &mut Asker) -> bool {
         let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
         let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
@@ -144,20 +140,20 @@ impl fmt::Display for PeerAddress {
     }
 }
 
-/// One of them.
+/// A connection of the server's.
 struct OwnConnection {
     inode: u32,
     peer: PeerAddress,
-    /// What is told of its traffic; not over unix sockets.
+    /// Its traffic; not over unix sockets.
     traffic: Option<PeerTraffic>,
-    /// What it has carried, where the kernel tells.
+    /// Its lifetime traffic, if the kernel reports it.
     carried: Option<LifetimeTraffic>,
 }
 
-/// What is under way on connections to a peer.
+/// The state of the connections to a peer.
 #[derive(Debug, Clone, Copy, Default)]
 struct PeerTraffic {
-    /// Connections on which an answer of theirs is waited for.
+    /// Connections that wait for a response.
     waiting: u64,
     /// Connections on which data came lately, and nothing was sent since.
     coming: u64,
@@ -165,8 +161,7 @@ struct PeerTraffic {
     unread: u64,
     /// Bytes that the server has written and the other end has not acknowledged.
     unsent: u64,
-    /// Bytes that the other end, if it is on this machine, has written and the server's end has not
-    /// got.
+    /// Bytes that the peer, if on this machine, has written and the server's end has not received.
     on_the_way: u64,
 }
 
@@ -205,8 +200,8 @@ impl Peers {
         }
     }
 
-    /// Looks for connections that neither begin nor end at `port`, and goes on with finding out
-    /// whose they are.
+    /// Searches connections that neither begin nor end at `port`, and continues the search for
+    /// their owners.
     pub fn sample(&mut self, asker: &mut Asker, port: u16, now_ns: u64, sink: &mut Sink) {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
@@ -224,7 +219,7 @@ impl Peers {
                     sink.unseen_part(DENIED);
                     return;
                 }
-                // Of a kernel that refuses this, the queue of the listener tells.
+                // If the kernel refuses this, the listener's queue suffices.
                 Some(Some(Err(_))) | None => return,
             };
             if !seen.led_away.is_empty()
@@ -253,7 +248,7 @@ impl Peers {
         let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
         match sink.extent() {
             Extent::Usual => self.go_on(now_ns, FILES_AT_ONCE * sink.effort().factor(), sink),
-            // Else whose they are would never be known beside a server that takes all the budget.
+            // Otherwise owners would never be found beside a server that uses up the budget.
             Extent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
                 self.go_on(now_ns, FILES_AT_ONCE_LEAST, sink);
             }
@@ -297,9 +292,9 @@ impl Peers {
         }
     }
 
-    /// Connections of the server's. One that is closed after each call is gone before it is found
-    /// among the open files: it is taken for the server's where it leads to whom the server is
-    /// known to ask, and nobody else does.
+    /// The server's connections. One that closes after each call is gone before it is found among
+    /// open files: it counts as the server's if the server, and no other process, is known to call
+    /// its peer.
     fn own<'a>(&self, seen: &'a OwnConnections) -> Vec<&'a OwnConnection> {
         let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
         let others: BTreeSet<&PeerAddress> = of(Owner::Other).map(|connection| &connection.peer).collect();
@@ -310,7 +305,7 @@ impl Peers {
     }
 
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
-        // How many connections there are, and what is told of them.
+        // Number of connections by peer, and their state.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in self.own(seen) {
@@ -320,7 +315,7 @@ impl Peers {
                 traffic.get_or_insert_default().add(more);
             }
             if let Some(carried) = connection.carried {
-                // What a new one has carried was carried since the last look.
+                // All traffic of a new connection belongs to this interval.
                 let before = self.carried.get(&connection.inode).copied().unwrap_or_default();
                 now.insert(connection.inode, carried);
                 let (segments, bytes) = self.carried_by.entry(connection.peer.clone()).or_default();
@@ -387,10 +382,10 @@ fn is_denied(pid: u32, table: u32) -> bool {
     std::fs::read_dir(files_folder(pid, table)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Connections that could be the server's own to others, in the network namespace of `asker`; other
-/// ends may be in those of `elsewhere`.
+/// Connections that may be the server's own, in the network namespace of `asker`; peers may be in
+/// those of `elsewhere`.
 fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io::Result<OwnConnections> {
-    // What came in on another port of the server's, such as one for metrics, is no downstream
+    // An accepted connection on another port of the server, such as for metrics, is no downstream
     // connection.
     let mut listeners = Vec::new();
     let mut queues = AcceptQueues::default();
@@ -476,7 +471,7 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued, queued_elsewhere, led_away })
 }
 
-/// What another network namespace shows of connections whose one end is there.
+/// Peers found in another network namespace.
 #[derive(Default)]
 struct FarEnds {
     /// Connections that wait to be accepted there, by addresses that they lead to.
@@ -485,8 +480,8 @@ struct FarEnds {
     unsent: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
-/// What is to be seen where `asker` asks of the other ends of `ends`: of each, its own address in
-/// another network namespace, and the other's.
+/// The peers of `ends` visible in the namespace of `asker`: for each its own address there, and the
+/// other end's.
 fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> FarEnds {
     if ends.is_empty() {
         return FarEnds::default();
@@ -512,7 +507,7 @@ fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> Far
 #[derive(Default)]
 struct AcceptQueues {
     bound: BTreeMap<SocketAddr, u64>,
-    /// Of those who listen at every address, by their port.
+    /// Queues of wildcard listeners, by port.
     anywhere: BTreeMap<u16, u64>,
 }
 
@@ -525,7 +520,7 @@ impl AcceptQueues {
         *queue += count;
     }
 
-    /// Where a connection from `local` to `peer` would wait; `None`: `peer` listens on another
+    /// The accept queue of a connection from `local` to `peer`; `None`: `peer` listens on another
     /// machine.
     fn queue_length(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
         let (local, peer) = (plain(local), plain(peer));
@@ -544,7 +539,7 @@ impl FileWalk {
                 let path = files_folder(pid, table);
                 match std::fs::read_dir(&path) {
                     Ok(entries) => self.folder = Some((path, entries)),
-                    // Another error: it has ended meanwhile.
+                    // Other errors mean that the process has ended.
                     Err(error) => self.denied |= error.kind() == ErrorKind::PermissionDenied,
                 }
             }
@@ -593,7 +588,7 @@ mod tests {
         }
     }
 
-    /// Whose connections are is found out beside a server that takes the whole budget, too.
+    /// Owners are found even beside a server that uses up the whole budget.
     #[test]
     fn own_connections_are_told_although_the_budget_is_used_up() {
         use crate::sink::{Effort, Extent};

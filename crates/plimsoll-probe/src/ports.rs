@@ -16,13 +16,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Up to so many at rest no pair is near its end, and who holds them is not asked.
+/// Number of connections in TIME-WAIT up to which no pair is near its limit, and pairs are not
+/// counted.
 const FEW: u64 = 64;
-/// Who takes any port that it may leaves many between two of its own: the kernel goes by steps of
-/// two at the least. Of ports of which hardly one between the first and the last is free others may
-/// not be taken (a process may set a range of its own).
+/// Share of used ports between the first and the last above which the range counts as full. A
+/// client without a restricted range leaves gaps: the kernel steps by at least two.
 const DENSE: f64 = 0.9;
-/// Of the lowest and of the highest, this part may be others' to the same peer.
+/// Share of the lowest and highest ports that may belong to other clients of the peer.
 const ASIDE: f64 = 0.05;
 
 /// Connections at rest, by pair.
@@ -31,7 +31,7 @@ struct RestingPairs {
     held: HashMap<(IpAddr, SocketAddr), Vec<u16>>,
 }
 
-/// How many ports a pair may have that holds these, where `usual` are those that anybody may take.
+/// Number of ports available to a pair with these used ports; `usual` is the system's range.
 fn range_of(held: &mut [u16], usual: u64) -> u64 {
     if held.len() as u64 <= FEW {
         return usual;
@@ -44,7 +44,7 @@ fn range_of(held: &mut [u16], usual: u64) -> u64 {
     if is_dense { ((span * held.len() as f64 / inner.len() as f64) as u64).min(usual) } else { usual }
 }
 
-/// Which of two holds more of what it may: how many each holds, and may hold.
+/// Compares two pairs by their used share: used and available ports of each.
 fn by_share(a: (u64, u64), b: (u64, u64)) -> Ordering {
     (a.0 * b.1).cmp(&(b.0 * a.1))
 }
@@ -54,8 +54,8 @@ impl RestingPairs {
         self.held.entry((local.ip(), remote)).or_default().push(local.port());
     }
 
-    /// The pair that has most of what it may: how many it has, and may have; without those to one
-    /// of `except`, which are the load's own. `usual`: how many ports anybody may take.
+    /// The pair with the largest used share: used and available ports. Pairs with a peer in
+    /// `except`, the load's own, do not count. `usual`: ports of the system's range.
     fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
         let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
         let shares = others.map(|(_, held)| (held.len() as u64, range_of(held, usual)));
@@ -64,7 +64,7 @@ impl RestingPairs {
 }
 
 pub struct Ports {
-    /// The server's, then others, of what may be behind it.
+    /// The server's network namespace, then others of possible dependencies.
     networks: Vec<PortsOfNetwork>,
     targets: Vec<SocketAddr>,
     look: Seldom,
@@ -76,8 +76,8 @@ struct PortsOfNetwork {
 }
 
 impl Ports {
-    /// Of the network that `sockstat` tells of, which is that of the process `server`, where one is
-    /// known; `targets`: where the load goes.
+    /// For the network namespace of `sockstat`, that of the process `server` if known; `targets`:
+    /// the load's target addresses.
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
         let own = PortsOfNetwork { sockstat, asker: server.map_or_else(Asker::open, Asker::open_beside).ok() };
         let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn who_takes_every_port_of_a_range_may_take_no_other() {
-        // Ports by count and step, and how many the pair may have; a few of another range are
-        // somebody else's.
+        // Ports by count and step, and the ports available to the pair; a few of another range
+        // belong to another process.
         for (count, step, others, expect) in [
             (300, 1, 0, 300),
             (300, 1, 4, 304),
@@ -177,7 +177,7 @@ mod tests {
     fn the_kernel_tells_whose_connections_are_at_rest() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let to = listener.local_addr().expect("an address");
-        // Who closes first keeps the port.
+        // The end that closes first has the port in TIME-WAIT.
         for _ in 0..5 {
             let client = TcpStream::connect(to).expect("connected");
             let (mut server, _) = listener.accept().expect("accepted");

@@ -1,4 +1,4 @@
-//! What every probe is ([`Probe`]), and what of the server is shown live ([`LiveServer`]).
+//! The interface of probes ([`Probe`]), and the live reading of the server ([`LiveServer`]).
 
 use super::sink::Sink;
 use std::sync::Arc;
@@ -6,24 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Something that can be read again and again.
 pub(super) trait Probe: Send {
-    /// Reads once and says what was seen.
+    /// Takes one reading.
     fn sample(&mut self, sink: &mut Sink);
 }
 
-/// What is shown of the server while it runs, in thousandths of a core; the largest number: not
-/// seen.
+/// The server's current CPU use, in thousandths of a core; the largest number: unknown.
 #[derive(Debug, Clone)]
 pub struct LiveServer(Arc<AtomicU64>);
 
 impl LiveServer {
     const UNSEEN: u64 = u64::MAX;
 
-    /// Nothing is seen.
+    /// No reading.
     pub fn unseen() -> LiveServer {
         LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
     }
 
-    /// It used so many cores of late; `None`: it is not seen.
+    /// Sets the recently used cores; `None`: unknown.
     pub fn set(&self, cores: Option<f64>) {
         self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
     }

@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 const LIVE_SAMPLES: usize = 10;
 /// Busy threads get a series of their own, up to so many.
 const THREADS_SHOWN_MAX: usize = 24;
-/// Of more processes than this, states and sizes are read in turn: their CPU clocks cost much less.
+/// Number of processes up to which all states and sizes are read at once; CPU clocks cost much
+/// less.
 const STATS_AT_ONCE: usize = 8;
-/// Threads that are called alike are a group from so many on, and these are the largest groups that
-/// are told of.
+/// Fewest threads with similar names for a group, and most groups to report.
 const ALIKE_MIN: usize = 3;
 const GROUPS_MAX: usize = 8;
 /// Threads by what they wait for.
@@ -37,7 +37,7 @@ const WAITS: [(&str, WaitsFor); 5] = [
     ("server.in_write", WaitsFor::Room),
     ("server.in_disk", WaitsFor::Disk),
 ];
-/// One of so many readings of a process is one that goes through all its threads in the kernel.
+/// One of this many readings of a process goes through all its threads in the kernel.
 const WHOLE_EVERY: u64 = 5;
 
 /// One process of the server.
@@ -55,7 +55,7 @@ struct ServerProcess {
     base_ns: u64,
     cpu_ns: u64,
     threads: Threads,
-    /// By which threads its tables of open files are looked at.
+    /// The threads through which its file tables are read.
     tables: Vec<u32>,
     files_max: Option<u64>,
     /// How often more than its CPU time was read.
@@ -65,15 +65,15 @@ struct ServerProcess {
 /// How much of a process was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadDepth {
-    /// It is not there any more.
+    /// The process has ended.
     Gone,
     Clock,
     Brief,
     Whole,
 }
 
-/// What processes that are no longer there did: CPU ns, ticks in user and kernel mode, ns of
-/// waiting, switches, faults.
+/// Totals of ended processes: CPU ns, ticks in user and kernel mode, ns of waiting, switches,
+/// faults.
 #[derive(Default, Clone, Copy)]
 struct EndedSums {
     user_ticks: u64,
@@ -83,8 +83,8 @@ struct EndedSums {
     major_faults: u64,
 }
 
-/// The processes that belong to the server, each with the threads by which its tables of open files
-/// are looked at, for probes that look at something else of theirs.
+/// The server's processes, each with the threads through which its file tables are read, for other
+/// probes.
 pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
 
 pub struct ServerProbe {
@@ -166,7 +166,7 @@ impl ServerProcess {
         self.looks += 1;
         let source = if whole { &self.whole } else { &self.brief };
         let Some(stat) = source.read(buffer).ok().and_then(parse_stat) else { return ReadDepth::Gone };
-        // An ended process that nobody waited for keeps its CPU time, but no threads and no memory.
+        // A zombie keeps its CPU time, but no threads and no memory.
         if stat.state == b'Z' {
             return ReadDepth::Gone;
         }
@@ -254,14 +254,14 @@ impl ServerProbe {
         Arc::clone(&self.tables)
     }
 
-    /// Where what the server asks on this machine is told, for who looks for that.
+    /// The addresses of dependencies on this machine, for the probe that searches them.
     pub fn dependency_addresses(&self) -> DependencyAddresses {
         self.downstream.as_ref().map(Downstream::dependency_addresses).unwrap_or_default()
     }
 
     /// Learns which processes belong to the server by now.
     fn gather(&mut self, from_birth: bool) {
-        // Only new processes are looked at: whose child a process was at first is what counts.
+        // Only new processes are read: the original parent counts.
         let pids = numbers_in("/proc").unwrap_or_default();
         let mut parents = BTreeMap::new();
         for pid in pids {
@@ -272,8 +272,8 @@ impl ServerProbe {
         let wanted = self.family(&parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
-                // One that ended in between was too short-lived to be seen; its parent's sum of
-                // ended children has it.
+                // A process that ended in between was too short-lived to be seen; its parent's sum
+                // of ended children includes it.
                 self.members.extend(ServerProcess::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
             }
         }
@@ -284,8 +284,8 @@ impl ServerProbe {
         self.tell_tables();
     }
 
-    /// The server's first processes and their descendants, without those that are servers of their
-    /// own, and what these have started.
+    /// The server's first processes and their descendants, without separate servers and their
+    /// descendants.
     fn family(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
         self.others.retain(|pid| parents.contains_key(pid));
         loop {
@@ -313,8 +313,8 @@ impl ServerProbe {
     fn cpu_ns(&self) -> u64 {
         let reaped_ticks: u64 = self.members.iter().map(ServerProcess::reaped_ticks).sum();
         let reaped_ns = reaped_ticks * (1_000_000_000 / ticks_per_second());
-        // An ended child is in its parent's sum once the parent has waited for it, and in ours if
-        // it was ever seen.
+        // An ended child is in its parent's sum once it was reaped, and in ours if it was ever
+        // seen.
         self.settled_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
     }
 
@@ -386,8 +386,7 @@ impl ServerProbe {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
-            // The sum may go back a little: a thread that ends takes along what was read of it
-            // last.
+            // The sum may decrease slightly: an ending thread takes its last readings along.
             (Some(first), Some(last)) if last.0 > first.0 => {
                 Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
             }
@@ -427,8 +426,7 @@ impl ServerProbe {
         self.before_ns = at_ns;
     }
 
-    /// Tells how many threads run and wait for what: of those whose states were read, and as many
-    /// more as there are more threads.
+    /// Reports thread states: those that were read, scaled up to all threads.
     fn tell_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
         let each = stands_for(all(), turns);
@@ -450,7 +448,7 @@ impl ServerProbe {
         }
         if all().any(Threads::tell_places) {
             let same = places.into_values().max().unwrap_or(0);
-            // One that nobody waits with is not many, however few were read.
+            // A lock with a single waiter is not scaled up.
             sink.gauge("server.in_same_lock", "", if same > 1 { of_all(same) } else { same as f64 });
         }
     }
@@ -475,8 +473,8 @@ impl ServerProbe {
 
     fn tell_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
-        // Of several processes, and of threads with files of their own, the table that is nearest
-        // to its limit.
+        // Among several processes, and threads with their own files, the table nearest to its
+        // limit.
         let read = self.files.read(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;
@@ -526,8 +524,8 @@ impl Probe for ServerProbe {
         } else {
             let mut rescan = std::mem::replace(&mut self.rescan, Seldom::new(0));
             if sink.extent() == Extent::Edge {
-                // Children that came since the last look: their work must not look like somebody
-                // else's.
+                // Children started since the last reading: their work must not count as
+                // interference.
                 rescan.hasten();
             }
             rescan.read(sink, || self.gather(true));
@@ -565,7 +563,7 @@ impl Probe for ServerProbe {
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;
-        // Told as often as they were read: what was not read in this sample has none.
+        // Reported as often as read: this sample may have no reading.
         if whole {
             sink.counter("server.cpu_user", "ns", sums.user_ticks as f64 * tick_ns);
             sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);

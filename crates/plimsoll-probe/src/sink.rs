@@ -1,18 +1,17 @@
-//! Where probes put what they read, series by name on the monotonic clock, and how much they may
-//! read: a budget of CPU time that no server, however large, makes them exceed for long.
+//! The collection of readings, by series on the monotonic clock, and the budget of CPU time for
+//! them, which no server exceeds for long, however large.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
 use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
-/// What was read since the last [`Sink::take`].
+/// Readings since the last [`Sink::take`].
 pub struct Sink {
     seen: Probes,
-    /// When the sampling under way, and the one before it, began.
+    /// Start of the current sampling, and of the one before.
     now_ns: u64,
     before_ns: u64,
-    /// The server watched, and what cannot be seen: as long as they hold they belong to everything
-    /// that is taken.
+    /// The watched server, and what is not observed: both belong to every part taken.
     server: Option<WatchedServer>,
     unseen: Option<String>,
     sampling_refused: Option<String>,
@@ -25,17 +24,17 @@ pub struct Sink {
     effort: Effort,
 }
 
-/// How much of a core readings may take.
+/// How much of a core readings may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// So little that no figure of a load pays for it.
+    /// So little that no figure of a load suffers.
     Little,
-    /// More, where what was seen is the question.
+    /// More, when the readings themselves are the question.
     Thorough,
 }
 
 impl Effort {
-    /// How many times as much as the least.
+    /// The factor over the least effort.
     pub fn factor(self) -> u64 {
         match self {
             Effort::Little => 1,
@@ -47,9 +46,9 @@ impl Effort {
 /// How much a sampling reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What changes quickly and costs little: the budget is used up.
+    /// Only cheap, quickly changing values: the budget is used up.
     Least,
-    /// The same, some of the rest in turn, and what is expensive as far as the budget goes.
+    /// Also some of the others in turn, and expensive ones within the budget.
     Usual,
     /// At an edge of a load: everything that differences are taken of, but nothing that would hold
     /// the load up.
@@ -68,7 +67,7 @@ impl Sink {
     /// A sampling begins; `edge`: at an edge of a load.
     pub fn begin(&mut self, now_ns: u64, edge: bool) {
         if self.extent == Extent::Edge {
-            // Nothing is measured at an edge: what it takes there nobody pays for.
+            // At an edge of a load nothing is measured, so its readings cost no budget.
             self.budget.give(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
         }
         self.began_cpu_ns = thread_cpu_ns();
@@ -88,13 +87,13 @@ impl Sink {
         self.extent
     }
 
-    /// How much readings may take.
+    /// How much readings may use.
     pub fn effort(&self) -> Effort {
         self.effort
     }
 
-    /// Whether it is the turn of what is read in one of `every` samplings, the `place`-th, and at
-    /// the edges of a load.
+    /// Whether a value that is read in one of `every` samplings is due, as number `place`, or at an
+    /// edge of a load.
     pub fn in_turn(&self, every: u64, place: u64) -> bool {
         match self.extent {
             Extent::Least => false,
@@ -149,7 +148,7 @@ impl Sink {
 
     /// A server process was found, and is watched from now on.
     pub fn server(&mut self, pid: u32, name: &str, found_by: &str) {
-        // The one before it stays part of what was seen.
+        // The previous server stays in the record.
         self.seen.servers.extend(self.server.take());
         let (name, found_by) = (name.to_owned(), found_by.to_owned());
         self.server = Some(WatchedServer { from_ns: self.now_ns as i64, pid, name, found_by });
@@ -164,8 +163,8 @@ impl Sink {
 
     /// A part that cannot be seen, and why.
     pub fn unseen_part(&mut self, reason: &str) {
-        if !self.seen.unseen.iter().any(|known| known == reason) {
-            self.seen.unseen.push(reason.to_owned());
+        if !self.seen.missing.iter().any(|known| known == reason) {
+            self.seen.missing.push(reason.to_owned());
         }
     }
 
@@ -186,22 +185,22 @@ impl Sink {
         series.for_each(|(_, series)| series.push_gap(gap.clone()));
     }
 
-    /// What was read since the last call. Series keep their names, so that a gap in one that was
-    /// read before is told.
+    /// Readings since the last call. Series keep their names, so that a gap in an earlier one is
+    /// reported.
     pub fn take(&mut self) -> Probes {
         let empty = |(name, series): (&String, &Series)| (name.clone(), Series::new(series.kind, &series.unit));
         let next = Probes { series: self.seen.series.iter().map(empty).collect(), ..Probes::default() };
         let mut seen = std::mem::replace(&mut self.seen, next);
         seen.series.retain(|_, series| !series.samples.is_empty() || !series.gaps.is_empty());
         seen.servers.extend(self.server.clone());
-        seen.unseen.extend(self.unseen.clone());
+        seen.missing.extend(self.unseen.clone());
         seen.sampled.refused.clone_from(&self.sampling_refused);
-        seen.unseen.sort_unstable();
+        seen.missing.sort_unstable();
         seen
     }
 }
 
-/// Whether a series is such as the table says.
+/// Whether a series agrees with the table.
 fn is_in_table(name: &str, kind: SeriesKind, unit: &str) -> bool {
     let is_such = |row: &SeriesRow| row.subject == SeriesSubject::Metrics || (row.kind, row.unit) == (kind, unit);
     series_row(name).is_some_and(is_such)
@@ -216,9 +215,9 @@ pub struct CpuBudget {
 }
 
 impl CpuBudget {
-    /// One part in so many of a core.
+    /// The divisor of a core for the budget.
     const PART: u64 = 150;
-    /// What adds up at most, ns: a large reading needs it, and it is what a short load may see
+    /// Largest accumulated budget, ns: a large reading needs it, and a short load may see that much
     /// beyond the share.
     const HELD_NS: u64 = 10_000_000;
 
@@ -237,35 +236,35 @@ impl CpuBudget {
         self.given_ns += cpu_ns;
     }
 
-    /// What is left after `cpu_ns` of the thread's CPU time, ns; 0: more than that was used.
+    /// The budget left after `cpu_ns` of the thread's CPU time, ns; 0 if exceeded.
     pub fn left_ns(&self, cpu_ns: u64) -> u64 {
         self.given_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
     }
 
-    /// Forgets what nobody used, beyond what may add up.
+    /// Drops unused budget above the maximum.
     pub fn limit(&mut self, cpu_ns: u64) {
         self.given_ns = self.given_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::HELD_NS);
     }
 }
 
-/// When something expensive may be read: so seldom that it takes at most a given share of a core,
-/// if the budget of all readings has room for it, and not at the edge of a load if it would hold
-/// that up. Where there is no room for long it is read all the same, half as often: else what is
-/// asked for last would never be read beside a busy server.
+/// Schedules an expensive reading: so rarely that it takes at most a given share of a core, within
+/// the common budget, and not at an edge of a load if it is slow. If the budget has no room for
+/// long, it runs anyway at half the frequency. Otherwise later readings would never run beside a
+/// busy server.
 pub struct Seldom {
     period_ns: u64,
-    /// One part in so many of a core.
+    /// The divisor of a core.
     part: u64,
     due_ns: u64,
     /// Since when it has waited for room.
     waits_since_ns: Option<u64>,
-    /// What it took the last time.
+    /// Cost of its last run, ns.
     cost_ns: u64,
 }
 
-/// What is dearer than this does not hold up the edge of a load.
+/// Largest cost of a reading at an edge of a load, ns.
 const EDGE_COST_NS_MAX: u64 = 500_000;
-/// How long a reading waits for room at least.
+/// Shortest wait for the budget before it runs anyway, ns.
 const WAIT_NS_MIN: u64 = 1_000_000_000;
 
 impl Seldom {
@@ -278,12 +277,12 @@ impl Seldom {
         Seldom { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }
 
-    /// It is time for it now, whenever it was read last.
+    /// Makes it due now.
     pub fn hasten(&mut self) {
         self.due_ns = 0;
     }
 
-    /// Reads with `read` if it is time for it.
+    /// Runs `read` if it is due.
     pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
         let now_ns = monotonic_ns();
         if now_ns < self.due_ns {
@@ -291,8 +290,7 @@ impl Seldom {
         }
         let room = match sink.extent {
             Extent::Least => false,
-            // The last time is the best guess of this one; what takes more than can add up takes
-            // its turn with nothing else.
+            // The last cost is the best estimate; a reading above the maximum budget runs alone.
             Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::HELD_NS / 2),
             Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
         };
@@ -309,7 +307,7 @@ impl Seldom {
         Some(result)
     }
 
-    /// How long after a reading the next one is due.
+    /// Time from one run to the next, ns.
     fn pause_ns(&self, effort: Effort) -> u64 {
         self.period_ns.max(self.cost_ns * self.part / effort.factor())
     }

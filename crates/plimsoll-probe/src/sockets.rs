@@ -1,5 +1,5 @@
-//! The server's sockets: its accept queue against the backlog, the connections it took, and its own
-//! to others.
+//! The server's sockets: its accept queue and backlog, accepted connections, and its own
+//! connections.
 
 use super::downstream::DependencyAddresses;
 use super::own_ports;
@@ -15,26 +15,26 @@ use std::collections::HashMap;
 use std::io;
 
 pub struct Sockets {
-    /// The port of the target: what comes in there is the load.
+    /// The target's port: connections to it are the load.
     target: u16,
-    /// Where the server takes connections, and whether that is elsewhere.
+    /// The ports on which the server listens, and whether they differ from the target's.
     ports: Vec<u16>,
     others: bool,
     asker: Result<Asker, String>,
-    /// Who takes connections, as far as that was looked for.
+    /// The listeners, as far as searched.
     listeners: Vec<SocketRow>,
     look_listeners: Seldom,
     look_queues: Seldom,
     look_accepted: Seldom,
-    /// How long each connection was held up sending when it was last looked at, by its inode.
+    /// The send limits of each connection at its last reading, by inode.
     sending: HashMap<u32, SendTime>,
     looked_ns: u64,
     peers: Peers,
 }
 
 impl Sockets {
-    /// Of the server whose first process is `root`, if one is known, and which the load reaches at
-    /// the port `target`.
+    /// For the server with the first process `root`, if known, that the load reaches at the port
+    /// `target`.
     pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: DependencyAddresses) -> Sockets {
         let asker = root.map_or_else(Asker::open, Asker::open_beside);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
@@ -49,8 +49,7 @@ impl Sockets {
             asker,
             listeners: Vec::new(),
             look_listeners: Seldom::new(5_000_000_000),
-            // At every sample, unless there are so many listeners that this takes more than a 700th
-            // of a core.
+            // At every sample, unless the number of listeners costs more than a 700th of a core.
             look_queues: Seldom::with_part(0, 700),
             look_accepted: Seldom::new(1_000_000_000),
             sending: HashMap::new(),
@@ -102,7 +101,7 @@ impl Sockets {
                     if let Some(time) = socket.send_time {
                         let before = sending.get(&socket.inode).copied().unwrap_or_default();
                         held.add_since(&time, &before);
-                        // Who was not accepted yet has no number of its own.
+                        // A connection that is not accepted has no inode.
                         if socket.inode != 0 {
                             now.insert(socket.inode, time);
                         }
@@ -118,8 +117,8 @@ impl Sockets {
                 sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
                 let at_ns = monotonic_ns();
                 if !now.is_empty() && *looked_ns > 0 {
-                    // Of the time since they were looked at before: of that in which there was
-                    // something to send, and how many waited so on average.
+                    // Share of the sending time since the last reading, and the mean number of
+                    // waiting connections.
                     let share = |us: u64| if held.busy_us == 0 { 0.0 } else { us as f64 / held.busy_us as f64 };
                     sink.gauge("accepted.window_limited", "share", share(held.window_limited_us));
                     sink.gauge("accepted.buffer_limited", "share", share(held.buffer_limited_us));
@@ -134,9 +133,9 @@ impl Sockets {
     }
 }
 
-/// Reads the queues of the sockets that listen on `ports` if it is time to. A single one is asked
-/// for by its address; where there are several, as of a server with a listener for each thread, or
-/// where it is not known, the kernel lists them, which is much slower.
+/// Reads the queues of listeners on `ports` if due. A single listener is looked up by its address.
+/// Several, as of a server with a listener for each thread, or unknown ones need a list from the
+/// kernel, which is much slower.
 fn look(
     asker: &mut Asker,
     ports: &[u16],

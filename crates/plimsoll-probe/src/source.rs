@@ -1,27 +1,27 @@
-//! Where the readings of a target come from while loads run ([`ReadingSource`]): the probes of this
-//! machine ([`crate::Watcher`]), or those of the machine that the server runs on, over a pipe
-//! (`plimsoll-fleet`).
+//! The source of a target's readings during loads ([`ReadingSource`]): the probes of this machine
+//! ([`crate::Watcher`]), or those of the server's machine over a pipe (`plimsoll-fleet`).
 //!
-//! Not here: how anything is read, and what is done with it.
+//!
+//! Not here: how values are read, and their use.
 
 use crate::probe::LiveServer;
 use plimsoll_model::Probes;
 
 /// A source of readings.
 pub trait ReadingSource {
-    /// What can be shown while it runs.
+    /// The live reading of the server.
     fn live(&self) -> LiveServer;
 
-    /// What this process of this machine does is plimsoll's doing as well, from now on.
+    /// Counts a process of this machine as plimsoll's from now on.
     fn watch_as_ours(&self, pid: u32);
 
     /// Takes a sample now, and waits for it within reason: at the edges of a load.
     fn sample_now(&self);
 
-    /// What was read since the last call; times are of this machine's monotonic clock.
+    /// Readings since the last call; times are of this machine's monotonic clock.
     fn take(&self) -> Probes;
 
-    /// What its user should know at once, since the last call.
+    /// New messages for the user.
     fn take_news(&self) -> Vec<String> {
         Vec::new()
     }

@@ -23,13 +23,13 @@ fn a_sink_tells_gaps_of_what_it_knows() {
     let gap = &second.series["server.rss"].gaps;
     assert_eq!((gap.len(), gap[0].from_ns, gap[0].to_ns), (1, 100, 300));
     assert_eq!(second.series["server.rss"].kind, SeriesKind::Gauge);
-    assert_eq!(second.unseen, ["no socket listens"]);
+    assert_eq!(second.missing, ["no socket listens"]);
     sink.begin(400, false);
     sink.unseen(None);
     sink.server(8, "api", "--pid 7");
     let third = sink.take();
     assert_eq!(third.servers.iter().map(|s| (s.pid, s.from_ns)).collect::<Vec<_>>(), [(7, 100), (8, 400)]);
-    assert!(third.unseen.is_empty());
+    assert!(third.missing.is_empty());
     let fourth = sink.take();
     assert_eq!(fourth.servers.iter().map(|s| s.pid).collect::<Vec<_>>(), [8]);
 }
@@ -41,7 +41,7 @@ fn what_is_expensive_is_read_seldom() {
     let mut seldom = Seldom::new(0);
     let spin = || std::hint::black_box((0..200_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
     assert!(seldom.read(&sink, spin).is_some());
-    // That took at least 50 us, so the next one may come after 100 ms at the earliest.
+    // It took at least 50 us, so the next run is due after 100 ms at the earliest.
     assert!(seldom.read(&sink, spin).is_none());
     let mut cheap = Seldom::new(0);
     assert!(cheap.read(&sink, || ()).is_some());
@@ -57,11 +57,11 @@ fn a_budget_adds_up_to_a_limit() {
         (budget.left_ns(700 + held / 4), budget.left_ns(700 + held), budget.left_ns(700 + 2 * held)),
         (held - held / 4, 0, 0)
     );
-    // What is not used adds up no further than at first.
+    // Unused budget accumulates no further than at first.
     budget.pass(100 * second);
     budget.limit(700);
     assert_eq!(budget.left_ns(700), held);
-    // Whoever uses all that there is gets less than a hundredth of a core.
+    // A reading that uses all of its budget gets less than a hundredth of a core.
     let mut cpu_ns = 700;
     for tenth in 0..600 {
         budget.pass(100 * second + tenth * second / 10);
@@ -72,7 +72,7 @@ fn a_budget_adds_up_to_a_limit() {
     assert!((0.005..0.0095).contains(&share), "{share}");
 }
 
-/// Readings at the edges of loads, however dear, leave as much for those within.
+/// Expensive readings at edges of loads leave the budget within loads untouched.
 #[test]
 fn what_an_edge_takes_nobody_pays_for() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
@@ -89,7 +89,7 @@ fn what_an_edge_takes_nobody_pays_for() {
     assert_eq!(sink.extent(), Extent::Least);
 }
 
-/// Beside a server that takes the whole budget, what is asked for last is read all the same.
+/// Beside a server that uses up the budget, the last reading still runs.
 #[test]
 fn what_waits_for_room_for_long_is_read_without_it() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);

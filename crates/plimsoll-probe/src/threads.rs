@@ -1,6 +1,6 @@
-//! The threads of one process: CPU time and waiting of each, and their states. Of many threads
-//! those that are busy, or have done much so far, are read at every sample, the others in turn,
-//! which goes round the threads of all processes of the server ([`Turns`]).
+//! The threads of one process: CPU time, waiting and states. Of many threads the busy ones, and
+//! those with much CPU time so far, are read at every sample. The others are read in turn, over all
+//! processes of the server ([`Turns`]).
 
 use super::sink::{Effort, Extent, Seldom, Sink};
 use plimsoll_sys::clock::monotonic_ns;
@@ -13,15 +13,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// More threads of one process than this are not watched one by one.
 const THREADS_MAX: usize = 4096;
-/// Threads whose state is read in one sample: reading it takes five times as long as reading the
-/// CPU time.
+/// Number of thread states read in a sample: a state costs five times as much as a CPU time.
 const STATES_AT_ONCE: usize = 4;
-/// So many states tell how all threads are: of a server with more, a whole round takes longer than
-/// a load.
+/// Number of states that represent all threads: with more, a full round would outlast a load.
 const STATES_ENOUGH: usize = 128;
-/// Threads whose CPU time is read in one sample, beside the busy ones.
+/// Number of CPU times read in a sample, besides busy threads.
 const TIMES_AT_ONCE: usize = 24;
-/// The same at the edge of a load.
+/// Number of CPU times read at an edge of a load.
 const TIMES_AT_EDGE: usize = 256;
 /// A thread is busy from this share of a core on.
 pub const BUSY_SHARE: f64 = 0.05;
@@ -34,12 +32,12 @@ pub struct Thread {
     pub tid: u32,
     /// Read and opened when they are first needed: most threads of many are idle.
     series: Option<String>,
-    /// Its name without a number in it, when its state was first read.
+    /// Its name without a number, once its state was read.
     stem: Option<String>,
     status: Option<ProcFile>,
     wait_place: Option<ProcFile>,
     sched: ProcFile,
-    /// What was there before the watching began.
+    /// Its totals before the watch began.
     base: SchedStat,
     /// When it was last read, and the time before, on the monotonic clock; CPU time then, ns since
     /// the watching began.
@@ -50,7 +48,7 @@ pub struct Thread {
     pub wait_ns: u64,
     switches_base: Option<(u64, u64)>,
     switches: (u64, u64),
-    /// Its state, what it waits for, and the telling ([`Turns`]) that they were read for.
+    /// Its state, its wait, and the round ([`Turns`]) in which they were read.
     state: u8,
     state_of: u64,
     waits_for: Option<WaitsFor>,
@@ -59,16 +57,15 @@ pub struct Thread {
     gone: bool,
 }
 
-/// Some of many, one stretch after the other, in an order that goes to and fro over their numbers:
-/// threads that let each other in do so in the order of their numbers, and who went along with them
-/// would meet the same few all the time, or never.
+/// Visits a few of many items at a time, in an order that jumps over their indices. Threads that
+/// wake each other do so in index order; the same order would always meet the same few, or never.
 #[derive(Default, Clone, Copy)]
 struct RoundRobin {
     start: usize,
     length: usize,
     of: usize,
-    /// The place of one in the order, by its number: so many times that, less whole rounds. It has
-    /// no factor in common with `of`.
+    /// The position of an item by its index: a multiple of `stride` modulo `of`. Both have no
+    /// common factor.
     stride: usize,
 }
 
@@ -102,16 +99,15 @@ fn have_no_factor(a: usize, b: usize) -> bool {
     if b == 0 { a == 1 } else { have_no_factor(b, a % b) }
 }
 
-/// Whose turn it is among all threads of the server.
+/// The turns of all threads of the server.
 #[derive(Default)]
 pub struct Turns {
     times: RoundRobin,
     states: RoundRobin,
     /// Threads passed so far in this sample.
     passed: usize,
-    /// States are told as soon as those of all threads, or of enough of them, have been read since
-    /// they were last told: the number of the telling that they are read for, and how many have
-    /// been.
+    /// States are reported once those of all threads, or of enough of them, were read since the
+    /// last report: the number of the current round, and how many were read.
     telling: u64,
     states_read: usize,
     /// Whether they are told after this sample.
@@ -152,7 +148,7 @@ impl Turns {
     }
 }
 
-/// How many times over those of `all` whose states are told now stand for all of their threads.
+/// The factor from threads with reported states to all threads.
 pub fn stands_for<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
     let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
@@ -171,12 +167,12 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// None are known yet.
+    /// No threads known yet.
     pub fn new(pid: u32) -> Threads {
         Threads { pid, list: Vec::new(), ended: (0, 0, 0), too_many: false, look: Seldom::with_part(0, 500) }
     }
 
-    /// Learns which threads there are. `from_birth`: what a new one did before it was seen counts.
+    /// Updates the list of threads. `from_birth`: earlier CPU time of a new thread counts.
     pub fn refresh(&mut self, from_birth: bool, buffer: &mut Vec<u8>) {
         let Ok(tids) = numbers_in(format!("/proc/{}/task", self.pid)) else { return };
         self.too_many = tids.len() > THREADS_MAX;
@@ -189,8 +185,8 @@ impl Threads {
         }
     }
 
-    /// The same for a process that is watched, where there are `count` threads by now: not at each
-    /// sample of a server that starts and ends threads all the time.
+    /// The same for a watched process with `count` threads: not at each sample of a server that
+    /// constantly starts and ends threads.
     pub fn follow(&mut self, count: u64, sink: &Sink, buffer: &mut Vec<u8>) {
         if count == self.list.len() as u64 || self.too_many {
             return;
@@ -200,14 +196,13 @@ impl Threads {
         self.look = look;
     }
 
-    /// The same where it is not known how many there are.
+    /// The same with an unknown number of threads.
     pub fn refresh_seldom(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
         self.follow(u64::MAX, sink, buffer);
     }
 
-    /// Reads the threads that are busy, those that have done much before, and those whose turn it
-    /// is. One that does the work of thousands rests between two loads, and would not have its turn
-    /// before the next is over.
+    /// Reads busy threads, those with much earlier CPU time, and those whose turn it is. A thread
+    /// that does most of the work rests between two loads, and would otherwise be read too late.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
@@ -240,14 +235,14 @@ impl Threads {
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
-    /// Threads whose states are told now.
+    /// Threads with a state in this report.
     pub fn threads_with_state(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
-    /// How many of those told wait for each of `kinds`. Who waits to be woken, but no longer than a
-    /// time, and at a place of its own, sleeps: that is how many runtimes do it. `places`: how many
-    /// wait where, to which these are added.
+    /// Number of reported threads that wait for each of `kinds`. A futex wait with a timeout at an
+    /// address of its own counts as sleep, as in many runtimes. `places`: waiters by address, to
+    /// which these are added.
     pub fn waiting_for<const KINDS: usize>(
         &self,
         turns: &Turns,
@@ -255,8 +250,8 @@ impl Threads {
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
         let mut own: HashMap<u64, usize> = HashMap::new();
-        // Also where those wait that are not told now: a place of two of which one is told is
-        // nobody's own.
+        // Threads without a report count here, too: an address with two waiters belongs to none of
+        // them.
         for place in self.list.iter().filter_map(|thread| thread.waking_place) {
             *own.entry(place.address).or_default() += 1;
         }
@@ -270,19 +265,19 @@ impl Threads {
         kinds.map(|kind| self.threads_with_state(turns).filter(|thread| waits_for(thread) == Some(kind)).count())
     }
 
-    /// Whether it is known of any thread where it waits to be woken.
+    /// Whether the futex address of any thread is known.
     pub fn tell_places(&self) -> bool {
         self.list.iter().any(|thread| thread.waking_place.is_some())
     }
 
-    /// Whether it is known of any thread what it waits for: some kernels do not tell.
+    /// Whether the wait of any thread is known: some kernels hide it.
     pub fn tell_waits(&self) -> bool {
         self.list.iter().any(|thread| thread.waits_for.is_some())
     }
 
-    /// How many of its threads are called alike, but for a number (`http-worker-3`), to which these
-    /// are added; not those that are called as the first one is, as all of a program are that names
-    /// none.
+    /// Adds the number of threads with similar names, except for a number (`http-worker-3`).
+    /// Threads with the first thread's name do not count, since a program that names none has it
+    /// for all.
     pub fn alike(&self, counts: &mut BTreeMap<String, usize>) {
         let first = self.list.iter().find(|thread| thread.tid == self.pid).and_then(|thread| thread.stem.as_deref());
         for stem in self.list.iter().filter_map(|thread| thread.stem.as_deref()).filter(|stem| Some(*stem) != first) {
@@ -290,14 +285,13 @@ impl Threads {
         }
     }
 
-    /// How many of those told are in `state`.
+    /// Number of reported threads in `state`.
     pub fn in_state(&self, turns: &Turns, state: u8) -> usize {
         self.threads_with_state(turns).filter(|thread| thread.state == state).count()
     }
 }
 
-/// CPU time from which on a thread of those that took `cpu_ns` has done much of it, in ns: no more
-/// than 20 have.
+/// CPU time above which a thread counts as busy so far, ns: at most 20 threads have more.
 fn much_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
     ((cpu_ns.sum::<u64>() as f64 * MUCH_SHARE) as u64).max(1)
 }
@@ -343,14 +337,14 @@ impl Thread {
         })
     }
 
-    /// Name of its series; the thread's own name in it is that of when somebody first asks.
+    /// The name of its series, which has the thread's name at the first call.
     pub fn series(&mut self, pid: u32) -> &str {
         let tid = self.tid;
         self.series.get_or_insert_with(|| format!("thread.{}.{tid}", name_of(pid, tid)))
     }
 
-    /// Share of a core that it used between the last two readings. The kernel adds up in ticks,
-    /// which need not lie evenly in our steps: no thread uses more than a core.
+    /// Share of a core used between the last two readings. Kernel ticks may not align with samples,
+    /// so the share is capped at one core.
     pub fn share(&self) -> f64 {
         let step_ns = self.read_ns.saturating_sub(self.read_before_ns).max(1);
         ((self.cpu_ns - self.cpu_before_ns) as f64 / step_ns as f64).min(1.0)
@@ -387,7 +381,7 @@ impl Thread {
             if self.call.is_none() {
                 self.call = ProcFile::open(format!("/proc/{pid}/task/{}/syscall", self.tid)).ok();
             }
-            // Told to whoever could trace it only.
+            // Readable only with the right to trace the process.
             let call = self.call.as_ref().and_then(|source| source.read(buffer).ok());
             self.waking_place = call.and_then(parse_waking_place);
         }
@@ -417,7 +411,7 @@ mod tests {
 
     #[test]
     fn who_has_done_much_is_few() {
-        // What threads have done in ms, and how many of them have done much.
+        // CPU time of threads in ms, and the number of busy ones.
         for (name, done_ms, expect) in [
             ("none has done anything", vec![0; 2000], 0),
             ("one works for all", [vec![3000], vec![1; 2000]].concat(), 1),

@@ -1,4 +1,4 @@
-//! The target of a load, as it is watched.
+//! The target of a load, for the probes.
 
 use crate::fetch::FetchTarget;
 use plimsoll_model::{Failure, Plan};
@@ -8,8 +8,8 @@ use plimsoll_model::{Failure, Plan};
 pub struct WatchTarget<'a> {
     /// A load on it.
     pub plan: &'a Plan,
-    /// Whether it is on this machine.
+    /// Whether the target is on this machine.
     pub local: bool,
-    /// Finds another address that is asked besides: the one of a URL, if load may go there.
+    /// Resolves the address of another URL, if load may go there.
     pub resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>,
 }

@@ -18,7 +18,7 @@ pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
         return;
     }
     report.table(&HEADINGS, rows(agents));
-    let lost = agents.iter().filter_map(|agent| Some(format!("{}: {}", agent.name, agent.lost.as_ref()?)));
+    let lost = agents.iter().filter_map(|agent| Some(format!("{}: {}", agent.name, agent.loss_reason.as_ref()?)));
     let lost: Vec<(&str, String)> = lost.map(|text| ("lost agent", text)).collect();
     if !lost.is_empty() {
         report.facts(lost);
@@ -100,7 +100,7 @@ impl AgentFields {
             clock_error_ns_max: agent.skew_ns_max,
             intervals: agent.frames,
             intervals_repeated: agent.frames_repeated,
-            lost: agent.lost.clone(),
+            lost: agent.loss_reason.clone(),
         }
     }
 }

@@ -28,8 +28,8 @@ pub enum Tone {
 pub struct ChartBlock {
     /// The SVG, drawn in [`crate::chart::Theme::Page`].
     pub svg: String,
-    /// The same for a narrow screen, drawn in [`crate::chart::Theme::Phone`]; `None`: it has no
-    /// other shape.
+    /// The same for a narrow screen, drawn in [`crate::chart::Theme::Phone`]; `None`: there is no
+    /// narrow form.
     pub narrow: Option<String>,
     /// The figures of the chart as a table, for readers who cannot see the picture: the headings.
     pub headings: Vec<String>,
@@ -44,7 +44,7 @@ pub enum ReportBlock {
     Heading(String),
     /// A chart. Only pages show it.
     Chart(ChartBlock),
-    /// HTML that is written as it is, such as a flame graph. Only pages show it.
+    /// Literal HTML, such as a flame graph. Only pages show it.
     Fragment(String),
     /// A sentence.
     Text(Tone, String),
@@ -95,7 +95,7 @@ impl Report {
         self
     }
 
-    /// Puts `sentence` in the place of the answer, which becomes the sentence after it.
+    /// Makes `sentence` the answer; the previous answer becomes the sentence after it.
     pub fn headline(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
@@ -106,8 +106,7 @@ impl Report {
         self
     }
 
-    /// Adds HTML as it is. It must be complete in itself and load nothing; its own text must be
-    /// escaped already.
+    /// Adds literal HTML. It must be self-contained, load nothing, and have its text escaped.
     pub fn fragment(&mut self, html: String) -> &mut Self {
         self.blocks.push(ReportBlock::Fragment(html));
         self
@@ -119,8 +118,8 @@ impl Report {
         self
     }
 
-    /// The blocks up to and with the answer, then what `between` adds, then the rest: a picture
-    /// comes after the answer.
+    /// The blocks up to the answer, then the blocks of `between`, then the rest: a chart follows
+    /// the answer.
     pub fn after_answer(&mut self, between: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);

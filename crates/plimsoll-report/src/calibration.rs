@@ -1,6 +1,7 @@
-//! How calibrations of a fleet look: a table, and a document.
+//! The calibrations of a fleet, as a table and as a document.
 //!
-//! Not here: how machines are calibrated, and which shares follow.
+//!
+//! Not here: calibrating machines, and the resulting shares.
 
 use crate::block::{Report, Tone};
 use crate::document::value;
@@ -22,7 +23,7 @@ fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
 /// The table, and what disturbed an agent's measurement.
 pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String {
     let row = |(agent, part): (&AgentCalibration, f64)| {
-        let measured = &agent.measured;
+        let measured = &agent.measurement;
         vec![
             agent.name.clone(),
             agent.plimsoll.clone(),
@@ -37,7 +38,7 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     let headings = ["agent", "plimsoll", "cores", "one thread", "lag p99", "clock within", "share"];
     let rows = agents.iter().zip(shares(agents, weights)).map(row);
     report.table(&headings, rows.collect());
-    for (agent, why) in agents.iter().filter_map(|agent| Some((agent, agent.measured.disturbed.as_ref()?))) {
+    for (agent, why) in agents.iter().filter_map(|agent| Some((agent, agent.measurement.disturbance.as_ref()?))) {
         let name = &agent.name;
         report
             .text(Tone::Warning, format!("agent {name} was disturbed: {why}. Calibrate it again on a quiet machine."));
@@ -77,7 +78,7 @@ pub fn calibration_document(agents: &[AgentCalibration], weights: &[u32]) -> Val
 
 impl CalibrationFields<'_> {
     fn new(agent: &AgentCalibration, share: f64) -> CalibrationFields<'_> {
-        let measured = &agent.measured;
+        let measured = &agent.measurement;
         CalibrationFields {
             name: &agent.name,
             machine: &agent.machine,
@@ -89,7 +90,7 @@ impl CalibrationFields<'_> {
             lag_p99_ns: measured.lag_p99_ns,
             clock_error_ns_max: agent.clock_error_ns_max,
             share,
-            disturbed: measured.disturbed.as_deref(),
+            disturbed: measured.disturbance.as_deref(),
         }
     }
 }
@@ -101,9 +102,23 @@ mod tests {
 
     fn agent(name: &str, highest_rps: f64, disturbed: Option<&str>) -> AgentCalibration {
         let disturbed = disturbed.map(str::to_owned);
-        let measured = SelfMeasurement { highest_rps, cpu_us: 11.0, rate_rps: 10_000.0, lag_p99_ns: 90_000, disturbed };
+        let measured = SelfMeasurement {
+            highest_rps,
+            cpu_us: 11.0,
+            rate_rps: 10_000.0,
+            lag_p99_ns: 90_000,
+            disturbance: disturbed,
+        };
         let (name, machine, plimsoll) = (name.to_owned(), "0af3".to_owned(), "1.0".to_owned());
-        AgentCalibration { name, machine, plimsoll, cores: 2, clock_error_ns_max: 80_000, unix_s: 1, measured }
+        AgentCalibration {
+            name,
+            machine,
+            plimsoll,
+            cores: 2,
+            clock_error_ns_max: 80_000,
+            unix_s: 1,
+            measurement: measured,
+        }
     }
 
     #[test]

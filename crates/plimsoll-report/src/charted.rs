@@ -1,6 +1,6 @@
-//! Reports with charts, as pages show them: the answer, the picture, the evidence, the environment.
-//! The sentences and tables are those of the terminal. Charts of one load are here too, as every
-//! kind of experiment shows some.
+//! Reports with charts, as pages show them: answer, chart, evidence, environment. Sentences and
+//! tables are those of the terminal. Charts of one load are here too, because every kind of
+//! experiment has some.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
@@ -39,7 +39,7 @@ pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
 pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let totals = run.totals();
     let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
-    let lines = [line("response time", &totals.whole.response), line("service time", &totals.whole.service)];
+    let lines = [line("response time", &totals.routes_sum.response), line("service time", &totals.routes_sum.service)];
     chart::percentile_chart(&heading::percentiles(&run.plan, summary), &lines, theme)
 }
 
@@ -54,8 +54,8 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     chart::heat_chart(&heading::heat(&run.plan, summary), &series::heat(run, COLUMNS, ROWS), &lines, theme)
 }
 
-/// Series that something else measured meanwhile (such as a probe), as a chart: panels below each
-/// other over seconds since the start, with their figures behind it.
+/// A chart of series from probes: panels in a column over seconds since the start, with their
+/// figures.
 pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: title.into(), subtitle: subtitle.into() };
@@ -72,8 +72,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// Panels of what was watched: title, unit, and the series in it. The server's own metrics have a
-/// panel each besides.
+/// Panels of watched series: title, unit, and the series in it. The server's own metrics have a
+/// panel each.
 const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -136,7 +136,10 @@ fn latency_rows(run: &Run) -> Vec<Vec<String>> {
         _ => duration(histogram.quantile_ns(q) as f64),
     };
     let name = |q: f64| if q >= 1.0 { "max".to_owned() } else { AxisUnit::Share.tick(q) };
-    quantiles.iter().map(|q| vec![name(*q), of(&totals.whole.response, *q), of(&totals.whole.service, *q)]).collect()
+    quantiles
+        .iter()
+        .map(|q| vec![name(*q), of(&totals.routes_sum.response, *q), of(&totals.routes_sum.service, *q)])
+        .collect()
 }
 
 fn time_rows(run: &Run) -> Vec<Vec<String>> {
@@ -166,7 +169,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     let heading = heading::time(&run.plan, summary).untitled();
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
-    if run.totals().whole.response.count() == 0 {
+    if run.totals().routes_sum.response.count() == 0 {
         return;
     }
     let headings = ["share of the requests", "response time", "service time"];
@@ -174,7 +177,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     report.drawn(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
-/// Where and by what it was measured, and how to repeat it.
+/// The environment of the measurement, and how to repeat it.
 pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;

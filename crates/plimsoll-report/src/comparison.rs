@@ -1,7 +1,8 @@
-//! Two recordings beside each other ([`RecordedPair`]): loads by their level, or searches for the
-//! load line. One place gives their table, their charts, their document and their page.
+//! Two recordings in comparison ([`RecordedPair`]): loads by level, or searches for the load line.
+//! Their table, charts, document and page.
 //!
-//! Not here: how each kind looks (`diff`, `searches`), and reading files.
+//!
+//! Not here: the text for each kind (`diff`, `searches`), and reading files.
 
 use crate::block::Report;
 use crate::chart::{NamedLevels, Theme, heading, success_diff_chart, throughput_diff_chart};
@@ -12,7 +13,7 @@ use crate::searches::{
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use serde_json::Value;
 
-/// What a file holds that can be compared.
+/// The comparable content of a file.
 #[derive(Debug, Clone)]
 pub enum RecordedInput {
     /// Loads in this unit, each with its figures.
@@ -22,7 +23,7 @@ pub enum RecordedInput {
 }
 
 impl RecordedInput {
-    /// What kind it is, in words.
+    /// The kind, in words.
     pub fn kind(&self) -> &'static str {
         match self {
             RecordedInput::Levels(LoadUnit::Concurrency, _) => "loads of concurrent users",

@@ -1,5 +1,5 @@
-//! The intervals of runs as CSV (RFC 4180), one row an interval; where a load has several routes, a
-//! row for each of them below it. The columns are those of the table of measures.
+//! The intervals of runs as CSV (RFC 4180), one row for each interval; with several routes, also a
+//! row for each route. The columns are those of the table of measures.
 
 use crate::visible::visible;
 use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};

@@ -1,5 +1,4 @@
-//! How two recordings look beside each other: a table of relative changes, and the sentence about
-//! what they prove.
+//! Two recordings in comparison: a table of relative changes, and a sentence about what they prove.
 
 use crate::block::{Report, Tone};
 use crate::chart::heading;

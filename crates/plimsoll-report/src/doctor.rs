@@ -14,7 +14,7 @@ use plimsoll_model::machine_facts::{MachineFacts, SelfMeasurement};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Where the figures of the other machine come from.
+/// The source of the figures of the other machine.
 const BENCHMARK_PAGE: &str = "docs/reference/benchmarks.md";
 
 /// The answer in one sentence.
@@ -39,7 +39,7 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     ]
 }
 
-/// The screen: the answer, a line a check, the figures of plimsoll itself, and what to do.
+/// The screen: the answer, a line for each check, plimsoll's own capacity, and the next step.
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(fitness));
@@ -126,7 +126,7 @@ struct BenchmarkFields {
 
 impl From<&SelfMeasurement> for MeasuredFields {
     fn from(measured: &SelfMeasurement) -> MeasuredFields {
-        let SelfMeasurement { highest_rps, cpu_us, rate_rps, lag_p99_ns, disturbed } = measured.clone();
+        let SelfMeasurement { highest_rps, cpu_us, rate_rps, lag_p99_ns, disturbance: disturbed } = measured.clone();
         MeasuredFields { highest_rps, cpu_us, rate_rps, lag_p99_ns, disturbed }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         cpu_us: 9.0,
         rate_rps: 10_000.0,
         lag_p99_ns: 100_000,
-        disturbed: None,
+        disturbance: None,
     };
 
     /// A machine that lacks everything still fits on a screen.

@@ -1,5 +1,6 @@
-//! How documents are put together: each is a type whose fields are those of the document
-//! ([`value`]), with maps whose keys are known only when it is written ([`ByName`]).
+//! The construction of JSON documents: each is a type with the document's fields ([`value`]), and
+//! maps for dynamic keys ([`ByName`]).
+//!
 //!
 //! Not here: any document.
 

@@ -1,7 +1,8 @@
-//! A study as it goes, as lines of JSON (`--json-lines`): the study, each load, each tick, each
-//! load that ended, and the finding. docs/reference/json.md describes them (`plimsoll.events/1`).
+//! A study in progress as lines of JSON (`--json-lines`): the study, each load, each tick, each
+//! ended load, and the finding. docs/reference/json.md describes them (`plimsoll.events/1`).
 //!
-//! Not here: when something happens (`plimsoll-study`), and where the lines go (the binary).
+//!
+//! Not here: the time of events (`plimsoll-study`), and the output of lines (the binary).
 
 use crate::csv::purpose_name;
 use crate::document::value;

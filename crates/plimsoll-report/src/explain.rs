@@ -1,5 +1,6 @@
-//! How an explanation looks: what holds the line, what speaks for it, what was ruled out, and what
-//! would move the line.
+//! The report of a diagnosis: the cause that limits the line, its evidence, what was ruled out, and
+//! what would move the line.
+//!
 //!
 //! Not here: its document (`explain_json`).
 
@@ -64,10 +65,10 @@ pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     places(explanation).into_iter().map(row).collect()
 }
 
-/// From this share on it is said what "not observed" means.
+/// Share from which the report explains "not observed".
 const UNOBSERVED_MIN: f64 = 0.2;
 
-/// What it means that many requests are at no observed place, and how to observe them.
+/// The explanation if many requests are at no observed place, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
@@ -129,7 +130,7 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// What an experiment is to show, before it is made.
+/// The prediction of an experiment, before it runs.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => "the reference for loads with a change".to_owned(),
@@ -193,7 +194,7 @@ pub(crate) fn moves_text(explanation: &Explanation, counted: &str) -> Option<Str
     ))
 }
 
-/// The report of an explanation, below what speaks against it.
+/// The report of a diagnosis, below the evidence against it.
 pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
     let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();

@@ -43,8 +43,7 @@ struct ExplainDocument<'a> {
     profiles: Option<FunctionsFields<'a>>,
 }
 
-/// What is known of functions: what the server says of itself, where it was asked for, else what
-/// the kernel shows.
+/// The functions of the server: from its own profiles if requested, otherwise from kernel samples.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FunctionsFields<'a> {

@@ -5,7 +5,7 @@ use plimsoll_analysis::failed::FailedKind;
 use plimsoll_model::Purpose;
 use serde::Serialize;
 
-/// A fact for each kind: what the first of them said, how many there were, when it began.
+/// A fact for each kind of failure: the first response, the count, and the first time.
 pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
         let side = match (kind.tag.purpose, kind.tag.arm) {
@@ -46,7 +46,7 @@ impl<'a> From<&'a FailedKind> for FailedAnswerFields<'a> {
         let said = |text: &'a String| Some(text.as_str()).filter(|text| !text.is_empty());
         FailedAnswerFields {
             status: Some(first.status).filter(|status| *status != 0),
-            missed: first.missed.map(|missed| missed.failure.name()),
+            missed: first.miss.map(|missed| missed.failure.name()),
             route: kind.route.as_deref(),
             requests: kind.requests,
             first_s: kind.at_ns as f64 / 1e9,

@@ -31,7 +31,7 @@ pub fn stopped_text(stopped_by: StopReason) -> &'static str {
     }
 }
 
-/// The answer in one sentence, with what makes it less than certain.
+/// The answer in one sentence, with the main doubt.
 pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
@@ -87,7 +87,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     line + &doubts + &disturbed
 }
 
-/// Of a log how many times over it a rate is, to stand before the rate; nothing without a log.
+/// For a log, the multiple of its rate, to precede a rate; otherwise empty.
 pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
@@ -120,7 +120,7 @@ pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String
     )
 }
 
-/// How arrivals were spaced, as it stands beside a rate.
+/// The spacing of arrivals, to follow a rate.
 pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     match arrivals {
         Arrivals::Poisson => "random arrivals",
@@ -178,7 +178,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
 /// Columns of the live log: which cell of [`trial_row`], and how wide. The kind stands before them,
 /// the verdict after.
 const LIVE: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
-/// What one can do without, first to last, where there is no room.
+/// The columns to drop for want of width, in order.
 const LEFT_OUT: [usize; 4] = [3, 2, 5, 4];
 /// Columns of the time and the kind of a trial, and of the verdict.
 const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
@@ -228,7 +228,7 @@ pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>)
     live_row(&format!("{:.1} s", elapsed_ns as f64 / 1e9), &trial_row(trial), columns)
 }
 
-/// What a search is doing with a load, and why. `so_far`: the line as it would be told now.
+/// The purpose of a load in a search. `so_far`: the line by the trials so far.
 pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = load.curve().max();
@@ -304,7 +304,7 @@ pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     format!("{many} for {} {counted}/s{cores}", rate(rate_rps))
 }
 
-/// What seems to hold the line, and what would check it.
+/// The suspected bottleneck, and the command that would check it.
 fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
         [_] => format!("plimsoll explain {}", context.plan.traffic.url()),
@@ -313,9 +313,9 @@ fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
     format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
 }
 
-/// The report of a search, below what speaks against its figures; of that, the answer says what
-/// stands beside the line. `held_by`: what seems to hold the line, where that is clear.
-/// `with_trials`: with the table of all trials, unless they were shown as they happened.
+/// The report of a search, below the evidence against its figures. `held_by`: the suspected
+/// bottleneck, if it is clear. `with_trials`: with the table of all trials, unless they were shown
+/// during the search.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
@@ -430,7 +430,7 @@ mod tests {
         };
         for (sources, count) in [
             (&["", ""][..], None),
-            // As asked for, and with something changed to tell causes apart.
+            // The original load, and one with an intervention.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
             (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),

@@ -1,12 +1,13 @@
-//! Flame graphs: merged stacks as a picture that stands by itself, as SVG and inside a page.
+//! Flame graphs: merged stacks as a self-contained picture, as SVG and inside a page.
 //!
-//! The picture is drawn here in full, so that it can be read where no script runs; `flame.js` then
-//! draws it anew from the same frames, which stand beside it as JSON, and adds zoom, search and the
-//! inverted view. Both work from disk: nothing is fetched. In a difference width is the mean of
-//! both sides, so that what has gone is still seen; red is dearer, blue cheaper, grey what may be
-//! chance.
 //!
-//! Not here: merging stacks (`plimsoll-analysis`), what else stands on the page.
+//! The picture is complete without a script. `flame.js` draws it again from the same frames, which
+//! are embedded as JSON, and adds zoom, search and the inverted view. Both work from disk: nothing
+//! is fetched. In a difference the width is the mean of both sides, so that a function that
+//! disappeared stays visible; red is more expensive, blue cheaper, grey within chance.
+//!
+//!
+//! Not here: merging stacks (`plimsoll-analysis`), and the rest of the page.
 
 use crate::chart;
 use crate::profile::amount;
@@ -159,8 +160,7 @@ fn flame_value(flame: &Flame, value: f64) -> String {
     format!("{}{per}", amount(value, flame.unit))
 }
 
-/// The frames for the script: columns of numbers. Nothing in it can end the element that it stands
-/// in.
+/// The frames for the script: columns of numbers. The text cannot end its HTML element.
 fn data(flame: &Flame) -> String {
     let tree = flame.tree;
     let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| number(of(node))).collect::<Vec<_>>();

@@ -96,7 +96,7 @@ pub(crate) struct LoadSetupFields<'a> {
 }
 
 impl<'a> LoadSetupFields<'a> {
-    /// By a plan, and who carried it out.
+    /// The fields for a plan and its injectors.
     pub(crate) fn new(plan: &'a PlanRecord, injectors: &[Injector]) -> LoadSetupFields<'a> {
         let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
         LoadSetupFields {
@@ -668,8 +668,7 @@ struct InstanceEstimateFields {
     cores: Option<f64>,
 }
 
-/// The load line, 1/s: the estimate where it is provable, and the interval that holds it with this
-/// probability.
+/// The load line, 1/s: the estimate if it is provable, and its interval with this probability.
 #[derive(Serialize)]
 pub(crate) struct LoadLineFields {
     estimate: Option<f64>,

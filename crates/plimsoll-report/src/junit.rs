@@ -19,7 +19,7 @@ use std::fmt::Write;
 pub enum CaseOutcome {
     /// The condition is true.
     Passed,
-    /// It did not hold, and why.
+    /// The test failed, with the reason.
     Failed(String),
     /// Nothing can be said, and why.
     Skipped(String),

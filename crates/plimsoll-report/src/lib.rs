@@ -1,8 +1,9 @@
-//! How findings look. Figures become a [`Report`] of blocks; blocks become text, Markdown or a
-//! page. The same figures become JSON, CSV, JUnit's XML and charts.
+//! The presentation of findings. Figures become a [`Report`] of blocks; blocks become text,
+//! Markdown or a page. The same figures become JSON, CSV, JUnit's XML and charts.
 //!
-//! This crate does not know how numbers were computed, and nothing of the engine. It returns text;
-//! the binary decides where the text goes.
+//!
+//! This crate knows neither the computation of figures nor the engine. It returns text; the binary
+//! decides where the text goes.
 
 #![forbid(unsafe_code)]
 

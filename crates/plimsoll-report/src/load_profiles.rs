@@ -121,8 +121,8 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// A function that spends so much of its cost in one callee is left out in favour of the callee.
-/// Otherwise chains of callers, such as middlewares, would fill the table.
+/// Share of a function's cost in a single callee above which only the callee is shown. Otherwise
+/// chains of callers, such as middlewares, would fill the table.
 const HANDED_ON: f64 = 0.97;
 
 /// The functions with the highest cost, and the changes. `longer`: how to get more samples.
@@ -359,9 +359,9 @@ mod tests {
             assert_eq!(told, expect, "{folded}{shown}");
         };
         check("a;b;c;dump;json 600\na;b;c;dump 100\na;b;c;log 300\n", &["c", "dump", "json", "log"]);
-        // One that costs as much as another, but is not called by it, is told.
+        // A function as expensive as another, but not called by it, is shown.
         check("a;b 500\na;c;d 495\n", &["a", "b", "d"]);
-        // What works itself is told, and what calls itself once.
+        // A function with its own work is shown, and a recursive one once.
         check("a;b;json 960\na;b 40\n", &["b", "json"]);
         check("a;b;a;b;a 500\n", &["a"]);
         check("a 10\n", &["a"]);

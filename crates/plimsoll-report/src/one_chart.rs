@@ -1,6 +1,7 @@
-//! One chart of a run file, chosen by its name or by what the file holds.
+//! One chart of a run file, chosen by name or by the content of the file.
 //!
-//! Not here: how a chart is drawn (`chart`), and turning it into a picture file.
+//!
+//! Not here: drawing (`chart`), and conversion to a picture file.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};
 use crate::charted::{heat_svg, percentiles_svg, time_svg};
@@ -42,7 +43,7 @@ impl ChartKind {
     }
 }
 
-/// A chart of the file that is shown as `file`: the kind that is wanted, or the one that suits it.
+/// A chart of the file with the name `file`: the requested kind, or the default for its content.
 /// The error says what the file lacks.
 pub fn one_chart(
     view: &ResultView,
@@ -51,7 +52,7 @@ pub fn one_chart(
     theme: Theme,
 ) -> Result<String, String> {
     let experiment = view.experiment;
-    let kind = wanted.unwrap_or_else(|| ChartKind::of_question(&experiment.asked));
+    let kind = wanted.unwrap_or_else(|| ChartKind::of_question(&experiment.spec));
     match kind {
         ChartKind::Line => {
             view.line_svg(theme).ok_or_else(|| format!("--chart line: '{file}' contains no search for the load line"))
@@ -63,7 +64,7 @@ pub fn one_chart(
             .evidence_svg(theme)
             .ok_or_else(|| format!("--chart evidence: '{file}' contains no explanation (plimsoll explain)")),
         ChartKind::Throughput | ChartKind::Success => {
-            let levels = recorded_levels(experiment).filter(|_| experiment.asked.search().is_none());
+            let levels = recorded_levels(experiment).filter(|_| experiment.spec.search().is_none());
             let (over, levels) = levels
                 .ok_or_else(|| format!("--chart: '{file}' contains no concurrencies to draw; give a sweep or a run"))?;
             let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
@@ -73,7 +74,7 @@ pub fn one_chart(
             })
         }
         ChartKind::Time | ChartKind::Percentiles | ChartKind::Heat => match experiment.trials.as_slice() {
-            [only, ..] if matches!(experiment.asked, ExperimentSpec::Run(_)) => {
+            [only, ..] if matches!(experiment.spec, ExperimentSpec::Run(_)) => {
                 let summary = Summary::from_run(&only.run);
                 Ok(match kind {
                     ChartKind::Percentiles => percentiles_svg(&only.run, &summary, theme),

@@ -14,8 +14,8 @@ use plimsoll_model::profile::Profile;
 /// Frames of a flame graph inside a page: a page of a normal run stays below 1 MB.
 const FRAMES_MAX: usize = 4000;
 
-/// What profiles taken at loads say, with flame graphs of the CPU profiles at the low load and at
-/// the load in question.
+/// The profiles of loads, with flame graphs of the CPU profiles at the low load and at the load in
+/// question.
 pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time of the server by function").append(profiles_report(profiles));

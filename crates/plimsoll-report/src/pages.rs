@@ -61,7 +61,7 @@ pub fn summary(mut page: Report, is_sweep: bool) -> Report {
     page
 }
 
-/// Names of two files by which they are told apart: without folders, as far as that tells.
+/// Distinct names of two files: without folders if these suffice.
 pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
     let names = [a, b].map(|path| {
         let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();

@@ -1,7 +1,8 @@
-//! How a load looks while it runs: a few lines that are rewritten, no wider than the terminal, or
+//! The display of a running load: a few lines that are rewritten, within the terminal's width, or
 //! one plain line.
 //!
-//! Not here: writing to a terminal, and collecting the figures.
+//!
+//! Not here: writing to a terminal, and collecting figures.
 
 use crate::format::{count, duration, rate};
 use crate::visible::visible;

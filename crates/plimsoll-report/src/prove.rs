@@ -105,8 +105,8 @@ pub fn broken_text(broken: &StudyFailure) -> String {
     }
 }
 
-/// Where a comparison stands, in a sentence. `budget_enough_ns`: the budget that would probably
-/// tell, where the one there is will not do.
+/// The interim state of a comparison, in a sentence. `budget_enough_ns`: a budget that would
+/// probably decide, if the current one will not.
 pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
@@ -163,7 +163,7 @@ pub fn prove_answer(proof: &Proof) -> String {
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
-/// The same without what it is of.
+/// The same without its subject.
 pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
     answer_of(proof, "")
 }
@@ -331,7 +331,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     ));
     facts.push(("load", compared_load(context)));
     facts.push(("spread", spread_text(proof)));
-    if let ExperimentSpec::Prove(asked) = &context.experiment.asked {
+    if let ExperimentSpec::Prove(asked) = &context.experiment.spec {
         let others = if proof.measures.len() > 1 {
             "; the other measures are secondary, corrected for their number"
         } else {

@@ -1,6 +1,7 @@
-//! What a study is going to find out, in a sentence before it begins.
+//! The question of a study, in a sentence before it begins.
 //!
-//! Not here: how it stands meanwhile (`study_status`), and what it found.
+//!
+//! Not here: its progress (`study_status`), and its finding.
 
 use crate::chart::heading;
 use crate::format::duration;
@@ -11,7 +12,7 @@ use plimsoll_model::Criterion;
 
 /// The question of a search.
 pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
-    let what = match &settings.base.traffic.listed {
+    let what = match &settings.base.traffic.request_list {
         Some(_) => "the multiple of the log",
         None => "the highest rate",
     };

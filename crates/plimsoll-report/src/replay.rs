@@ -25,15 +25,15 @@ pub(crate) struct ReplayFields<'a> {
 
 /// The fields of a load that replays a log.
 pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<ReplayFields<'a>> {
-    let RequestListRecord { requests, targets, digest: _, facts } = plan.traffic.listed.as_ref()?;
+    let RequestListRecord { requests, targets, digest: _, facts } = plan.traffic.request_list.as_ref()?;
     Some(ReplayFields {
         speed: facts.speed_milli as f64 / 1e3,
         scale: facts.scale_milli as f64 / 1e3,
         requests: *requests,
         targets: *targets,
         lines: facts.lines,
-        left_out: &facts.left_out,
-        seconds_spread: facts.spread,
+        left_out: &facts.skip_counts,
+        seconds_spread: facts.has_whole_seconds,
         status_changed: summary.whole.status_changed,
     })
 }
@@ -86,9 +86,9 @@ impl ReplayLineFields {
 
 /// The line of a load that replays a log.
 pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
-    let RequestListRecord { facts, .. } = plan.traffic.listed.as_ref()?;
+    let RequestListRecord { facts, .. } = plan.traffic.request_list.as_ref()?;
     let mut parts = vec![how(facts)];
-    if facts.spread {
+    if facts.has_whole_seconds {
         parts.push(
             "timestamps of whole seconds, spread within each second: bursts below 1 s differ from the log".to_owned(),
         );
@@ -103,9 +103,9 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
             share(changed as f64 / answered.max(1) as f64)
         ),
     });
-    if !facts.left_out.is_empty() {
+    if !facts.skip_counts.is_empty() {
         let each: Vec<String> =
-            facts.left_out.iter().map(|(why, number)| format!("{why} {}", count(*number))).collect();
+            facts.skip_counts.iter().map(|(why, number)| format!("{why} {}", count(*number))).collect();
         parts.push(format!("left out: {}", each.join(", ")));
     }
     Some(("replay", parts.join("; ")))

@@ -15,7 +15,7 @@ fn flag_of(kind: TextKind) -> String {
 
 /// How values are given again, as a person writes it.
 pub fn inputs_text(missing: &[MissingInput]) -> String {
-    let text = |MissingInput { kind, was }: &MissingInput| match kind {
+    let text = |MissingInput { kind, record_text: was }: &MissingInput| match kind {
         TextKind::Header => format!("-H '{was}: ...'"),
         TextKind::Body => format!("-b TEXT or -b @FILE (the body was {was})"),
         kind => format!("{} ... (it was {was})", flag_of(*kind)),
@@ -36,7 +36,7 @@ pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]
             "{}: the record already has this value, or does not use it: leave it out, or start a new run with it",
             flag_of(*kind)
         ),
-        Incomplete::Differs(MissingInput { kind, was }) => format!(
+        Incomplete::Differs(MissingInput { kind, record_text: was }) => format!(
             "{}: this differs from the record ({was}): give the recorded value, or start a new run",
             flag_of(*kind)
         ),

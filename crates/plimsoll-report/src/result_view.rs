@@ -1,9 +1,9 @@
-//! All outputs of an experiment ([`ResultView`]): a method for each format, and in it a renderer
-//! for each finding. The evidence against figures stands above them in all formats; it is added
-//! here.
+//! All outputs of an experiment ([`ResultView`]): a method for each format, with a renderer for
+//! each finding. Every format shows the evidence against figures above them; it is added here.
 //!
-//! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
-//! the findings themselves.
+//!
+//! Not here: the text of each finding (`run`, `sweep`, `find`, `prove`, and `charted` for pages),
+//! and the findings themselves.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -46,8 +46,8 @@ pub struct ResultView<'a> {
 }
 
 impl<'a> ResultView<'a> {
-    /// As text, for a terminal of `columns` or lines of any length. `in_full`: with what was shown
-    /// while it was measured.
+    /// The text, for a terminal of `columns` or lines of any length. `in_full`: with everything
+    /// shown during the measurement.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
         match self.finding.open().1 {
@@ -59,8 +59,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// The first screen of it: the answer, how sure it is, and what comes next, in few lines for a
-    /// terminal of `columns`. Everything else is in the text.
+    /// The first screen: the answer, its certainty, and the next step, in few lines for a terminal
+    /// of `columns`. Everything else is in the text.
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.open();
         let mut screen: Screen = match finding {
@@ -159,7 +159,7 @@ impl<'a> ResultView<'a> {
         report
     }
 
-    /// As a page, with charts; also what a summary is made of.
+    /// The page, with charts; also the basis of a summary.
     pub fn page(&self, around: &PageContext) -> Report {
         let mut around = around.clone();
         if let Some(profiles) = self.profiles.and_then(ProfileFindings::of_sides) {
@@ -288,7 +288,7 @@ impl<'a> ResultView<'a> {
         };
         let (cores, local) = (environment.cores, environment.target_local);
         let agents = self.agents();
-        RunContext { plan, injectors, cores, local, setup: &self.experiment.noted.fitted, agents }
+        RunContext { plan, injectors, cores, local, setup: &self.experiment.start_notes.adjustments, agents }
     }
 
     /// The work of each agent of a fleet, over all loads.
@@ -372,12 +372,12 @@ mod tests {
 
     fn experiment(asked: ExperimentSpec, trials: Vec<Trial>) -> Experiment {
         Experiment {
-            asked,
+            spec: asked,
             started_unix_ms: 0,
             command: vec!["plimsoll".into()],
             terms: None,
             environment: Environment::default(),
-            noted: StartNotes::default(),
+            start_notes: StartNotes::default(),
             trials,
             remarks: vec![],
             elapsed_ns: Some(10_000_000_000),
@@ -434,8 +434,8 @@ mod tests {
                     search,
                     budget_ns: 20_000_000_000,
                     interventions: vec![],
-                    flagged: vec![],
-                    varied: vec![],
+                    requested_interventions: vec![],
+                    setting_values: vec![],
                 }),
                 vec![trial(Purpose::Peak, None, 0, USERS(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
             ),
@@ -444,7 +444,7 @@ mod tests {
                     search: overloaded,
                     line_rps: Some(100.0),
                     retries: 0,
-                    against: None,
+                    second_target: None,
                     budget_ns: 20_000_000_000,
                 }),
                 vec![trial(Purpose::Overload, None, 0, rate(100.0))],
@@ -459,7 +459,7 @@ mod tests {
     fn a_doubt_is_met_in_every_format() {
         for experiment in &experiments() {
             let found = conclude(experiment).expect("a finding").open().1.clone();
-            let study = experiment.asked.word();
+            let study = experiment.spec.word();
             for kind in DoubtKind::ALL {
                 let words = format!("planted: {kind:?} (--max-connections)");
                 let mut doubts = Doubts::default();
@@ -506,7 +506,7 @@ mod tests {
                 }
                 let seen = WatchedServer { from_ns: 0, pid: 7, name: others(), found_by: others() };
                 run.probes.servers = vec![seen.clone(), WatchedServer { pid: 8, from_ns: 500_000_000, ..seen }];
-                run.probes.unseen = vec![others()];
+                run.probes.missing = vec![others()];
                 for name in ["server.cpu", "server.thread.x\u{1b}[2J.cpu", HOSTILE] {
                     let mut series = Series::new(SeriesKind::Counter, "ns");
                     for at in 0..10 {
@@ -520,7 +520,7 @@ mod tests {
                 run.failed_answers = vec![failed];
                 run.ending = Some(LoadEnd::Stopped(Stop::Died(others())));
             }
-            experiment.noted = StartNotes { warnings: vec![others()], fitted: vec![others()] };
+            experiment.start_notes = StartNotes { warnings: vec![others()], adjustments: vec![others()] };
             experiment.command = vec![others()];
             experiment.environment.kernel = others();
             experiment.environment.cpu = others();
@@ -529,7 +529,7 @@ mod tests {
             let shown = ResultView { experiment, finding: &finding, profiles: None };
             let page_of = shown.page(&PageContext { file: others(), ..PageContext::default() });
             let suites = [shown.suite(others(), &Conditions::parse("p99>1s").expect("one"))];
-            let study = experiment.asked.word();
+            let study = experiment.spec.word();
             let page = page::render(&page_of, HOSTILE);
             let csv = crate::csv::intervals(experiment);
             let formats = [
@@ -575,7 +575,7 @@ mod tests {
             fields(&ResultView { experiment, finding: &finding, profiles: None }.document(), &mut held);
             assert!(held.len() > 40, "{held:?}");
             let missing: Vec<&String> = held.iter().filter(|key| words.binary_search(&key.as_str()).is_err()).collect();
-            assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.asked.word());
+            assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.spec.word());
         }
     }
 }

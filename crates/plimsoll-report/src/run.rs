@@ -262,8 +262,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
-    // Where nothing waits before it is sent and answers come in one piece, three clocks tell the
-    // same: once is enough.
+    // Without waiting before the send and with responses in one piece, three clocks agree: one
+    // suffices.
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);
@@ -348,7 +348,7 @@ pub(crate) fn protocol(summary: &Summary) -> &'static str {
     }
 }
 
-/// The same with what HTTP/2 adds to it.
+/// The same with the facts of HTTP/2.
 fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     let mut text = protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {
@@ -457,7 +457,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         0 => String::new(),
         _ => format!(", {} TLS sessions resumed", count(summary.load.handshakes_resumed)),
     };
-    // Those that end after each request are rarely seen open when it is counted how many are.
+    // Connections that close after each request are rarely open when they are counted.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
         true => format!(", at most {} at once", count(summary.load.connections_open)),
         false => String::new(),

@@ -1,6 +1,5 @@
-//! How two searches look beside each other: lines, peaks, knees, p99 and CPU at the line, and the
-//! sentence about what two searches prove. It decides nothing: that is for a comparison that runs
-//! both in turn.
+//! Two searches in comparison: lines, peaks, knees, p99 and CPU at the line, and a sentence about
+//! what two searches prove. It decides nothing: `prove` compares both in turn.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
@@ -33,10 +32,10 @@ pub struct SearchSide<'a> {
     pub cpu_us: Option<f64>,
 }
 
-/// What a recorded search found, to be compared with another.
+/// The result of a recorded search, for comparison.
 #[derive(Debug, Clone)]
 pub struct RecordedSearch {
-    /// What was searched, without secrets: a URL, or where a file of traffic was asked.
+    /// The target of the search, redacted: a URL, or the origin of a traffic file.
     pub url: String,
     /// How a command line names it.
     pub target: SearchTarget,

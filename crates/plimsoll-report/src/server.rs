@@ -1,5 +1,4 @@
-//! How what was seen of the server looks: lines of a report, and the member `server` of a JSON
-//! document.
+//! The readings of the server: lines of a report, and the member `server` of a JSON document.
 
 use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
@@ -65,7 +64,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
         }
         Err(reason) => facts.push(("server".into(), format!("not seen: {reason}"))),
     }
-    for reason in around.unseen.iter().filter(|_| view.usage.is_ok()) {
+    for reason in around.missing.iter().filter(|_| view.usage.is_ok()) {
         facts.push((String::new(), format!("not seen: {reason}")));
     }
     facts.push((
@@ -154,7 +153,7 @@ impl<'a> ServerFields<'a> {
             from: view.from.clone(),
             reason: view.usage.as_ref().err().cloned(),
             probes_cpu_share: view.watched().then(|| around.cost_share()),
-            unseen: around.unseen,
+            unseen: around.missing,
             probes: view.readings().into_iter().map(|(name, readings)| ProbeFields::new(name, readings)).collect(),
         }
     }

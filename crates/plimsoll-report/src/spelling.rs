@@ -85,9 +85,9 @@ pub fn words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String>
     words.switch("--on-inconclusive=pass", terms.on_inconclusive == Some(OnInconclusive::Pass));
     words.switch("--on-inconclusive=fail", terms.on_inconclusive == Some(OnInconclusive::Fail));
     output(&mut words, terms);
-    let beside = matches!(asked, ExperimentSpec::Overload(overload) if overload.against.is_some());
+    let beside = matches!(asked, ExperimentSpec::Overload(overload) if overload.second_target.is_some());
     if let Some(replay) = &terms.replay {
-        match replay.drawn {
+        match replay.draws_sessions {
             true => words.0.push(replay.target.text.clone()),
             false => words.0.extend(replay.logs.iter().map(|log| log.text.clone())),
         }
@@ -153,7 +153,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedTex
 
 /// The words for the logs, and for reading them.
 fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
-    match replay.drawn {
+    match replay.draws_sessions {
         true => replay.logs.iter().for_each(|log| words.value("--replay", &log.text)),
         false => words.value("--target", &replay.target.text),
     }
@@ -247,7 +247,7 @@ fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<Redacted
                 words.flag(flag, value);
             }
             if terms.changes.vary.is_some() {
-                let values: Vec<String> = explain.varied.iter().map(f64::to_string).collect();
+                let values: Vec<String> = explain.setting_values.iter().map(f64::to_string).collect();
                 words.value("--values", values.join(","));
             }
         }
@@ -256,7 +256,7 @@ fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<Redacted
             words.value("--budget", exact_duration(overload.budget_ns));
             words.optional("--line", overload.line_rps);
             words.optional("--retries", Some(overload.retries).filter(|times| *times > 0));
-            words.optional("--against", overload.against.as_ref().map(url));
+            words.optional("--against", overload.second_target.as_ref().map(url));
         }
         ExperimentSpec::Prove(prove) => {
             builds(words, terms);
@@ -332,7 +332,7 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
             asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
         }
     };
-    // Each is spelled where it is not the default: random for a search, even for any other load.
+    // Arrivals are spelt unless they are the default: random for a search, even for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
     words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
     words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
@@ -352,7 +352,7 @@ fn watched(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<Redact
         words.switch("--watch-copy", watch.copied);
     }
     if let Some(profiles) = &terms.profiles {
-        words.served("--pprof", &profiles.served);
+        words.served("--pprof", &profiles.endpoint);
         let usual = if matches!(asked, ExperimentSpec::Prove(_)) { 5 } else { 10 };
         words.optional("--pprof-seconds", Some(profiles.seconds).filter(|seconds| *seconds != usual));
     }

@@ -1,7 +1,8 @@
-//! How a study stands while it is carried out, in words: what the load under way does and why
-//! ([`StudyStatus`]), and the row that each outcome adds ([`OutcomeRow`]).
+//! The state of a running study, in words: the purpose of the current load ([`StudyStatus`]), and
+//! the row of each outcome ([`OutcomeRow`]).
 //!
-//! Not here: the terminal that shows it, and the figures of the load under way (`progress`).
+//!
+//! Not here: the terminal, and the figures of the current load (`progress`).
 
 use crate::explain::prediction_text;
 use crate::find::{search_text, trial_heading, trial_line};
@@ -31,7 +32,7 @@ pub struct StudyStatus {
     pub total_s: Option<f64>,
 }
 
-/// What the load `trial` of a study does, and why. `standing`: how a comparison stands.
+/// The purpose of the load `trial` of a study. `standing`: the interim state of a comparison.
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,

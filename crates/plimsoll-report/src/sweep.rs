@@ -1,5 +1,5 @@
-//! How a sweep looks: one row a concurrency in the table and in the `.dat` file, what it comes to
-//! in one sentence, and its page.
+//! The report of a sweep: one row for each concurrency in the table and in the `.dat` file, a
+//! sentence with the result, and its page.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
@@ -14,7 +14,7 @@ use plimsoll_analysis::levels::{self, LoadUnit};
 use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};
 use plimsoll_model::Experiment;
 
-/// Most levels whose latencies are drawn beside each other: as many as there are colours.
+/// Most levels in one latency chart: the number of colours.
 const CURVES_MAX: usize = 5;
 /// Goodput that grew by more than this at the last level may grow further.
 const GROWING: f64 = 1.1;
@@ -283,7 +283,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
     let lines: Vec<Line> = chosen
         .map(|trial| Line {
             name: users(trial.run.plan.load.shape.curve().max()),
-            points: series::by_quantile(&trial.run.totals().whole.response),
+            points: series::by_quantile(&trial.run.totals().routes_sum.response),
         })
         .filter(|line| !line.points.is_empty())
         .collect();

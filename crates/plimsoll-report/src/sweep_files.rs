@@ -1,4 +1,5 @@
-//! The files of a sweep beside its run file: names and contents of tables by route, and charts.
+//! The files of a sweep beside its run file: tables by route, and charts.
+//!
 //!
 //! Not here: the lines of a table (`sweep`), the charts themselves (`chart`), and writing files.
 

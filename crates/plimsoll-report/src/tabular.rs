@@ -38,7 +38,7 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
 struct Grid<'a> {
     /// The headings, then the rows.
     lines: Vec<&'a [String]>,
-    /// Columns of numbers are flush right, so that digits stand below each other; text is flush
+    /// Whether a column is flush right: columns of numbers are, so that digits align; text is flush
     /// left.
     right: Vec<bool>,
     natural: Vec<usize>,
@@ -129,7 +129,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
             taken += grid.natural[next] + 2;
             next += 1;
         }
-        // One column that needs to be broken stands alone.
+        // A column too wide for the line has a table of its own.
         next = next.max(from + 1);
         let cells = |line: &&[String]| {
             let chosen = std::iter::once(0).chain(from..next);

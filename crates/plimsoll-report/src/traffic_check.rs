@@ -13,13 +13,13 @@ const BODY_CHARS_MAX: usize = 400;
 
 /// One of the first requests.
 pub struct CheckedRequest<'a> {
-    /// Which arrival asks it, from 0.
+    /// The number of the arrival, from 0.
     pub arrival: u64,
     /// The pause before it, ns.
     pub wait_ns: u64,
     /// The route of the request.
     pub route: RouteNumber,
-    /// As it goes on the wire, over HTTP/2 with its head in lines.
+    /// The encoded request, over HTTP/2 with its head as lines.
     pub bytes: &'a [u8],
 }
 
@@ -42,7 +42,7 @@ pub struct TrafficCheck<'a> {
 /// The text of a check.
 pub fn check_text(check: &TrafficCheck) -> String {
     let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
-    let Traffic { origin, routes, scenarios, around, .. } = traffic;
+    let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
     let is_grpc = origin.is_grpc();
     let of = |count: usize, what: &str| if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") };
     let drawn =

@@ -1,5 +1,4 @@
-//! The document of what access logs say: `plimsoll.traffic/1`, as `docs/reference/json.md`
-//! describes it.
+//! The document about access logs: `plimsoll.traffic/1`, as in `docs/reference/json.md`.
 
 use crate::document::{ByName, value};
 use crate::json::DistributionFields;

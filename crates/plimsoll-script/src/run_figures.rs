@@ -24,7 +24,7 @@ impl RunFigures {
     /// Of one run.
     pub fn from_run(run: &Run) -> RunFigures {
         let totals = run.totals();
-        let (whole, load) = (&totals.whole, &totals.load);
+        let (whole, load) = (&totals.routes_sum, &totals.load);
         let failed = |kind: RequestFailure| whole.ledger.failed[kind as usize];
         let at_status = |status: &(u16, u64)| if status.0 > 399 { status.1 } else { 0 };
         let duration_ns = run.window_ns.1 - run.window_ns.0;

@@ -1,9 +1,10 @@
-//! A target as it is reached from this machine: addresses, certificates and worker threads are
-//! found for a plan that was asked for, so that a load never starts with an address or certificate
-//! that cannot work. After that nothing about what was asked can fail.
+//! A target as reached from this machine: resolves addresses, certificates and worker threads for a
+//! plan, so that a load never starts with an invalid one. After that, the request of the user can
+//! no longer fail.
 //!
-//! Not here: what was asked (the command line, or a record), and whether the machine can hold a
-//! load (`capacity`).
+//!
+//! Not here: the request itself (the command line, or a record), and whether the machine can make
+//! the load (`capacity`).
 
 use crate::capacity::FixedSettings;
 use crate::connecting;
@@ -15,23 +16,23 @@ use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
 use plimsoll_probe::WatchTarget;
 use plimsoll_probe::fetch::FetchTarget;
 
-/// A request on a resolved target, and how the generator works.
+/// A resolved target, and how this machine makes its loads.
 #[derive(Debug, Clone)]
 pub struct Base {
-    /// A plan of one user; commands put their load in.
+    /// A plan with one user; commands insert their load.
     pub plan: Plan,
     /// How this machine makes loads.
     pub injector: Injector,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// Whether addresses may be asked that are neither loopback nor private.
+    /// Whether addresses may be loaded that are neither loopback nor private.
     pub allow_public: bool,
-    /// What of the load's fit to the machine is the user's own word.
+    /// The settings that the user fixed, so that they are not adapted.
     pub fixed: FixedSettings,
 }
 
 impl Base {
-    /// Looks up all that a plan needs of this machine and of names.
+    /// Resolves everything that a plan needs from this machine and from name servers.
     pub fn reach(plan: &Plan, terms: &Terms<String>) -> Result<Base, Failure> {
         let mut plan = plan.clone();
         let origin = &plan.traffic.origin;
@@ -50,9 +51,9 @@ impl Base {
         let sources = terms.injector.sources.clone();
         connecting::refuse_foreign(&sources)?;
         connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
-        // A server on the same machine is left a core for each of ours, unless each request opens a
-        // connection: half of what that costs is the kernel's work on our side, and one thread
-        // would be the limit.
+        // Leave a core to a server on the same machine for each of ours. With a connection for each
+        // request, half of the cost is the kernel's work on our side, and a single thread would be
+        // the limit.
         let cores = plimsoll_sys::probe::cgroup::usable_cores();
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);
@@ -71,18 +72,18 @@ impl Base {
         Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
     }
 
-    /// Finds addresses that are asked besides the target.
+    /// A resolver of further addresses to fetch from.
     pub fn resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
         let allow_public = self.allow_public;
         move |url| resolve_plain(url, allow_public)
     }
 
-    /// The target as it is watched.
+    /// The target for probes.
     pub fn watched<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> WatchTarget<'a> {
         WatchTarget { plan: &self.plan, local: self.local, resolve }
     }
 
-    /// Who makes a load of its own: no more workers than it has users, or requests.
+    /// The injector of a load: no more workers than users or requests.
     pub fn injector_for(&self, load: &Load) -> Injector {
         let users = match &load.shape {
             LoadShape::Closed { users } => users.max() as u64,
@@ -92,10 +93,10 @@ impl Base {
     }
 }
 
-/// The value of the Authorization header that a target's URL asks for, if it has a user.
+/// The `Authorization` value for a target's URL, if it has a user.
 pub fn user_info(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
     let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
-    // What is sent along stands last; a request of a file may have one of its own in its place.
+    // Added fields come last; a request of a traffic file may have one of its own.
     let mut last = plan.traffic.routes.iter().filter_map(|route| route.request.headers.last());
     let value = last.find(|(name, _)| name == "Authorization");
     value.filter(|_| is_user).map(|(_, value)| value.clone())

@@ -1,8 +1,9 @@
-//! The logs of programs that others wrote (builds, commands before blocks): whatever they print,
-//! their first and last megabyte are kept. They write into the file themselves, so that none of
-//! them ever waits for a reader, and what is in the middle is taken out as it grows.
+//! Logs of foreign programs (builds, commands before blocks): the first and the last megabyte stay.
+//! Programs write into the file directly, so that none waits for a reader, and the middle is
+//! removed as the file grows.
 //!
-//! Not here: who writes, and what a log says.
+//!
+//! Not here: the programs, and the content of logs.
 
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;
@@ -13,16 +14,16 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-/// What is kept of the beginning, and of the end.
+/// Bytes that stay of the beginning, and of the end.
 const KEPT_BYTES: u64 = 1 << 20;
-/// A log may be so long while it is written.
+/// Longest log while a program writes, bytes.
 const GROWN_BYTES: u64 = 4 << 20;
-/// How often that is looked at: a program may write a gigabyte a second.
+/// Interval between checks: a program may write a gigabyte a second.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A log that is being written.
+/// A log in use.
 struct BuildLog {
-    /// Device and number of the file.
+    /// Device and inode of the file.
     id: (u64, u64),
     file: File,
     left_out: u64,
@@ -35,7 +36,7 @@ fn logs() -> MutexGuard<'static, Vec<BuildLog>> {
 }
 
 impl BuildLog {
-    /// Takes the middle out where the log is longer than `bytes_max`.
+    /// Removes the middle of a log longer than `bytes_max`.
     fn bound(&mut self, bytes_max: u64) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= bytes_max.max(2 * KEPT_BYTES) {
@@ -50,7 +51,7 @@ impl BuildLog {
     }
 }
 
-/// Opens a log, to which is added from now on, until this process ends.
+/// Opens a log for appending, until this process ends.
 pub fn open(path: &Path) -> io::Result<File> {
     static LOOKING: Once = Once::new();
     let file = output_file::open_file(path, WriteMode::Append)?;
@@ -58,7 +59,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     if metadata.is_file() {
         let id = (metadata.dev(), metadata.ino());
         let mut logs = logs();
-        // A build that is started again writes into the same one.
+        // A restarted build writes into the same log.
         if logs.iter().all(|log| log.id != id) {
             logs.push(BuildLog { id, file: file.try_clone()?, left_out: 0 });
         }
@@ -70,20 +71,20 @@ pub fn open(path: &Path) -> io::Result<File> {
                     bound_all(GROWN_BYTES);
                 }
             };
-            // Without it logs are bounded when their writers end.
+            // Without this thread, logs are cut when their programs end.
             let _ = std::thread::Builder::new().name("logs".into()).spawn(look);
         });
     }
     Ok(file)
 }
 
-/// Whoever wrote has ended, or is about to be read.
+/// Cuts the logs after a program ended, or before they are read.
 pub fn settle() {
     bound_all(0);
 }
 
 fn bound_all(bytes_max: u64) {
-    // A log that cannot be cut is the disk's to bound.
+    // A log that cannot be cut is bounded by the disk.
     logs().iter_mut().for_each(|log| _ = log.bound(bytes_max));
 }
 

@@ -1,13 +1,15 @@
-//! The keeper: a process between plimsoll and a program that it starts, so that nothing of that
-//! program outlives plimsoll, even where plimsoll is killed and can do nothing more itself.
+//! The keeper: a process between plimsoll and a program that it starts, so that no process of the
+//! program outlives plimsoll, even after SIGKILL.
 //!
-//! It holds the reading end of a pipe whose other end only plimsoll has; when that closes, plimsoll
-//! is gone, and the keeper ends all that is below it. It adopts orphans, so what the program starts
-//! stays below it, whatever sessions and groups it makes. It ends as the program ends, so who waits
-//! for it learns what there is to learn.
 //!
-//! It is this very program, started with [`WORD`] before anything is parsed. Not here: output,
-//! patience with a build (`subject`).
+//! The keeper reads from a pipe whose other end only plimsoll has. When the pipe closes, plimsoll
+//! is gone, and the keeper ends all its descendants. It adopts orphans, so the program's processes
+//! stay its descendants, whatever sessions and groups they create. The keeper ends with the
+//! program's exit status, so that its parent learns the result.
+//!
+//!
+//! It is plimsoll's own program, started with [`WORD`] before anything is parsed. Not here: output,
+//! and timeouts of a build (`subject`).
 
 use crate::self_process;
 use plimsoll_sys::group::{self, Offspring};
@@ -22,18 +24,18 @@ use std::time::Duration;
 
 /// The first argument of a keeper, in place of a command.
 const WORD: &str = "keep-processes";
-/// How long what is left may take to end by itself, before it is killed.
+/// Time that remaining processes get to end by themselves before SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether plimsoll is gone.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
-/// What is to become of the processes that a program leaves when it ends.
+/// What happens to the processes that a program leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrphanPolicy {
-    /// They end with it: it was a build, and there is nothing to measure any more.
+    /// They end with it: a build that ended leaves nothing to measure.
     End,
-    /// They stay: it was there to start them.
+    /// They stay: the program's purpose was to start them.
     Stay,
 }
 
@@ -46,15 +48,15 @@ impl OrphanPolicy {
     }
 }
 
-/// The command that starts `program` under a keeper, in a process group of its own; its standard
-/// input is the pipe, which must stay open for as long as the program is wanted.
+/// The command that starts `program` under a keeper, in its own process group. Its standard input
+/// is the pipe, which must stay open while the program runs.
 pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     let mut command = self_process::command("build-keeper", WORD);
     command.arg(left.word()).arg(program);
     command
 }
 
-/// Whether these arguments ask for a keeper: what is left, and the program with its arguments.
+/// Parses the arguments of a keeper: the orphan policy, and the program with its arguments.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(OrphanPolicy, OsString, Vec<OsString>)> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -64,12 +66,12 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(Orp
     Some((left, arguments.next()?, arguments.collect()))
 }
 
-/// Where a keeper was asked for, it is one, and this does not return.
+/// Becomes a keeper if the arguments demand it; then this does not return.
 pub fn keep_if_asked() {
     let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
     process::call_itself(c"build-keeper");
     signal::withstand();
-    // Where the system refuses, only what stays in the program's own tree is found.
+    // If the system refuses, only the program's own process tree is found.
     let _ = group::adopt_orphans();
     let mut command = Command::new(&program);
     command.args(arguments).process_group(0).stdin(Stdio::null());
@@ -82,7 +84,7 @@ pub fn keep_if_asked() {
         }
     };
     std::thread::spawn(|| {
-        // Nobody writes: it ends when nobody holds the other end any more.
+        // The pipe carries no bytes: the read ends when plimsoll is gone.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         ALONE.store(true, Ordering::SeqCst);
         let _ = Offspring::all_below_this().end(|| PATIENCE);

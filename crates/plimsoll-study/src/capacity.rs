@@ -1,47 +1,47 @@
-//! Whether this machine can hold a plan's connections, before any is opened: open files, local
-//! ports, memory, accept queues. What can be adapted is adapted, and said in a sentence; what
-//! cannot is the end of the plan, with the way out.
+//! Checks before a load whether this machine can make a plan's connections: open files, local
+//! ports, memory, accept queues. Adapts what it can and says so; otherwise refuses the plan with
+//! the way out.
 //!
-//! Not here: what is asked of the machine (the plan), and opening connections.
+//!
+//! Not here: the requirements (the plan), and opening connections.
 
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, LoadShape, Plan};
 use plimsoll_sys::process;
 use std::net::Ipv4Addr;
 
-/// Descriptors of a thread that are not connections: standard streams, epoll, the run file.
+/// Descriptors of a thread that are no connections: standard streams, epoll, the run file.
 const FILES_SPARE: u64 = 32;
-/// More threads than this only stand in each other's way.
+/// Most threads: more only compete with each other.
 const THREADS_MAX: u64 = 1024;
-/// Connections from one loopback address when there is a choice: the search for a free port is slow
-/// among few.
+/// Most connections from one loopback address if there are others: the search for a free port is
+/// slow when few are left.
 const PORTS_USED_MAX: u64 = 10_000;
-/// Loopback addresses that short-lived connections come from, so that ports in TIME-WAIT are never
-/// missed.
+/// Number of loopback addresses for short-lived connections, so that ports in TIME-WAIT are never
+/// exhausted.
 const SOURCES_SHORT_LIVED: u64 = 254;
-/// Memory of a connection with both ends on this machine, measured on Linux 6.18 as what 50 000
-/// take of the memory that is free: 8.0 kB, of which 0.3 kB are this process's; the rest are the
-/// kernel's sockets.
+/// Memory of a connection with both ends on this machine, bytes. Measured on Linux 6.18 with 50 000
+/// connections: 8.0 kB, of which 0.3 kB are this process's; the rest are kernel sockets.
 const CONNECTION_BYTES: u64 = 8 << 10;
-/// What TLS adds to it in this process: 7.5 kB, measured with 5 000 sessions.
+/// Additional memory of TLS in this process, bytes: 7.5 kB, measured with 5 000 sessions.
 const TLS_BYTES: u64 = 8 << 10;
 
-/// What the machine sets.
+/// The limits of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Open files of a process, or of a thread with a table of its own.
+    /// Open files of a process, or of a thread with its own file table.
     pub files: u64,
-    /// Whether a thread can have a table of its own.
+    /// Whether a thread can have its own file table.
     pub own_tables: bool,
     /// Local ports for each pair of addresses.
     pub ports: u64,
     /// The longest accept queue of a listener on this machine.
     pub backlog: u64,
-    /// Memory that can be had, in bytes; 0 if unknown.
+    /// Available memory, bytes; 0 if unknown.
     pub memory_bytes: u64,
 }
 
 impl Limits {
-    /// Those of this machine.
+    /// The limits of this machine.
     pub fn of_machine() -> Limits {
         let trial = std::thread::Builder::new().spawn(|| process::own_file_table(None).is_ok());
         Limits {
@@ -53,12 +53,12 @@ impl Limits {
         }
     }
 
-    /// Connections that one thread can have.
+    /// Number of connections that one thread can have.
     fn room(&self) -> u64 {
         self.files.saturating_sub(FILES_SPARE)
     }
 
-    /// Threads that hold `connections`, each with a table of its own.
+    /// Number of threads for `connections`, with a file table each.
     pub fn threads_for(&self, connections: u64) -> u64 {
         match self.own_tables {
             true => connections.div_ceil(self.room().max(1)).min(THREADS_MAX),
@@ -67,7 +67,7 @@ impl Limits {
     }
 }
 
-/// What the user has fixed.
+/// Settings that the user fixed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FixedSettings {
     /// The number of threads (-t).
@@ -76,8 +76,8 @@ pub struct FixedSettings {
     pub connections: bool,
 }
 
-/// Fits `plan` to the machine, and the machine to it. Says what was adapted, or, as the error, what
-/// cannot be held and what to change.
+/// Adapts `plan` and the machine's limits to each other. Returns what was adapted. The error says
+/// what is impossible and what to change.
 pub fn fit(
     plan: &mut Plan,
     injector: &mut Injector,
@@ -101,7 +101,7 @@ pub fn fit(
             ));
         }
     }
-    // Users who share connections need fewer of them.
+    // Users that share connections need fewer.
     let closed = closed.map(|users| users.div_ceil(u64::from(plan.carriage.streams_max.max(1))));
     let connections = closed.unwrap_or(u64::from(plan.carriage.connections_max));
     said.extend(fit_files(injector, fixed, connections, limits)?);
@@ -118,8 +118,8 @@ pub fn fit(
             ));
         }
     }
-    // Those of an open load are opened one by one, as answers fail to come: what that takes cannot
-    // be known.
+    // An open loop opens connections one by one as responses are late, so their number is unknown
+    // here.
     if let Some(users) = closed {
         let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {

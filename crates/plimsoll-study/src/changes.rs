@@ -1,7 +1,8 @@
-//! What `plimsoll explain` may change to tell causes apart, and the plans with one thing changed:
-//! everything else of them stays as it was asked.
+//! The interventions of `plimsoll explain`, and the changed plans: each differs from the original
+//! in one thing.
 //!
-//! Not here: which changes are made and what they say (`plimsoll-analysis`).
+//!
+//! Not here: the choice of interventions and their meaning (`plimsoll-analysis`).
 
 use crate::runner::Variant;
 use crate::{grpc, preflight};
@@ -16,16 +17,15 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A path that hardly any server has: what answers it is what every request meets.
+/// A path that hardly any server has: its response shows the cost common to all requests.
 const NOWHERE: &str = "/plimsoll-reference";
-/// Any answer of a path that does little will do, but that it is too much, or that a proxy got
-/// none.
+/// Accepted statuses for a cheap path: all but overload (429), and a proxy's own errors.
 const ANY_ANSWER: &str = "100-428,430-501,505-599";
 
-/// The status of an answer that is a part of the whole.
+/// The status of a partial response.
 const PARTIAL_CONTENT: u16 = 206;
 
-/// Another body, where one is given and requests have one, and whether it is the longer one.
+/// The other request body, if one is given and requests have one; and whether it is longer.
 fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
     let Some(text) = &terms.changes.other_body else { return Ok(None) };
     let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
@@ -45,15 +45,15 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
     }
 }
 
-/// What may be changed of this request, as far as it can be told before anybody is asked.
+/// The interventions possible for this request, as far as known before any request is sent.
 pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
     if terms.changes.none {
         return Ok(Vec::new());
     }
     reference(plan, terms)?;
     let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
-    // What one answer gives the next request is not in that of another path, nor in that of a HEAD;
-    // and what a script asks is asked in no other way.
+    // A captured value is missing in the response of another path or of HEAD; and a script's
+    // requests cannot be changed.
     let scripted = terms.script.is_some();
     let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
     let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
@@ -68,10 +68,10 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
             Intervention::Identities => !terms.changes.identities.is_empty(),
-            // Agents of a fleet come from addresses of their own, and are several already.
+            // Agents of a fleet have their own addresses, and are several already.
             Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
             Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
-            // Whose limit is the number of connections has it in two processes as well.
+            // A limit on the number of connections applies to two processes as well.
             Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
             Intervention::LargerBody => longer == Some(true),
             Intervention::SmallerBody => longer == Some(false),
@@ -81,7 +81,7 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
         .collect())
 }
 
-/// Those of `possible` that a flag asks for, by saying with what.
+/// The interventions of `possible` that a flag requests by giving a value.
 pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
     use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
     let is_asked_for = |change: &Intervention| match change {
@@ -92,8 +92,8 @@ pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<In
     possible.iter().copied().filter(is_asked_for).collect()
 }
 
-/// The plans of those that need another one; who has none here and needs one cannot be made of this
-/// target, and is left out.
+/// The changed plans of the interventions that need one. Interventions impossible for this target
+/// are dropped.
 pub fn variants(
     wanted: &[Intervention],
     (plan, injector): (&Plan, &Injector),
@@ -103,7 +103,7 @@ pub fn variants(
     for change in wanted {
         let same = || (plan.clone(), injector.clone());
         let changed = match change {
-            // The same requests, at other times.
+            // The same requests at other times.
             Intervention::Control
             | Intervention::MoreUsers
             | Intervention::Bursts
@@ -113,7 +113,8 @@ pub fn variants(
             Intervention::Reference => Some((of_reference(plan, reference(plan, terms)?), injector.clone())),
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
-                // A reset leaves no port behind: ours would end before the server does.
+                // A reset leaves no port in TIME-WAIT: the client's ports would run out before the
+                // server's limit.
                 (plan.carriage.keep_alive, plan.carriage.close_reset) = (false, true);
                 Some((plan, injector))
             }
@@ -127,7 +128,7 @@ pub fn variants(
                 let (mut plan, injector) = same();
                 for route in &mut plan.traffic.routes {
                     route.request.method = "HEAD".to_owned();
-                    // Its answer has no content of which anything could be expected.
+                    // A HEAD response has no content to check.
                     route.expect = Expectations::default();
                 }
                 Some((plan, injector))
@@ -159,34 +160,33 @@ pub fn variants(
     Ok(variants)
 }
 
-/// Those of `wanted` that can be made: their plan is there, or they need none of their own.
+/// The interventions of `wanted` that have their plan or need none.
 pub fn possible_interventions(
     wanted: &[Intervention],
     variants: &BTreeMap<Intervention, Variant>,
 ) -> Vec<Intervention> {
     use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
     let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
-    // A part of the answer that the server is known to give says what a HEAD could.
+    // A range response of a server that supports it replaces HEAD.
     let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
     let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
 }
 
-/// One of two on this machine: where their workers have no cores to spare, neither keeps one busy
-/// by looking.
+/// The injector next to a second one on this machine: without idle cores, neither spins.
 fn beside_another(injector: &Injector) -> Injector {
     let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
     Injector { spin, ..injector.clone() }
 }
 
-/// The same requests with another body, as it is written, for all that have one.
+/// The same requests with another body, unchanged, for all that have one.
 fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
     let mut plan = plan.clone();
     for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
         route.request.body = bytes.to_vec();
-        route.filled.body = false;
-        // What was expected of the answer was that to the other body.
+        route.template_parts.body = false;
+        // The expectations belong to the response for the original body.
         route.expect = Expectations::default();
     }
     grpc::make_messages(&mut plan, terms)
@@ -194,7 +194,7 @@ fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Pla
     Ok(plan)
 }
 
-/// Of each answer the first byte.
+/// A range request for the first byte of each response.
 fn of_first_byte(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for route in &mut plan.traffic.routes {
@@ -208,7 +208,7 @@ fn of_first_byte(plan: &Plan) -> Plan {
     plan
 }
 
-/// Over HTTP/2 a connection for each request is nobody's way.
+/// Whether HTTP/1.1 is used: a connection for each request is meaningless over HTTP/2.
 fn speaks_http1(plan: &Plan) -> bool {
     match plan.carriage.http {
         HttpChoice::H1 => true,
@@ -217,7 +217,7 @@ fn speaks_http1(plan: &Plan) -> bool {
     }
 }
 
-/// Path and query of what does little.
+/// Path and query of the cheap path.
 fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
     let Some(text) = &terms.changes.reference else { return Ok(NOWHERE.to_owned()) };
     if text.starts_with('/') {
@@ -236,18 +236,19 @@ fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
 fn of_reference(plan: &Plan, target: String) -> Plan {
     let mut plan = plan.clone();
     let asked = &plan.traffic.routes[0];
-    // What describes a body goes with it.
+    // Fields that describe a body are dropped with it.
     let describes_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
     let headers = asked.request.headers.iter().filter(|(name, _)| !describes_body(name)).cloned().collect();
     let request = Request { method: "GET".to_owned(), target, headers, body: Vec::new() };
-    let filled = TemplateFlags { headers: asked.filled.headers, ..TemplateFlags::default() };
+    let template_parts = TemplateFlags { headers: asked.template_parts.headers, ..TemplateFlags::default() };
     let ok_status = StatusSet::parse(ANY_ANSWER).unwrap_or_default();
-    plan.traffic.routes = vec![Route { ok_status, timeout_ns: asked.timeout_ns, filled, ..Route::new(request) }];
+    plan.traffic.routes =
+        vec![Route { ok_status, timeout_ns: asked.timeout_ns, template_parts, ..Route::new(request) }];
     plan.traffic.first = Some(0);
     plan
 }
 
-/// Each request by the client that was asked with, and by the others, in equal parts.
+/// The requests distributed equally over the original and the other client identities.
 fn of_identities(plan: &Plan, identities: &[String]) -> Plan {
     let mut plan = plan.clone();
     let own = plan.traffic.routes.clone();
@@ -265,8 +266,7 @@ fn of_identities(plan: &Plan, identities: &[String]) -> Plan {
     plan
 }
 
-/// Other addresses of this machine from which the target is reached: those of the loopback only, as
-/// nobody has leave for others.
+/// Other local addresses for the target: only for loopback, since no others are permitted.
 fn sources(plan: &Plan) -> Option<Vec<AddressRange>> {
     let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &plan.carriage.addresses;
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(offered(&plan, &Terms::default()), (false, false));
         let longer = changed(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
         assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
-        // It became shorter since it was recorded.
+        // The file became shorter after it was recorded.
         assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
         for (plan, text, expect) in [
             (posting("12345"), "54321", "both bodies have"),
@@ -382,7 +382,7 @@ mod tests {
         assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
     }
 
-    /// A server that answers every request with this.
+    /// A server that sends this response to every request.
     fn answering(status: &'static str) -> SocketAddr {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -415,8 +415,8 @@ mod tests {
         assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
     }
 
-    /// A flag that says with what asks for the change; and what is made without one anyhow is asked
-    /// for where one is given.
+    /// A flag with a value requests its intervention. One that runs by default counts as requested
+    /// once its flag is given.
     #[test]
     fn what_a_flag_says_with_what_is_asked_for() {
         let given = |reference: Option<&str>| ChangeTerms {

@@ -1,8 +1,8 @@
-//! What connections need of this machine: certificates out of files, and local addresses that are
-//! its own. Both are checked here, so that a load never starts with an address or certificate that
-//! cannot work.
+//! The machine's part of connections: certificate files, and local addresses. Both are checked
+//! here, so that a load never starts with an invalid one.
 //!
-//! Not here: what the flags ask for (the command line).
+//!
+//! Not here: flags (the command line).
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{AddressRange, Terms, TlsSpec};
@@ -10,15 +10,15 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
 
-/// Source addresses that are tried one by one; of more only the ends of each range.
+/// Most local addresses checked one by one; of more, only the ends of each range.
 const SOURCES_TRIED: u64 = 1024;
 
-/// Refuses local addresses that are not this machine's.
+/// Refuses local addresses that this machine does not have.
 pub fn refuse_foreign(sources: &[AddressRange]) -> Result<(), Failure> {
     sources.iter().try_for_each(ours)
 }
 
-/// Refuses a range with an address that is not this machine's.
+/// Checks a range of local addresses.
 fn ours(range: &AddressRange) -> Result<(), Failure> {
     let tried = if range.count() <= SOURCES_TRIED { range.count() } else { 1 };
     for address in (0..tried).chain([range.count() - 1]).map(|index| range.nth(index)) {
@@ -29,7 +29,7 @@ fn ours(range: &AddressRange) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With --source-ip, the addresses that can be reached from the sources given.
+/// With --source-ip, keeps the target addresses that are reachable from the given sources.
 pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());
@@ -45,7 +45,7 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
     }
 }
 
-/// The TLS that the flags ask for cannot be used.
+/// The error for invalid TLS options.
 pub fn tls_refused(error: &ConfigError) -> Failure {
     Failure::usage(match error {
         ConfigError::ServerName(_) => format!("{error}: use --connect-to and a valid name"),
@@ -58,7 +58,7 @@ pub fn tls_refused(error: &ConfigError) -> Failure {
     })
 }
 
-/// Reads the certificates that the terms name: the issuers to trust, and our own.
+/// Reads the certificates of the terms: the trusted issuers, and the client certificate.
 pub fn find_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
     let read = |flag: &str, path: &str| {
         files::read(path.as_ref(), Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))

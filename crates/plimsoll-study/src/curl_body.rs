@@ -1,6 +1,7 @@
-//! The body of a curl command line: its pieces with the files that they name, and forms.
+//! The body of a curl command line: its pieces with their files, and forms.
 //!
-//! Not here: what the line means (`plimsoll_traffic`), and what becomes of its other words.
+//!
+//! Not here: parsing the line (`plimsoll_traffic`), and its other options.
 
 use crate::fields;
 use plimsoll_model::BodyFrom;
@@ -8,10 +9,10 @@ use plimsoll_model::failure::Failure;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, form_encoded};
 
-/// A body, and where it is from.
+/// A body with its source.
 pub type BodyInput = (BodyFrom<String>, Vec<u8>);
 
-/// The body of pieces; `None` without any.
+/// Joins the pieces of a body; `None` without pieces.
 pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     if let [CurlData::File { path, stripped: false }] = curl.data.as_slice()
         && path != "-"
@@ -29,7 +30,7 @@ pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     Ok((!curl.data.is_empty()).then_some((BodyFrom::Text, bytes)))
 }
 
-/// What is in a piece.
+/// The bytes of a piece.
 fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     let read = |path: &str| match path {
         "-" => files::read_stdin(Use::Body).map_err(|why| Failure::start(format!("--curl: standard input {why}"))),
@@ -49,8 +50,7 @@ fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// A form as bytes, and what divides its parts: nothing that stands in one of them, and the same
-/// for the same form.
+/// A form as bytes, and its boundary: contained in no part, and the same for the same form.
 pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     let contents = form.iter().map(|part| content(&part.data)).collect::<Result<Vec<_>, _>>()?;
     let stands = |boundary: &str| contents.iter().any(|it| memchr::memmem::find(it, boundary.as_bytes()).is_some());
@@ -76,7 +76,7 @@ pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     Ok((bytes, boundary))
 }
 
-/// A URL with more in its query.
+/// A URL with an addition to its query.
 pub fn with_query(url: &str, query: &str) -> String {
     let url = url.split('#').next().unwrap_or_default();
     let mark = if url.contains('?') { '&' } else { '?' };

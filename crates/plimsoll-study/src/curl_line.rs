@@ -1,7 +1,8 @@
-//! A command line of curl as a request ([`CurlInput`]): its URL, header fields and body, with the
-//! files that it names.
+//! A curl command line as a request ([`CurlInput`]): URL, header fields and body, with the files
+//! that it names.
 //!
-//! Not here: what curl's words mean (`plimsoll_traffic`), and the flags that they stand for.
+//!
+//! Not here: parsing the line (`plimsoll_traffic`), and the equivalent flags.
 
 use crate::curl_body::{BodyInput, body, multipart, with_query};
 use crate::fields;
@@ -10,21 +11,21 @@ use plimsoll_model::BodyFrom;
 use plimsoll_model::failure::Failure;
 use plimsoll_traffic::import::curl::{CurlRequest, words};
 
-/// What a command line of curl asks.
+/// The request of a curl command line.
 #[derive(Debug)]
 pub struct CurlInput {
-    /// The line as curl understands it.
+    /// The parsed line.
     pub curl: CurlRequest,
-    /// The URL, with everything that the line puts into its query.
+    /// The URL, with all query parameters of the line.
     pub url: String,
-    /// Header fields (`Name: value`) without those that the caller has itself.
+    /// Header fields (`Name: value`) without those that the caller sets.
     pub headers: Vec<String>,
     /// The body.
     pub body: Option<BodyInput>,
 }
 
 impl CurlInput {
-    /// Reads a line; `own_headers`: header fields of the caller, which win over the line's.
+    /// Reads a line. `own_headers`: header fields of the caller, which override the line's.
     pub fn read(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
         let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
@@ -33,7 +34,7 @@ impl CurlInput {
             true => body(&curl)?,
             false => {
                 let (bytes, boundary) = multipart(&curl.form)?;
-                // A type that is given is sent with our boundary, as curl does.
+                // A given multipart type gets our boundary, as curl does.
                 let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
                 let given = curl.headers.iter().find(is_type).map_or("multipart/form-data", |(_, value)| value);
                 let kind = given.split(';').next().unwrap_or_default().trim();
@@ -55,7 +56,7 @@ impl CurlInput {
     }
 }
 
-/// Header fields that curl adds by itself, unless the line decides of their names.
+/// Header fields that curl adds by itself, unless the line sets or removes them.
 fn implied(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     if curl.json {
@@ -72,13 +73,13 @@ fn implied(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
     headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The header fields of the line and those besides, without the caller's own.
+/// The header fields of the line and the implied ones, without the caller's own.
 fn sent(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
     let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-    // What the body is says its length.
+    // The length follows from the body.
     let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
-    // Of those that would be sent in any case.
+    // Removed fields that would be sent by default.
     let removed =
         ["Accept", "User-Agent"].into_iter().filter(|name| curl.removed.iter().any(|it| it.eq_ignore_ascii_case(name)));
     let removed: Vec<(String, String)> = removed.map(|name| (name.to_owned(), String::new())).collect();

@@ -1,6 +1,7 @@
-//! A header field, a body, a path and a tag as flags say them.
+//! Parsers of header fields, bodies, paths and tags in flags.
 //!
-//! Not here: which flags there are, and what a request makes of them.
+//!
+//! Not here: the flags, and the use of their values.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, redact};
@@ -12,7 +13,7 @@ const TAG_KEY_CHARS_MAX: usize = 40;
 /// Most characters of a tag's value.
 const TAG_VALUE_CHARS_MAX: usize = 120;
 
-/// A body: where it is from, and its bytes.
+/// Parses a body: its source and its bytes.
 pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
     if text == "-" {
         let read = files::read_stdin(Use::Body);
@@ -24,17 +25,17 @@ pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
     }
 }
 
-/// The body in a file.
+/// Reads a body from a file.
 pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
     files::read(path.as_ref(), Use::Body).map_err(|why| Failure::start(format!("--body: the file '{path}' {why}")))
 }
 
-/// A header field.
+/// Parses a header field.
 pub fn header(text: &str) -> Result<(String, String), Failure> {
-    // The text may hold a secret: only the name is ever repeated.
+    // The text may contain a secret: errors repeat only the name.
     let (name, value) =
         text.split_once(':').ok_or_else(|| Failure::usage("--header: write 'Name: value', with a colon"))?;
-    // What has blanks in it is no name, and may be a value whose colon stands elsewhere.
+    // A text with blanks is no name; it may be a value with a colon.
     if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
         return Err(Failure::usage(format!(
             "--header: '{}' is not a header name: write 'Name: value'",
@@ -44,14 +45,14 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// A path as text: what is recorded of it must lead to the same file again.
+/// A path as text that leads to the same file again when recorded.
 pub fn path_text(flag: &str, path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::usage(format!("{flag}: a path must be text in UTF-8: give the file another name")))
 }
 
-/// A tag: `key=value`. Tags stand in run files as they are, so that nothing that looks like a
-/// secret may be one.
+/// Parses a tag: `key=value`. Run files contain tags unchanged, so anything like a secret is
+/// refused.
 pub fn tag(text: &str) -> Result<(String, String), Failure> {
     let refused = |why: &str| Failure::usage(format!("--tag: {why}"));
     let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;

@@ -1,6 +1,7 @@
-//! What a file of traffic asks of each target, and what a request needs to be a call of gRPC.
+//! The traffic of each target from a file, and the conversion of requests to gRPC calls.
 //!
-//! Not here: reading the file (`traffic_file`), and the flags beside it.
+//!
+//! Not here: reading the file (`traffic_file`), and the flags.
 
 use crate::fields::header;
 use crate::traffic_file;
@@ -13,19 +14,18 @@ use plimsoll_model::{
 use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;
 
-/// Where it would be asked if nobody says where.
+/// The default origin for files without one.
 const ANYWHERE: &str = "http://localhost/";
 
-/// Makes a request a call. `place`: where its fields are written.
+/// Converts a request to a gRPC call. `place`: where its header fields were given, for errors.
 pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
-    // That of a body of JSON is not that of the messages.
+    // The content type of JSON is not that of the messages.
     let is_of_json = |name: &str, value: &str| {
         name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
     };
     route.request.headers.retain(|(name, value)| !is_of_json(name, value));
     for (name, value) in &mut route.request.headers {
-        // What ends in -bin is bytes, which are written in base64: anything else is taken for the
-        // bytes themselves.
+        // Metadata ending in -bin is base64; other text would be mistaken for the bytes themselves.
         if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
             use base64::Engine;
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
@@ -40,13 +40,13 @@ pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &st
     Ok(())
 }
 
-/// Whether a text reads as base64, with or without padding.
+/// Whether a text is base64, with or without padding.
 fn is_base64(text: &str) -> bool {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD_NO_PAD.decode(text.trim_end_matches('=')).is_ok()
 }
 
-/// Which HTTP is spoken, as `--http` says.
+/// The HTTP version of `--http`.
 pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Failure> {
     let http = match text {
         None | Some("auto") => HttpChoice::Auto,
@@ -61,12 +61,12 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
     }
 }
 
-/// What a file asks of each target, and whether the URL of that has a user.
+/// The traffic of each target from a file, and whether the target's URL has a user.
 pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     asked_of(&traffic_file::read(mix.file.as_ref())?, mix, redact)
 }
 
-/// What a file that was read asks of each target, and whether the URL of that has a user.
+/// The traffic of each target from a parsed file, and whether the target's URL has a user.
 pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
@@ -82,7 +82,7 @@ pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> R
         let defaults = RequestDefaults { headers, ok_status: mix.ok_status.clone(), timeout_ns: mix.timeout_ns };
         let is_grpc = origin.is_grpc();
         let mut traffic = file.traffic(origin, &path, &defaults, redact);
-        if is_grpc && !traffic.around.is_empty() {
+        if is_grpc && !traffic.setup_teardown.is_empty() {
             return Err(Failure::usage(
                 "-f: gRPC has no setup or cleanup requests: leave [[setup]] and [[cleanup]] out",
             ));
@@ -103,7 +103,7 @@ pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> R
     mix.bases.iter().map(String::as_str).chain(in_file).map(of_base).collect()
 }
 
-/// Adds the authorization of a URL's user, unless there is another; whether it was added.
+/// Adds the authorization of a URL's user, unless another one is set; returns whether it was added.
 pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
     let said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let authorization = authorization.filter(|_| !said);
@@ -112,7 +112,7 @@ pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Op
     user_info
 }
 
-/// What a file asks, of `target` or where it says itself.
+/// The plan of a file, for `target` or the file's own origin.
 pub fn plan_of(
     file: &TrafficFile,
     name: &str,

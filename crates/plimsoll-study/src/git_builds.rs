@@ -1,9 +1,9 @@
-//! Sides of a comparison that are revisions of the repository in the current folder: each becomes a
-//! worktree in a temporary folder, is built there once, and is started from there as any other
-//! build under test.
+//! Comparison sides that are git revisions of the current repository: each is checked out into a
+//! temporary worktree, built once, and started from there like any other build under test.
 //!
-//! The worktrees are removed however plimsoll ends: a shell beside it waits for the end of a pipe
-//! whose other end only plimsoll has. Not here: how a build is started and ended (`subject`).
+//!
+//! The worktrees are removed however plimsoll ends: a shell waits for the end of a pipe whose other
+//! end only plimsoll has. Not here: starting and ending a build (`subject`).
 
 use crate::subject;
 use plimsoll_model::failure::Failure;
@@ -18,9 +18,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Files that a warning about changes names.
+/// Most files named in a warning about changes.
 const FILES_SHOWN: usize = 5;
-/// What stands in a command for the port of the server.
+/// The placeholder for the server's port in a command.
 const PORT: &str = "{port}";
 
 /// Waits for the end of plimsoll, then removes the worktrees. `$1`: the repository, `$2`: the
@@ -38,19 +38,19 @@ done
 /// A revision as a side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionSide {
-    /// `git:REV` as it was given, with the commit.
+    /// `git:REV` as given, with the commit.
     pub name: String,
-    /// `git:COMMIT`: the same side in a record, whatever the name stands for later.
+    /// `git:COMMIT`: the same side in a record, independent of later changes to the name.
     pub record: String,
     /// The command that starts the server.
     pub command: String,
 }
 
-/// The sides that are revisions, built. Dropping it removes their worktrees.
+/// The built revisions. Dropping it removes their worktrees.
 pub struct RevisionBuilds {
-    /// A and B; `None`: that side is a command of its own.
+    /// A and B; `None`: the side is a command.
     pub sides: [Option<RevisionSide>; 2],
-    /// What to warn of.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
     _worktrees: Worktrees,
 }
@@ -65,13 +65,14 @@ impl Drop for Worktrees {
     fn drop(&mut self) {
         if let Some(mut remover) = self.remover.take() {
             drop(remover.stdin.take());
-            // Nobody is left to tell; what could be done was done.
+            // The result cannot be reported here.
             let _ = remover.wait();
         }
     }
 }
 
-/// The command of a side that is no revision, where the other is one: it may name the port, too.
+/// The command of a side that is no revision, next to one that is: it may have a port placeholder,
+/// too.
 pub fn with_port(command: &str, port: u16) -> String {
     command.replace(PORT, &port.to_string())
 }
@@ -81,8 +82,8 @@ pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
     [&builds.a, &builds.b].into_iter().flatten().any(|side| revision(side).is_some())
 }
 
-/// Checks the revisions out and builds them. `output`: beside it goes what the builds say; `tell`:
-/// hears what is being done, as it may take long. `None` where neither side is a revision.
+/// Checks out and builds the revisions. Build logs go next to `output`; `tell` is called with
+/// progress. `None`: neither side is a revision.
 pub fn make(
     builds: &BuildsTerms<String>,
     port: u16,
@@ -128,7 +129,7 @@ pub fn make(
 /// The repository of the current folder.
 struct Repository {
     top: PathBuf,
-    /// The current folder inside it.
+    /// The current folder inside the repository.
     inner: PathBuf,
 }
 
@@ -149,7 +150,7 @@ impl Repository {
         git(&self.top, words)
     }
 
-    /// The commit that a revision names.
+    /// The commit of a revision.
     fn commit(&self, flag: &str, name: &str) -> Result<String, Failure> {
         let found = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]);
         found.map_err(|_| {
@@ -160,7 +161,7 @@ impl Repository {
         })
     }
 
-    /// A warning where files differ from HEAD.
+    /// A warning if files differ from HEAD.
     fn changes(&self) -> Result<Option<String>, Failure> {
         let status = self.ask(&["-c", "core.quotePath=false", "status", "--porcelain"]);
         let status = status.map_err(|why| Failure::start(format!("git status: {why}")))?;
@@ -178,7 +179,7 @@ impl Repository {
         Ok(Some(format!("HEAD is compared without the uncommitted changes: {}{more}", shown.join(", "))))
     }
 
-    /// A folder for worktrees, and what removes it.
+    /// Creates the folder of worktrees, and the shell that removes it.
     fn worktrees(&self) -> io::Result<Worktrees> {
         let temporary = std::env::temp_dir().canonicalize()?;
         let folder = temporary.join(format!("plimsoll-worktrees-{}", std::process::id()));
@@ -196,10 +197,10 @@ impl Repository {
     }
 }
 
-/// Why git did not answer.
+/// Why git failed.
 enum GitFailure {
     NotStarted(io::Error),
-    /// With its last line.
+    /// With git's last line.
     Refused(String),
 }
 
@@ -212,10 +213,10 @@ impl fmt::Display for GitFailure {
     }
 }
 
-/// What git answers in a folder, without the end of its last line.
+/// The output of git in a folder, without its final line break.
 fn git(folder: &Path, words: &[&str]) -> Result<String, GitFailure> {
     let mut command = Command::new("git");
-    // ^C is for plimsoll, which ends git's part itself.
+    // ^C must reach only plimsoll, which ends git itself.
     command.arg("-C").arg(folder).args(words).stdin(Stdio::null()).process_group(0);
     let done = command.output().map_err(GitFailure::NotStarted)?;
     match done.status.success() {

@@ -1,8 +1,8 @@
-//! The messages of gRPC calls: where they are described (files that the flags name, or the server's
-//! own reflection), and the bodies that are made into them. Nothing else of a call differs from
-//! another request.
+//! gRPC messages of a plan: their descriptors (from files, or the server's reflection), and the
+//! encoding of bodies. Otherwise a call is a request like others.
 //!
-//! Not here: what descriptors say (`plimsoll-traffic`), how calls are carried out.
+//!
+//! Not here: the content of descriptors (`plimsoll-traffic`), and sending calls.
 
 use crate::connecting::tls_refused;
 use plimsoll_engine::{encode_request, tls_client};
@@ -19,14 +19,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// For each question to the server's reflection.
+/// Timeout of one reflection request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// For all questions together: each of thousands may be answered late.
+/// Timeout of all reflection requests together.
 const PATIENCE_WHOLE: Duration = Duration::from_secs(30);
-/// Of one answer.
+/// Longest response, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Makes the bodies of all calls of a plan into messages.
+/// Encodes the bodies of all calls of a plan.
 pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failure> {
     if !plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         return Ok(());
@@ -38,8 +38,10 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
     let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
     let mut answers_in_turn = false;
     for route in &mut plan.traffic.routes {
-        let Route { label, request, filled, expect, captures, grpc: Some(call), .. } = route else { continue };
-        // A query is nothing that gRPC has.
+        let Route { label, request, template_parts: filled, expect, captures, grpc: Some(call), .. } = route else {
+            continue;
+        };
+        // gRPC has no query.
         let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
         call.gives_stream = method.gives_stream();
         answers_in_turn |= call.gives_stream && method.takes_stream();
@@ -65,12 +67,12 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
     Ok(())
 }
 
-/// The texts of messages, of those calls of a plan that bring their types along.
+/// Message converters for the calls of a plan that have their types.
 pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
     plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// What the files of the terms describe.
+/// The schema from files.
 pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     if let Some(path) = &files.descriptor_set {
         let bytes = files::read(path.as_ref(), Use::Schema)
@@ -78,8 +80,8 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
         return Schema::of_descriptor_set(&bytes)
             .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
     }
-    // Without folders, imports are beside the files; a file is known by its name in the folder that
-    // it is in.
+    // By default, imports are relative to the folder of each file, and a file's name is relative to
+    // it.
     let mut folders: Vec<String> = files.proto_paths.clone();
     let mut names = Vec::new();
     for path in &files.protos {
@@ -112,15 +114,15 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     })
 }
 
-/// What the server says of the services that are called; where it has none of such a name, of all
-/// that it has.
+/// The schema of the called services from the server's reflection; of all services if a name is
+/// unknown.
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
     learn(plan, &services.into_iter().collect::<Vec<_>>())
 }
 
-/// What the server says of these services; of all that it has where none is named.
+/// The schema of these services from the server's reflection; of all services if none is named.
 pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     let learner = || match services {
         [] => Learner::of_all(),
@@ -131,9 +133,9 @@ pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     for path in PATHS {
         match learn_by(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
-            // The older version may be there.
+            // The server may have the older version.
             Err(ReflectionFailure::Unimplemented) => {}
-            // So answer gateways of what they do not know.
+            // Gateways respond like this to an unknown service.
             Err(ReflectionFailure::Unavailable(said)) => why = said,
             Err(ReflectionFailure::Unreached(why)) => return Err(Failure::start(why)),
             Err(ReflectionFailure::Unspoken(why)) => {
@@ -141,7 +143,7 @@ pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
                     "{why} (if only reflection is missing, give --proto FILE or --descriptor-set FILE)"
                 )));
             }
-            // Who knows which there are can say so.
+            // The list of services helps the user.
             Err(ReflectionFailure::NotFound(said)) => match learn_by(plan, path, Learner::of_all(), until) {
                 Ok(schema) => return Ok(schema),
                 Err(_) => {
@@ -158,17 +160,17 @@ pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     Err(Failure::usage(format!("{why}: give --proto FILE or --descriptor-set FILE")))
 }
 
-/// Why nothing is learned.
+/// Why reflection failed.
 enum ReflectionFailure {
-    /// The server does not know the question.
+    /// The server lacks the method.
     Unimplemented,
-    /// Nobody there who would; as it says it.
+    /// No server is available; with its message.
     Unavailable(String),
-    /// It does not know what was asked for; as it says it.
+    /// The service is unknown; with the server's message.
     NotFound(String),
-    /// There is no answer at all, for this reason.
+    /// No response, with the reason.
     Unreached(String),
-    /// What answers speaks no gRPC, as far as it shows; in words.
+    /// The response is no gRPC; in words.
     Unspoken(String),
     /// Another reason, in words.
     Other(String),
@@ -209,8 +211,8 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
     learner.schema().map_err(other)
 }
 
-/// Asks, where the server tells of its health at all, whether the service that is called first
-/// serves. What nobody answers is said by the first call itself.
+/// Checks the health of the first called service, if the server has a health check. Other errors
+/// are left to the first call of the load.
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
@@ -223,7 +225,7 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// How a call ended, whether its server has said so itself, and the content of the answer.
+/// The status of a call, whether the server sent it, and the content of the response.
 struct CallEnd {
     ended: GrpcStatus,
     is_said: bool,
@@ -231,13 +233,12 @@ struct CallEnd {
     heard: Vec<u8>,
 }
 
-/// One call beside the load, of these messages, that ends at `until` at the latest. The error says
-/// why there is no answer.
+/// Sends one call outside the load, which ends at `until` at the latest. The error says why there
+/// is no response.
 fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_refused(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
-    // What the user sends along may be what lets us in; how messages of the load are compressed is
-    // no concern of this one.
+    // The user's header fields may authorise the call; the compression of the load does not apply.
     let along = plan.traffic.routes[0].request.headers.iter();
     route.request.headers = along.filter(|(name, _)| !is_of_encoding(name)).cloned().collect();
     route.timeout_ns = PATIENCE.as_nanos() as u64;
@@ -275,12 +276,12 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<Cal
     Err(format!("{} {}", plan.traffic.origin, reasons.join("; ")))
 }
 
-/// Whether a field says how messages are compressed.
+/// Whether a header field concerns message compression.
 fn is_of_encoding(name: &str) -> bool {
     ["grpc-encoding", "grpc-accept-encoding"].iter().any(|of| name.eq_ignore_ascii_case(of))
 }
 
-/// Whether the messages of a call are to be compressed with gzip, as its fields say.
+/// Whether the call's header fields demand gzip.
 fn is_gzip(request: &Request) -> Result<bool, Failure> {
     let encoding = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("grpc-encoding"));
     match encoding.map(|(_, value)| value.trim()) {
@@ -290,7 +291,7 @@ fn is_gzip(request: &Request) -> Result<bool, Failure> {
     }
 }
 
-/// A way to connect to an address.
+/// A connector for an address.
 fn place(to: &std::net::SocketAddr) -> Box<dyn Fn() -> std::io::Result<Socket> + '_> {
     Box::new(move || Socket::connect_from(None, to))
 }

@@ -1,5 +1,6 @@
-//! The twin of `grpc` in a program that was built without gRPC: a plan with calls is refused before
-//! anything is asked of its server.
+//! The twin of `grpc` for a build without gRPC: a plan with calls is refused before any request is
+//! sent.
+//!
 //!
 //! Not here: gRPC (`grpc`).
 
@@ -21,7 +22,7 @@ pub fn make_messages(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> 
     }
 }
 
-/// No call brings its types along.
+/// No converters.
 pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
     Ok(plan.traffic.routes.iter().map(|_| None).collect())
 }
@@ -36,7 +37,7 @@ pub fn learn(_: &Plan, _: &[&str]) -> Result<Schema, Failure> {
     Err(refused())
 }
 
-/// No plan has a service that could be asked.
+/// Nothing to check.
 pub fn refuse_unhealthy(_: &Plan) -> Result<(), Failure> {
     Ok(())
 }

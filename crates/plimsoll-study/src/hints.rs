@@ -1,14 +1,15 @@
-//! What more a target would tell somebody who asked for it: its profiles and its metrics.
+//! Hints about a target's unused profile and metrics endpoints.
 //!
-//! Not here: taking either.
+//!
+//! Not here: reading either.
 
 use crate::base::Base;
 use crate::profile_capture::Capture;
 use plimsoll_model::Terms;
 use plimsoll_probe as probes;
 
-/// A line for each flag that would show more of this target. Hints are about addresses of this
-/// machine, and a unix socket has none.
+/// A line for each flag that would show more of this target. Only targets on this machine get
+/// hints, and no unix socket.
 pub fn hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
     if terms.profiles.is_some() || base.plan.carriage.unix.is_some() || !base.local {
         return Vec::new();

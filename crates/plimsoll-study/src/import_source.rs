@@ -1,7 +1,7 @@
-//! The text that is imported, wherever it is, and whether the imported file of traffic can be
-//! asked.
+//! The source text of an import, and whether the resulting traffic file is usable.
 //!
-//! Not here: what a format means (`plimsoll_traffic::import`).
+//!
+//! Not here: formats (`plimsoll_traffic::import`).
 
 use crate::file_traffic::plan_of;
 use crate::target::resolve_plain;
@@ -13,11 +13,11 @@ use plimsoll_traffic::target_url::redact_query;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of a description that are fetched, at most, and how long that may take.
+/// Longest fetched description, in bytes, and the timeout.
 const FETCHED_BYTES_MAX: usize = 64 << 20;
 const FETCHED_WITHIN: Duration = Duration::from_secs(30);
-/// The name of what is imported, without secrets, and its text: a file, standard input (`-`), or an
-/// address that `may_fetch` permits.
+/// The redacted name of the source and its text: a file, standard input (`-`), or a URL if
+/// `may_fetch`.
 pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String, String), Failure> {
     if source == "-" {
         let bytes = files::read_stdin(Use::Import).map_err(|why| Failure::start(format!("standard input {why}")))?;
@@ -45,7 +45,7 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
     }
 }
 
-/// What a file lacks to be asked, as `check` and `run` would say; `None`: nothing.
+/// What the traffic file lacks to be usable, as `check` and `run` report it; `None`: nothing.
 pub fn lacks(text: &str, folder: &Path) -> Option<String> {
     let (file, lacks) = match traffic_file::lacks(text, folder) {
         Ok(read) => read,

@@ -1,9 +1,9 @@
-//! Carries studies out: the loop over loads, the runners that make them, recordings, setup and
-//! teardown, builds under test, and what of this machine a load needs (addresses, certificates,
-//! files, threads).
+//! Executes studies: the loop over loads, the runners, recordings, setup and teardown, builds under
+//! test. Also the requirements of a load on this machine (addresses, certificates, files, threads).
 //!
-//! What must never be known here: the command line's parser, how anything looks
-//! (`plimsoll-report`), and which load is next or what runs mean beyond asking `plimsoll-analysis`.
+//!
+//! This crate must never know the command line's parser, the presentation (`plimsoll-report`), or
+//! the choice and meaning of loads, which `plimsoll-analysis` decides.
 
 #![forbid(unsafe_code)]
 
@@ -51,7 +51,7 @@ pub mod target;
 pub mod traffic_file;
 pub mod value_class;
 
-// Twins: the same items with gRPC and without it.
+// Twins: the same items with and without gRPC.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

@@ -1,7 +1,7 @@
-//! What the profiles say that were taken at low load and at the load in question, and where they
-//! lie: beside the run file.
+//! Reads the profiles beside a run file, taken at low load and at the load in question.
 //!
-//! Not here: taking them (`profile_capture`), and how they look.
+//!
+//! Not here: taking them (`profile_capture`), and their presentation.
 
 use crate::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::format;
@@ -15,10 +15,10 @@ use plimsoll_model::{Experiment, LoadEnd, ProfileRecord, Purpose, Run, Tag};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// A profile that the record names, and where it is.
+/// Reads a recorded profile, with its path.
 pub fn read_kept(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile, String), String> {
     let name = taken.file.clone()?;
-    // A record may come from anywhere: its names lead nowhere but beside it.
+    // A record is untrusted: names must stay in the folder of the run file.
     let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
     let bare = bare.ok_or_else(|| "the record names no profile".to_owned())?;
     let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
@@ -28,13 +28,13 @@ pub fn read_kept(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile,
     Ok((profile, file.display().to_string()))
 }
 
-/// The CPU profile of a level, where one was kept.
+/// The CPU profile of a level, if one was taken.
 pub fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
     let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU.0)?;
     read(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
 }
 
-/// The CPU profile at the load in question of a recorded run, and the requests in it.
+/// The CPU profile at the load in question of a run, and the number of requests in it.
 pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profile, f64)> {
     let profiles = read_back(experiment, Some(path))?;
     let profiles = profiles.open().1;
@@ -42,21 +42,21 @@ pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profi
     Some((profile, profiles.requests.last().copied().unwrap_or(0.0)))
 }
 
-/// What the profiles beside a run file say; `None` if none were asked for.
+/// The profiles beside a run file; `None` if none were requested.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
-    let recorded = experiment.asked.profiles().filter(|_| experiment.asked.blocks().is_none())?;
+    let recorded = experiment.spec.profiles().filter(|_| experiment.spec.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
     let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::from_run(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
-    let name_of = |tag: &Tag| experiment.asked.profile_name(tag);
+    let name_of = |tag: &Tag| experiment.spec.profile_name(tag);
     let level_name = name_of(&level_tag(1));
     let names = [name_of(&level_tag(0)), level_name.clone()];
     let names = [names[0].as_str(), names[1].as_str()];
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    // Of levels that were not driven, why.
+    // Levels without a load, with the reasons.
     for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
         if let Err(reason) = &taken.file {
             missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
@@ -82,7 +82,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         .iter()
         .zip(&cpu)
         .map(|(level, cpu)| {
-            // A profile that does not say for how long it was taken was taken for as long as asked.
+            // A profile without a duration has the requested one.
             let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
             ProfiledTrial::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
         })
@@ -127,7 +127,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     Some(Assessment::new(doubts, profiles))
 }
 
-/// What speaks against the figures of a level.
+/// The doubt about a level's figures, if any.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {

@@ -1,7 +1,8 @@
-//! Access logs as a load: which of their requests are asked again, and when.
+//! Access logs as a load: the selected requests and their times.
 //!
-//! Not here: how logs are opened (`logs`), what a line says (`plimsoll_traffic`), and how progress
-//! looks ([`ReadingProgress`]).
+//!
+//! Not here: opening logs (`logs`), parsing lines (`plimsoll_traffic`), and the display of progress
+//! ([`ReadingProgress`]).
 
 use crate::fields::header;
 use crate::file_traffic::push_authorization;
@@ -19,16 +20,16 @@ use plimsoll_traffic::target_url::Url;
 use regex::Regex;
 use std::path::PathBuf;
 
-/// Shows how far the reading of logs is.
+/// Shows the progress of reading logs.
 pub trait ReadingProgress {
-    /// So many bytes of so many were read.
+    /// Called with the bytes read and the total, if known.
     fn passing(&mut self, read: u64, length: Option<u64>);
 
     /// The reading is over.
     fn clear(&mut self);
 }
 
-/// How lines are to be read.
+/// The options for parsing lines.
 pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
     LogReading {
         log_format: args.log_format.as_deref(),
@@ -37,17 +38,16 @@ pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
     }
 }
 
-/// What is folded besides what looks like it.
+/// Additional patterns to fold in paths.
 pub fn folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
     patterns("--fold", &args.fold)
 }
 
-/// What a flag of regular expressions says.
+/// Compiles the regular expressions of a flag.
 pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
         Regex::new(pattern).map_err(|error| {
-            // The whole message draws the pattern over several lines; the last one says what is
-            // wrong.
+            // The library's message has several lines; the last one has the reason.
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             Failure::usage(format!("{name} '{pattern}' is no regular expression: {why}"))
@@ -56,12 +56,12 @@ pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     texts.iter().map(compile).collect()
 }
 
-/// A path with what the patterns match replaced.
+/// A path with all matches of the patterns replaced.
 pub fn folded(folds: &[Regex], path: &str) -> String {
     folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
 }
 
-/// With `--strict`, a line that was not understood ends it.
+/// With `--strict`, an unreadable line is an error.
 pub fn strictly(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
     match &counts.first {
         Some((place, text)) if args.strict => Err(Failure::start(format!(
@@ -73,7 +73,7 @@ pub fn strictly(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> 
     }
 }
 
-/// Logs of which no line was understood are of another format.
+/// Refuses logs without any readable line: their format is another one.
 pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
@@ -85,7 +85,7 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The load that logs make. What was made of them is said on standard error, unless `quiet`.
+/// The load of the logs. A summary goes to standard error unless `quiet`.
 pub fn of_logs(
     replay: &ReplayTerms<String>,
     seed: u64,
@@ -110,37 +110,37 @@ pub fn of_logs(
     let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
     let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
     let without_method = gathered.without_method();
-    let timed = match replay.drawn {
+    let timed = match replay.draws_sessions {
         true => gathered.in_sessions(seed, lines),
         false => gathered.timed(&timing),
     };
     let timed = timed.map_err(|error| refused(replay, &error, without_method))?;
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
     let traffic = timed.traffic(origin, &defaults, redact);
-    if !quiet && let Some(listed) = &traffic.listed {
+    if !quiet && let Some(listed) = &traffic.request_list {
         let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
         note(&reading_text(&logs, &counts, asked, &listed.facts));
     }
     Ok(FromFile { traffic, arrivals: timed.arrivals })
 }
 
-/// What of which logs is taken.
+/// The selection of requests from logs.
 pub struct LogChoice<'a> {
     /// The files.
     pub logs: &'a [PathBuf],
-    /// How their lines are written.
+    /// How lines are parsed.
     pub reading: &'a LogReadingTerms,
-    /// Patterns of requests that are taken; none: all are.
+    /// Patterns of requests to use; empty: all.
     pub only: &'a [String],
-    /// Patterns of requests that are left out.
+    /// Patterns of requests to skip.
     pub skip: &'a [String],
-    /// Methods other than GET and HEAD are taken as well.
+    /// Whether methods other than GET and HEAD are used.
     pub with_unsafe: bool,
-    /// What paths begin with besides.
+    /// A prefix for every path.
     pub prefix: &'a str,
 }
 
-/// The requests of logs, how these were read, and how many lines.
+/// The requests of the logs, the sources, and the number of lines.
 pub fn gathered(
     choice: &LogChoice,
     progress: &mut dyn ReadingProgress,
@@ -170,7 +170,7 @@ pub fn gathered(
     Ok((gathered, logs.read(), counts))
 }
 
-/// Why logs are no load, with the way out.
+/// The error for logs without a load, with the way out.
 fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooMany if replay.scale_milli > 1000 => {
@@ -195,11 +195,11 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u6
     Failure::start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
 }
 
-/// What was made of the logs, in a sentence.
+/// A sentence about the logs and the load.
 fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();
-    let (what, sessions) = match facts.drawn_from {
+    let (what, sessions) = match facts.sessions {
         None => ("replays", String::new()),
         Some(drawn_from) => ("draws from", format!(" of {} sessions", format::count(drawn_from.sessions))),
     };
@@ -212,11 +212,11 @@ fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), f
         format::duration(length_ns as f64),
         formats.join(", "),
     );
-    if facts.spread {
+    if facts.has_whole_seconds {
         text.push_str("; its timestamps are whole seconds, and requests are spread within them");
     }
     let mut left_out: Vec<String> =
-        facts.left_out.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();
+        facts.skip_counts.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();
     if counts.unparsed > 0 {
         left_out.push(format!("not understood {}", format::count(counts.unparsed)));
     }

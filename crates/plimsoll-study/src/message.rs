@@ -1,18 +1,17 @@
-//! Messages as a terminal may have them: one line, of bounded length, and without the secrets of
-//! the command line.
+//! Messages in a form for terminals: one line, bounded, without secrets of the command line.
 //!
-//! Not here: which words of a command line are secret (the program says so,
-//! [`SecretReplacements`]), and exit codes.
+//!
+//! Not here: which words of a command line are secret ([`SecretReplacements`]), and exit codes.
 
 use plimsoll_model::steering::steers;
 use std::sync::OnceLock;
 
-/// Characters of a quotation in a message: what is longer was not meant to be read again.
+/// Longest quotation in a message, in characters.
 const QUOTED_MAX: usize = 100;
-/// Characters of a whole message.
+/// Longest message, in characters.
 const MESSAGE_MAX: usize = 600;
 
-/// The beginning and the end of a text that is longer than `max` characters.
+/// The beginning and end of a text longer than `max` characters.
 fn shortened(text: &str, max: usize) -> String {
     let count = text.chars().count();
     if count <= max {
@@ -22,9 +21,8 @@ fn shortened(text: &str, max: usize) -> String {
     text.chars().take(head).chain(" ... ".chars()).chain(text.chars().skip(count - tail)).collect()
 }
 
-/// A message as a terminal may have it: one line, no secret of the command line, no control
-/// characters and none that turn the direction of writing, and no more of what was given than tells
-/// it again.
+/// A message for a terminal: one line, without secrets, control characters or characters that
+/// change the writing direction, and with long quotations shortened.
 pub fn presentable(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
@@ -34,8 +32,7 @@ pub fn presentable(message: &str) -> String {
             c => c,
         })
         .collect();
-    // What stands between quotation marks is what was given; the words between are ours, and no
-    // word of ours is long.
+    // Quotations come from the user; the text between is ours, and has no long words.
     let word = |word: &str| shortened(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let part = |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shortened(part, QUOTED_MAX) };
@@ -43,7 +40,7 @@ pub fn presentable(message: &str) -> String {
     shortened(&text, MESSAGE_MAX)
 }
 
-/// A text split at its quotation marks: every second part stood between two. An apostrophe inside a
+/// Splits a text at its quotation marks: every second part is a quotation. An apostrophe inside a
 /// word is none.
 fn quotations(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
@@ -60,7 +57,7 @@ fn quotations(text: &str) -> Vec<&str> {
     parts
 }
 
-/// What must not stand in a message, and what may in its place; the longest first.
+/// Secrets and their replacements, the longest first.
 #[derive(Debug, Default)]
 pub struct SecretReplacements(Vec<(String, String)>);
 
@@ -73,19 +70,19 @@ impl SecretReplacements {
         SecretReplacements(hidden)
     }
 
-    /// A message without the secrets of this command line.
+    /// A message with the secrets of this command line replaced.
     pub fn hide(&self, message: &str) -> String {
         self.0.iter().fold(message.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
     }
 
-    /// Keeps it for [`without_secrets`]; only the first counts.
+    /// Stores the replacements for [`without_secrets`]; only the first call counts.
     pub fn remember(self) {
-        // A second one has nothing to say: a process does one command.
+        // A process runs one command, so a second call has no effect.
         let _ = HIDDEN.set(self);
     }
 }
 
-/// A message without what must not stand in one, whoever wrote it.
+/// A message with all secrets replaced, whoever wrote it.
 pub fn without_secrets(message: &str) -> String {
     HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.hide(message))
 }

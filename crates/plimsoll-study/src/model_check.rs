@@ -1,7 +1,7 @@
-//! A model of logs, compared with them: its file is read as every load reads it, and draws what a
-//! load of it would ask.
+//! Compares a model with its logs: its traffic file is parsed and drawn from as for a load.
 //!
-//! Not here: making the model and the measures of distance (`plimsoll_traffic::modelling`).
+//!
+//! Not here: the model and the distances (`plimsoll_traffic::modelling`).
 
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
@@ -14,17 +14,15 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Requests that are drawn to compare, about, and how many draws of the whole length they are at
-/// most.
+/// Approximate number of drawn requests, and the most draws of the full length.
 const DRAWN: usize = 400_000;
 const DRAWS_MAX: usize = 8;
-/// Fewer say nothing of how they vary.
+/// Fewest draws to estimate their variation.
 const DRAWS_MIN: usize = 3;
-/// Requests of a log that are compared, at most.
+/// Most compared requests of a log.
 const COMPARED_MAX: usize = 4_000_000;
 
-/// How far what the file asks lies from the log. It is read, and asked what it would ask, as every
-/// load does.
+/// The distances between the requests of the traffic file and the log.
 pub fn distances(
     path: &Path,
     model: &TrafficModel,
@@ -57,8 +55,8 @@ pub fn distances(
     Ok(ModelDistances::between(&log, &drawn_figures, caches))
 }
 
-/// What a load of the length of the log asks. What comes after its end is put at its beginning: a
-/// load that has settled is compared.
+/// The requests of a load as long as the log. Requests after its end wrap to the beginning, so that
+/// a load in steady state is compared.
 fn sampled_requests(
     plan: &Plan,
     model: &TrafficModel,

@@ -27,21 +27,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The only argument of such a process, in place of a command.
 const WORD: &str = "carry-out-part";
-/// More bytes than any plan has.
+/// Upper bound for an encoded plan, bytes.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// What a part is to do.
+/// The task of a part.
 pub struct Task {
     /// The complete plan of the whole load.
     pub plan: Plan,
-    /// Who carries the part out.
+    /// How the part is executed.
     pub injector: Injector,
-    /// Which part.
+    /// The stripe of the part.
     pub stripe: Stripe,
 }
 
-/// The command that starts such a process, out of reach of the terminal's ^C: whoever started it
-/// ends it.
+/// The command that starts such a process. ^C does not reach it: its parent ends it.
 pub fn command() -> Command {
     let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped());
@@ -49,7 +48,7 @@ pub fn command() -> Command {
 }
 
 impl Task {
-    /// As it is sent.
+    /// The encoded task.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Task { plan, injector, stripe } = self;
         let injector = serde_json::to_vec(injector).unwrap_or_default();
@@ -87,13 +86,13 @@ fn part(input: &mut impl Read) -> io::Result<Vec<u8>> {
     if length > BYTES_MAX {
         return Err(ErrorKind::InvalidData.into());
     }
-    // As much memory as comes, not as is promised.
+    // Allocate for received bytes, not for the announced length.
     let mut bytes = Vec::new();
     input.take(length).read_to_end(&mut bytes)?;
     if (bytes.len() as u64) < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Where this was asked for, it is done, and this does not return.
+/// Executes a part if the arguments demand it; then this does not return.
 pub fn carry_out_if_asked() {
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() != Some(OsStr::new(WORD)) || words.next().is_some() || io::stdin().is_terminal() {
@@ -109,7 +108,7 @@ pub fn carry_out_if_asked() {
     })
 }
 
-/// Whether it was heard.
+/// Writes a frame; false if the reader is gone.
 fn say(out: &mut impl Write, frame: &Frame) -> bool {
     let mut bytes = Vec::new();
     frame.encode(&mut bytes);
@@ -131,7 +130,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // A byte is the wish to stop; nobody at the other end, the end.
+        // A byte means stop; a closed pipe means the end.
         if input.read_exact(&mut [0]).is_err() {
             std::process::exit(1);
         }

@@ -1,12 +1,14 @@
-//! The stopper: a process that stops others for moments while a load runs, and surely lets them go
-//! on. It is this very program, started with [`WORD`] before anything is parsed.
+//! The pauser: a process that stops others for moments during a load, and reliably resumes them. It
+//! is plimsoll's own program, started with [`WORD`] before anything is parsed.
 //!
-//! It goes by a pipe of which only plimsoll has the other end: a byte begins, and when it closes,
-//! because the load is over or plimsoll is gone in whatever way, all go on and the stopper ends. It
-//! lies out of reach of ^C and takes no hint to end by itself. Where it is killed, plimsoll lets
-//! them go on (`runner::stopped`). Only who kills both at one moment leaves a process stopped.
 //!
-//! Not here: which processes these are, and whether they may be stopped.
+//! It reads a pipe whose other end only plimsoll has. A byte starts the pauses. When the pipe
+//! closes, because the load or plimsoll has ended in any way, it resumes all processes and exits.
+//! ^C and usual signals do not reach it. If the pauser is killed, plimsoll resumes the processes
+//! (`runner::process_pauser`). Only killing both at once leaves a process stopped.
+//!
+//!
+//! Not here: the choice of processes, and whether they may be stopped.
 
 use crate::self_process;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
@@ -18,23 +20,23 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The first argument of a stopper, in place of a command; then each process, as [`word`] writes
-/// it.
+/// The first argument of a pauser, in place of a command; the processes follow, as [`word`] writes
+/// them.
 const WORD: &str = "stop-processes";
 
-/// How a process is named to a stopper: its number, and when it was started.
+/// A process as an argument: its id, and its start time.
 fn word(pid: u32, started_ticks: u64) -> String {
     format!("{pid}.{started_ticks}")
 }
 
-/// The command that starts a stopper of these processes.
+/// The command that starts a pauser for these processes.
 pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
     let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped()).args(processes.into_iter().map(|(pid, started_ticks)| word(pid, started_ticks)));
     command
 }
 
-/// The processes that these arguments ask to stop.
+/// Parses the processes of a pauser's arguments.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -47,12 +49,12 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<
     (!processes.is_empty()).then_some(processes)
 }
 
-/// All that are stopped; they go on when this is dropped, also where something panics.
+/// Stopped processes; dropping it resumes them, also during a panic.
 struct StoppedProcesses(Vec<Pausable>);
 
 impl StoppedProcesses {
     fn stop(&self) {
-        // One that has ended meanwhile needs none.
+        // A process that has ended needs none.
         self.0.iter().for_each(|process| _ = process.stop());
     }
 
@@ -67,7 +69,7 @@ impl Drop for StoppedProcesses {
     }
 }
 
-/// Where a stopper was asked for, it is one, and this does not return.
+/// Becomes a pauser if the arguments demand it; then this does not return.
 pub fn stop_if_asked() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::call_itself(c"stopper");
@@ -88,7 +90,7 @@ pub fn stop_if_asked() {
     std::process::exit(0);
 }
 
-/// Until nobody holds the other end.
+/// Pauses until the pipe closes.
 fn again_and_again(held: &StoppedProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)

@@ -1,7 +1,8 @@
-//! Profiles over HTTP, as Go's `net/http/pprof` and its kin serve them: which path to ask for, and
-//! what a refusal means.
+//! Profiles over HTTP, as Go's `net/http/pprof` and similar endpoints serve them: the path, and the
+//! meaning of a refusal.
 //!
-//! Not here: when profiles are taken (`profile_capture`), what they say.
+//!
+//! Not here: when profiles are taken (`profile_capture`), and their content.
 
 use crate::target::resolve_plain;
 use plimsoll_analysis::profile::{ReadError, read_up_to};
@@ -15,21 +16,20 @@ use plimsoll_traffic::target_url::redact_query;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What a CPU profile takes where nothing is said, as pprof has it.
+/// Default length of a CPU profile, s, as in pprof.
 const SECONDS: u32 = 30;
-/// For all but the time that a profile takes: of all profiles of an endpoint together.
+/// Additional waiting time for all profiles of an endpoint together.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// An endpoint may send so many bytes in all, and a profile may unpack to so many: the tables made
-/// of it take several times as much, and stay below 256 MiB.
+/// Most bytes that an endpoint may send, and largest decompressed profile. Tables built from it
+/// take several times as much, and stay below 256 MiB.
 const SENT_BYTES_MAX: usize = 32 << 20;
 const UNPACKED_BYTES_MAX: usize = 24 << 20;
-/// One profile is unpacked at a time.
+/// Only one profile is decompressed at a time.
 static UNPACKING: Mutex<()> = Mutex::new(());
-/// A server that refuses does so at once.
+/// Time within which a server refuses a profile.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(700);
 
-/// The path to ask for, and for how many seconds the profile is taken: a base becomes its CPU
-/// profile, and `seconds` is put in.
+/// The path and the length of a profile: a base becomes its CPU profile, and `seconds` is added.
 pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), Failure> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let path = match path.trim_end_matches('/') {
@@ -59,7 +59,7 @@ pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), F
     Ok((path + &query, seconds))
 }
 
-/// An address without its path and without secrets.
+/// A URL without its path and secrets.
 fn origin(url: &str) -> String {
     let mut origin = redact_query(url);
     let start = origin.find("://").map_or(0, |at| at + 3);
@@ -68,8 +68,7 @@ fn origin(url: &str) -> String {
     origin
 }
 
-/// Fetches the profile at an address; gives the address without secrets, too. `say` hears that it
-/// will take a while.
+/// Fetches a profile; also returns the redacted URL. `say` is called before a long wait.
 pub fn fetch_profile(
     url: &str,
     seconds: Option<u32>,
@@ -92,13 +91,13 @@ pub fn fetch_profile(
     }
 }
 
-/// Whether what came is a profile.
+/// Parses the response as a profile.
 fn checked(body: &[u8]) -> Result<Profile, ReadError> {
     let _one_at_a_time = UNPACKING.lock();
     read_up_to(body, UNPACKED_BYTES_MAX)
 }
 
-/// What the server says, and the way out.
+/// The server's error, and the way out.
 fn refusal(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
     let line: String = redact::line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
@@ -121,21 +120,21 @@ fn refusal(status: u16, body: &[u8]) -> String {
     format!("{quoted}: {way_out}")
 }
 
-/// A base under which a server offers its profiles.
+/// The base URL of a server's profiles.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     target: FetchTarget,
-    /// Path of the base, without a slash at its end.
+    /// Path of the base, without a final slash.
     base: String,
-    /// The address of the base, without secrets.
+    /// The redacted URL of the base.
     pub shown: String,
-    /// What it may still send.
+    /// The remaining byte budget.
     bytes_left: ByteBudget,
 }
 
 impl Endpoint {
-    /// The base at an address such as `http://localhost:6060/debug/pprof`; of an address without a
-    /// path, or of `auto` for the target itself, the usual one.
+    /// The base for a URL such as `http://localhost:6060/debug/pprof`. Without a path, the usual
+    /// one is used.
     pub fn resolve(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
         let target = resolve_plain(url, allow_public)?;
         let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
@@ -147,8 +146,7 @@ impl Endpoint {
         Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
     }
 
-    /// The usual base on the server that is the target of a load, which may want the same
-    /// authorization.
+    /// The usual base on the target of a load, with the target's authorization.
     pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
         let target = FetchTarget::of_load(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
@@ -156,16 +154,16 @@ impl Endpoint {
         Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })
     }
 
-    /// Whether an index of profiles is there.
+    /// Whether the base has an index of profiles.
     pub fn is_served(&self) -> bool {
         let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, &ByteBudget::new(1 << 20));
-        // It links to the text of each kind.
+        // The index links to the text of each kind.
         index
             .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
     }
 
-    /// Asks for a CPU profile and gives up soon: a server that refuses does so at once, one that
-    /// agrees keeps quiet.
+    /// Requests a CPU profile and cancels it soon: a refusal comes at once, an accepted profile
+    /// takes its time.
     pub fn check(&self, seconds: u32) -> Result<(), Failure> {
         let path = format!("{}/profile?seconds={seconds}", self.base);
         let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
@@ -173,7 +171,7 @@ impl Endpoint {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
             Ok(FetchResponse { status: 200..=299, body }) => match checked(&body) {
-                // Not every server waits for the time that it is asked for.
+                // Some servers ignore the requested length.
                 Ok(_) => Ok(()),
                 Err(error) => Err(bad(error.to_string())),
             },
@@ -181,8 +179,9 @@ impl Endpoint {
         }
     }
 
-    /// Takes a profile of this kind (`profile`, `heap`, ...) for so long, and looks whether it is
-    /// one. Beyond that time it waits no longer than `patience`.
+    /// Takes a profile of this kind (`profile`, `heap`, ...) and length, and checks it. Waits at
+    /// most `patience` longer.
+    ///
     ///
     /// # Errors
     /// The reason and the way out; completes "KIND: ...".
@@ -243,7 +242,7 @@ mod tests {
         use plimsoll_model::{ConnectionPlan, Curve, LoadShape};
         let elsewhere: std::net::SocketAddr = "127.0.0.1:7902".parse().expect("an address");
         let shape = LoadShape::Closed { users: Curve::constant(1.0) };
-        // The host of the URL is not even looked up.
+        // The host of the URL is not resolved.
         let mut plan = Plan::get("no-such-host.invalid", 7901, vec![elsewhere], shape);
         let endpoint = Endpoint::of_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
         assert_eq!(endpoint.target.addresses, [elsewhere]);

@@ -1,7 +1,8 @@
-//! One request before the load, not counted: whether anybody answers there, in HTTP, and over TLS
-//! where that is asked.
+//! A preflight request before the load, not counted: checks that a server responds, in HTTP, and
+//! over TLS if demanded.
 //!
-//! Not here: how connections of a load are made (`plimsoll_engine`).
+//!
+//! Not here: connections of a load (`plimsoll_engine`).
 
 use crate::connecting::tls_refused;
 use crate::grpc;
@@ -20,45 +21,44 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Longer than any healthy first answer; `--timeout` can make it shorter.
+/// Timeout of the preflight request; `--timeout` can shorten it.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// Between loads: a server that is behind still is asked again before a later one.
+/// Timeout of checks between loads: an overloaded server is checked again later.
 const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The first answer.
+/// The response to a preflight request.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// gRPC's, if there is one.
+    /// The gRPC status, if any.
     pub grpc_status: Option<u16>,
-    /// How long it took from the first attempt to connect, in ns.
+    /// Time since the first connect, ns.
     pub took_ns: u64,
-    /// Over HTTP/2.
+    /// Whether HTTP/2 was used.
     pub is_h2: bool,
-    /// How many requests at a time the server takes on a connection; `None`: any number.
+    /// The server's limit of concurrent streams; `None`: no limit.
     pub streams_allowed: Option<u32>,
-    /// Its status line and the beginning of its content, as a reader may have them.
+    /// Its status line and the beginning of its content, redacted.
     pub text: String,
 }
 
 impl Answer {
-    /// How the call ended, if it is one.
+    /// The gRPC status of the call.
     pub fn ended(&self) -> GrpcStatus {
         self.grpc_status.map_or(GrpcStatus::of_http(self.status), |code| GrpcStatus::of_code(code.into()))
     }
 }
 
-/// Asks once and returns the answer; any HTTP answer will do. Of several addresses the first that
-/// answers is enough; the reasons of all others are in the error. Where nothing may be asked apart
-/// from the load (a mix that only posts), it is enough that connections are accepted, and there is
-/// no answer.
+/// Sends one request and returns the response; any HTTP response suffices. Of several addresses the
+/// first response counts; the error has the reasons of all. If no route is safe to send, an
+/// accepted connection suffices, and there is no response.
 pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
     ask_within(plan, injector, TIMEOUT_MAX)
 }
 
-/// Whether the target gives what counts as success to who asks as `injector` does; `None`: it does
-/// not answer at once, or may not be asked apart from the load.
+/// Whether the target responds successfully from the addresses of `injector`; `None`: no response
+/// in time, or no safe route.
 pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
     plan.traffic.first?;
     let answer = ask_within(plan, injector, SERVED_TIMEOUT).ok()??;
@@ -104,15 +104,14 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
     Err(Failure::start(format!("nothing was started: {} (--no-preflight skips this check)", reasons.join("; "))))
 }
 
-/// Whether anybody accepts connections where the plan's go, or holds an address there: then nobody
-/// else can.
+/// Whether a process accepts connections at the plan's address, or occupies it.
 pub fn is_taken(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
     if let Some(path) = &plan.carriage.unix {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
-    // Who holds the address may be too busy to accept; where the kernel does not tell, only who
-    // accepts is seen.
+    // The listener may be too busy to accept. Without information from the kernel, only an accepted
+    // connection shows.
     let held = |address: &SocketAddr| {
         is_local(&address.ip())
             && Asker::open()
@@ -123,15 +122,15 @@ pub fn is_taken(plan: &Plan) -> bool {
     plan.carriage.addresses.iter().any(|address| held(address) || accepts(address))
 }
 
-/// What every address of a plan is asked.
+/// The preflight request for every address of a plan.
 struct PreflightRequest {
     request: EncodedRequest,
     timeout: Duration,
     http: HttpChoice,
     tls: Option<Client>,
-    /// It is a call of gRPC's.
+    /// Whether it is a gRPC call.
     is_call: bool,
-    /// What of its answer is left out.
+    /// How much of its response is redacted.
     redact: Redact,
 }
 
@@ -157,7 +156,7 @@ impl PreflightRequest {
                 AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
                     AskError::LateAnswer.text(self.timeout, self.is_call)
                 }
-                // That it is to be one protocol was asked for.
+                // The user demanded a single protocol.
                 error @ AskError::Tls(TlsFailure::NothingInCommon)
                     if self.http != HttpChoice::Auto && !self.is_call =>
                 {
@@ -166,11 +165,11 @@ impl PreflightRequest {
                 error => error.text(self.timeout, self.is_call),
             })?;
         if reply.grpc_status.is_some() {
-            // What is heard of a call is messages, for nobody to read.
+            // A gRPC body is binary, so its message is shown.
             kept.clone_from(&reply.call_message);
             kept.truncate(KEPT_BYTES);
         }
-        // Over HTTP/2 what was heard is content, and its head was told apart from it.
+        // Over HTTP/2 the head arrived separately from the content.
         if reply.is_h2 {
             kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
         }
@@ -189,14 +188,13 @@ impl PreflightRequest {
     }
 }
 
-/// Asks once before the load, unless told not to; returns warnings: of an answer that would not
-/// count, of more streams than the server takes. What the server has taken of the protocols offered
-/// is what all loads speak from there on.
+/// Sends the preflight request unless disabled. Returns warnings: an unsuccessful response, or more
+/// streams than the server allows. The negotiated protocol becomes that of all loads.
 pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }
 
-/// The same with how long the answer took, in ns; 0 if it was skipped.
+/// The same, with the time of the response, ns; 0 if skipped.
 pub fn first_answer(
     plan: &mut Plan,
     injector: &Injector,

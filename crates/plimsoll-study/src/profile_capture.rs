@@ -1,11 +1,13 @@
-//! Profiles of the server, taken after the measurement under loads of their own, at low load and at
-//! the one in question, or of two sides in turn; they are kept beside the run file.
+//! Takes profiles of the server after the measurement, in loads of their own: at low load and at
+//! the load in question, or of both sides in turn. They are stored beside the run file.
 //!
-//! They are taken afterwards so that no figure of the measurement itself pays for them. What is
-//! said of them is computed from the run file and the profiles beside it; `show` does the same.
 //!
-//! Not here: which loads these are and how the time of one is divided (`plimsoll-analysis`), who
-//! drives them (`study_loop`), what the profiles say and how that looks.
+//! They come afterwards so that no figure of the measurement pays for them. Results are computed
+//! from the run file and its profiles, as in `show`.
+//!
+//!
+//! Not here: the choice and timing of these loads (`plimsoll-analysis`), their execution
+//! (`study_loop`), the content of profiles and their presentation.
 
 use crate::base::user_info;
 use crate::pprof::{Endpoint, PATIENCE};
@@ -24,11 +26,10 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Name in file names and documents, name in addresses.
+/// The name of CPU profiles in file names and documents, and in URLs.
 pub const CPU: (&str, &str) = ("cpu", "profile");
-/// The other kinds: both names are one; the column that is summed up (the difference of two
-/// snapshots does not say which is meant); whether the sum is a stock, of which no share for a
-/// request can be stated.
+/// Other kinds: their name; the summed column (a difference of two snapshots does not mark it); and
+/// whether the sum is a stock, which has no share for a request.
 pub const OTHERS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
@@ -37,26 +38,26 @@ pub const OTHERS: [(&str, &str, bool); 5] = [
     ("goroutine", "goroutine", true),
 ];
 
-/// The end of their names.
+/// The suffix of their file names.
 pub const SUFFIX: &str = ".pb.gz";
 
-/// Profiles that are going to be taken.
+/// Profiles to take.
 pub struct Capture {
-    /// Where, of one target or of each side.
+    /// The endpoint of the target, or of each side.
     endpoints: Vec<Endpoint>,
     seconds: u32,
 }
 
 impl Capture {
-    /// Of these endpoints, CPU profiles of so many seconds.
+    /// CPU profiles of this length from these endpoints.
     pub fn new(endpoints: Vec<Endpoint>, seconds: u32) -> Capture {
         Capture { endpoints, seconds }
     }
 
-    /// The profiles that are asked for of one target; looks whether the server will do it, so that
-    /// nobody waits in vain.
+    /// The requested profiles of a target. Checks that the server agrees, so that no load is
+    /// wasted.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
-        let Some(ProfilesTerms { served, seconds }) = &terms.profiles else { return Ok(None) };
+        let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
             EndpointChoice::ByTarget => on_target(plan, terms)?,
             EndpointChoice::At(urls) => Endpoint::resolve(urls.first().map_or("", String::as_str), terms.public)
@@ -66,8 +67,7 @@ impl Capture {
         Ok(Some(Capture::new(vec![endpoint], *seconds)))
     }
 
-    /// A line for somebody who did not ask for profiles that the target serves; `None` where it
-    /// serves none.
+    /// A hint that the target serves profiles; `None` if it does not.
     pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
         let endpoint = on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
@@ -76,13 +76,13 @@ impl Capture {
         ))
     }
 
-    /// What the run file says of it.
+    /// The record for the run file.
     pub fn spec(&self) -> ProfilesSpec {
         let bases = self.endpoints.iter().map(|endpoint| endpoint.shown.clone()).collect();
         ProfilesSpec { bases, seconds: self.seconds }
     }
 
-    /// Who takes them, and writes them beside this run file.
+    /// The profiler, which writes beside this run file.
     pub fn profiler(self, path: &Path) -> Box<dyn Profiler> {
         let Capture { endpoints, seconds } = self;
         Box::new(ProfileTaker {
@@ -98,35 +98,35 @@ impl Capture {
     }
 }
 
-/// The usual place for profiles on the target itself.
+/// The usual profile endpoint on the target.
 fn on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
     Endpoint::of_target(plan, user_info(plan, terms, 0)).map_err(|error| Failure::usage(format!("--pprof: {error}")))
 }
 
-/// The bytes of a profile, or why there is none.
+/// The bytes of a profile, or the reason for its absence.
 type CaptureResult = Result<Vec<u8>, String>;
 
-/// A profile that is to be taken under a load.
+/// A profile to take under a load.
 struct DueProfile {
-    /// From when on, ns of schedule time.
+    /// Start in schedule time, ns.
     from_ns: u64,
-    /// Its name in file names, and in addresses.
+    /// The name in file names, and in URLs.
     name: &'static str,
     kind: &'static str,
     /// Its length, s.
     seconds: u32,
 }
 
-/// Takes profiles: fetched by threads that start when their stretch of the load does.
+/// Takes profiles with threads that start at their time in the load.
 struct ProfileTaker {
     endpoints: Vec<Endpoint>,
     seconds: u32,
     path: PathBuf,
-    /// What all loads together may wait for profiles beyond their time.
+    /// Remaining waiting time for all loads together.
     patience: Duration,
-    /// Whose turn it is.
+    /// The current side.
     arm: Option<ArmIndex>,
-    /// What is to be taken under this load.
+    /// Profiles to take in this load.
     due: Vec<DueProfile>,
     threads: Vec<(&'static str, JoinHandle<CaptureResult>)>,
     failed: Vec<(&'static str, String)>,
@@ -138,7 +138,7 @@ impl Profiler for ProfileTaker {
         let (name, kind) = CPU;
         let cpu = |from_ns| DueProfile { from_ns, name, kind, seconds: self.seconds };
         self.due = match trial.tag.arm {
-            // Of a side its CPU profile only: what each function costs a request is compared.
+            // Sides get CPU profiles only, to compare the cost of functions for a request.
             Some(_) => vec![cpu(trial.plan.load.warmup_ns.max(1))],
             None => {
                 let stretches = Stretches::new(self.seconds);
@@ -162,20 +162,20 @@ impl Profiler for ProfileTaker {
         }
     }
 
-    /// Waits for what is under way, as long as the user does.
+    /// Waits for running profiles, unless the user stops.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
         let waiting = Instant::now();
         let mut taken: Vec<(&'static str, CaptureResult)> =
             self.failed.drain(..).map(|(name, reason)| (name, Err(reason))).collect();
         taken.extend(self.threads.drain(..).map(|(name, thread)| (name, awaited(thread))));
-        // What was never begun is missing, too.
+        // Profiles that were never started count as missing.
         let never = match tag.arm {
             Some(_) if plimsoll_sys::signal::interrupted() => "the user stopped it",
             Some(_) => "the load ended early",
             None => "the load ended before the profile",
         };
         taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
-        // The patience is one for all loads.
+        // All loads share one waiting budget.
         self.patience = self.patience.saturating_sub(waiting.elapsed());
         let (trial, spoilt) = match driven {
             Ok((trial, Some(LoadEnd::Stopped(Stop::Died(why))))) => (trial, Some(why)),
@@ -183,7 +183,7 @@ impl Profiler for ProfileTaker {
             Err(why) => (None, Some(why)),
         };
         if taken.is_empty() {
-            // It was not even begun.
+            // It was never started.
             taken.push((CPU.0, Err(never.to_owned())));
         }
         for (kind, one) in taken {
@@ -193,9 +193,8 @@ impl Profiler for ProfileTaker {
     }
 }
 
-/// Keeps a profile beside the run file, or the reason why there is none, and says so in the record:
-/// what is read back later is what the record names, never what another run left there. `trial`:
-/// the load under which it was taken.
+/// Stores a profile beside the run file, or records why there is none. Later reads use the record,
+/// so that files of other runs are ignored. `trial`: the index of its load.
 fn keep(
     recording: &mut Recording,
     path: &Path,
@@ -214,8 +213,8 @@ fn keep(
     recording.remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
-/// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it: the run's own, by
-/// the time of its start.
+/// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it; the start time of
+/// the run makes the name unique.
 fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     format!("{stem}.{started_unix_ms:x}.{what}.{kind}{SUFFIX}")

@@ -1,7 +1,8 @@
-//! A profile from a file or an address, with the part of it that is looked at ([`ProfileInput`]).
+//! A profile from a file or URL, and the selected part of it ([`ProfileInput`]).
 //!
-//! Not here: what a profile says (`plimsoll_analysis::profile`), taking profiles in a study
-//! (`profile_capture`), and how anything looks.
+//!
+//! Not here: the meaning of a profile (`plimsoll_analysis::profile`), profiles of a study
+//! (`profile_capture`), and presentation.
 
 use crate::output::note;
 use crate::pprof::fetch_profile;
@@ -12,38 +13,38 @@ use plimsoll_sys::files::{self, Use};
 use regex::{Regex, RegexBuilder};
 use std::path::Path;
 
-/// Which part of a profile is looked at, and how it is fetched from an address.
+/// The selected part of a profile, and the options of a fetch.
 #[derive(Debug, Clone, Default)]
 pub struct ProfileChoice {
-    /// Length of a profile that an address takes, s.
+    /// Length of a fetched profile, s.
     pub seconds: Option<u32>,
     /// Whether an address may be neither loopback nor private.
     pub allow_public: bool,
     /// The column, by its name.
     pub sample_index: Option<String>,
-    /// Only stacks with a function that matches.
+    /// Selects stacks with a matching function.
     pub focus: Option<Regex>,
-    /// Only stacks without a function that matches.
+    /// Drops stacks with a matching function.
     pub ignore: Option<Regex>,
-    /// Groups: the key of a label, or a pattern of functions; as given, and as a pattern.
+    /// Groups by a label's key or a pattern of functions; as given, and compiled.
     pub by: Option<(String, Regex)>,
 }
 
-/// A file or address as given, what it held, and the column in question.
+/// A file or URL with its content and the selected column.
 #[derive(Debug)]
 pub struct ProfileInput {
-    /// The file, or what was fetched.
+    /// The file or redacted URL.
     pub name: String,
-    /// The bytes as they were read.
+    /// The original bytes.
     pub bytes: Vec<u8>,
-    /// The profile in groups, where groups are wanted.
+    /// The profile, grouped if requested.
     pub profile: Profile,
-    /// The part of it that is looked at.
+    /// The selected part.
     pub view: View,
 }
 
 impl ProfileInput {
-    /// Reads the file or fetches the address `source`.
+    /// Reads the file or fetches the URL `source`.
     pub fn read(source: &str, choice: &ProfileChoice) -> Result<ProfileInput, Failure> {
         let address = source.starts_with("http://") || source.starts_with("https://");
         let (name, bytes) = if address {
@@ -75,12 +76,12 @@ impl ProfileInput {
         Ok(ProfileInput { name, bytes, profile, view })
     }
 
-    /// The column in question.
+    /// The selected column.
     pub fn column(&self) -> &ValueType {
         &self.profile.sample_types[self.view.sample_type]
     }
 
-    /// The profile, and the part of it that is looked at.
+    /// The profile with its selected part.
     pub fn both(&self) -> (&Profile, &View) {
         (&self.profile, &self.view)
     }
@@ -90,7 +91,7 @@ impl ProfileInput {
 pub fn pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure> {
     let compile = |pattern: &String| {
         let compiled = RegexBuilder::new(pattern).build();
-        // The whole message draws the pattern over several lines; the last one says what is wrong.
+        // The library's message has several lines; the last one has the reason.
         compiled.map_err(|error| {
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -100,7 +101,7 @@ pub fn pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Fa
     pattern.map(compile).transpose()
 }
 
-/// The profile with its stacks in groups: by the label of that key if there is one, else by
+/// Groups the stacks of a profile: by the label with that key if there is one, otherwise by
 /// functions.
 fn in_groups(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Result<Profile, Failure> {
     if has_label(profile, by) {

@@ -1,9 +1,8 @@
-//! The targets of a comparison as they are reached from this machine: servers that run already,
-//! found by who listens, or builds that are going to be started; and what is to be said of two
-//! servers with different pasts.
+//! The targets of a comparison: running servers, found by their listener, or builds to start; and
+//! warnings about servers with different ages.
 //!
-//! Not here: in which order sides are measured, and what decides between them
-//! (`plimsoll-analysis`).
+//!
+//! Not here: the order of sides, and the decision (`plimsoll-analysis`).
 
 use crate::base::{Base, user_info};
 use crate::pprof::Endpoint;
@@ -21,7 +20,7 @@ use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 
-/// Reaches every arm. What is decided by CPU time needs processes that can be seen.
+/// Resolves every arm. A decision by CPU time needs visible processes.
 pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) -> Result<Vec<BuildTarget>, Failure> {
     let commands = [&terms.builds.a, &terms.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
@@ -35,7 +34,7 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
             continue;
         }
         let finder = Finder::of_listener(&base.watched(&base.resolver()));
-        // Who watches it where it runs finds it there.
+        // With --watch, the process is found on its own machine.
         if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
@@ -44,12 +43,11 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
     Ok(targets)
 }
 
-/// Asks the servers that run already once each. Where they have a say in which HTTP is spoken, all
-/// speak what the first has answered in: two protocols are no comparison of two servers. Returns
-/// what is to be warned of.
+/// Sends a preflight request to each running server. All then use the protocol of the first
+/// response, because two protocols are no fair comparison. Returns warnings.
 pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
-    // Which, and of whom.
+    // The protocol, and the server that chose it.
     let mut spoken: Option<(HttpChoice, String)> = None;
     for (number, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.command.is_none()) {
         let plan = &mut target.base.plan;
@@ -72,7 +70,7 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
     Ok(warnings)
 }
 
-/// What is known of the past of a server on this machine.
+/// The age of a server process on this machine.
 fn past(found: &FoundServer) -> Option<ProcessAge> {
     let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
     let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
@@ -82,8 +80,8 @@ fn past(found: &FoundServer) -> Option<ProcessAge> {
     Some(ProcessAge { age_s: (uptime_s - first_s).max(0.0), cpu_s })
 }
 
-/// Of two URLs: what to warn about where their processes have different pasts, and what to say in
-/// any case, unless it is one server.
+/// For two URLs: a warning if their processes differ in age, and a general note unless both are one
+/// server.
 pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
@@ -97,10 +95,11 @@ pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>
     (differing, Some(hint))
 }
 
-/// The profiles that are asked for. Of servers that run already, looks whether they will do it, so
-/// that nobody waits in vain.
+/// The requested profiles. Checks that running servers agree, so that no load is wasted.
 pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
-    let (Some(ProfilesTerms { served, seconds }), [a, b]) = (&terms.profiles, targets) else { return Ok(None) };
+    let (Some(ProfilesTerms { endpoint: served, seconds }), [a, b]) = (&terms.profiles, targets) else {
+        return Ok(None);
+    };
     let (public, seconds) = (terms.public, *seconds);
     let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
     let of_target = |target: &BuildTarget, number| {
@@ -118,7 +117,7 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
     if !fresh {
         let [a, b] = &endpoints;
         a.check(seconds)?;
-        // A server takes a while to give up a profile for which nobody waits: the same is not asked
+        // A server takes a while to abandon a cancelled profile, so one server is not checked
         // twice.
         if b.shown != a.shown {
             b.check(seconds)?;

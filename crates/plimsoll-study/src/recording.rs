@@ -1,7 +1,9 @@
-//! An experiment as it is made: each load is driven, kept in memory and, where asked for, written
-//! to its run file as it happens, so that a crash loses no more than the interval under way.
+//! Records an experiment: each load is executed, kept in memory and written to the run file at
+//! once, so that a crash loses at most the current interval.
 //!
-//! Not here: how a command line is spelled ([`SpellCommand`]), and who drives loads (`runner`).
+//!
+//! Not here: the spelling of command lines ([`SpellCommand`]), and the execution of loads
+//! (`runner`).
 
 use crate::runner::{LoadOutcome, Runner, TickProbes};
 use crate::source_revision;
@@ -24,23 +26,23 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The command line that asks this, as it is recorded.
+/// Spells the command line of an experiment for its record.
 pub type SpellCommand = fn(&ExperimentSpec, &Terms<RedactedText>) -> Vec<String>;
 
-/// An experiment under way.
+/// An experiment in progress.
 pub struct Recording {
     experiment: Experiment,
     file: Option<RunFile>,
 }
 
-/// A run file being written. The first failure to write ends the writing, not the experiment. The
-/// file is locked: a second run that is told to write it is refused.
+/// A run file in progress. The first write error ends the writing, not the experiment. The file is
+/// locked, so that a second run with this path is refused.
 struct RunFile {
     path: PathBuf,
     file: File,
     failed: bool,
     buffer: Vec<u8>,
-    /// The interval being summed up: its number and content.
+    /// The current interval: its number and content.
     open: Option<(u32, Interval)>,
 }
 
@@ -49,7 +51,7 @@ impl RunFile {
         let cannot = |e: std::io::Error| {
             Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&e)))
         };
-        // Not emptied before it is known to be nobody else's.
+        // Truncate only after the lock is taken.
         let mut file = output_file::open_file(path, WriteMode::Over).map_err(cannot)?;
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             match file.try_lock() {
@@ -60,7 +62,7 @@ impl RunFile {
                         path.display()
                     )));
                 }
-                // Some file systems know no locks; then there is none.
+                // Some file systems have no locks; then there is none.
                 Err(TryLockError::Error(_)) => file.set_len(0).map_err(cannot)?,
             }
         }
@@ -93,7 +95,7 @@ impl RunFile {
                 self.open = Some((index, tick.interval.clone()));
             }
         }
-        // A whole interval is written at once, not when the next one begins.
+        // A complete interval is written at once, without waiting for the next.
         if (tick.end_ns / interval_ns) as u32 > index {
             self.close_interval();
         }
@@ -107,7 +109,7 @@ impl RunFile {
 }
 
 impl Recording {
-    /// Begins an experiment, in memory and, with a path, in a file. `spell` writes the command line
+    /// Begins an experiment in memory and, with a path, in a file. `spell` writes the command line
     /// of the record.
     pub fn begin(
         asked: ExperimentSpec,
@@ -123,14 +125,14 @@ impl Recording {
         let experiment = Experiment {
             command: spell(&asked, &terms),
             terms: Some(Box::new(terms)),
-            asked,
+            spec: asked,
             started_unix_ms: now.as_millis() as u64,
             environment: Environment {
                 injectors: vec![injector.clone()],
                 revision: path.and_then(|_| source_revision::current()),
                 ..environment(target_local)
             },
-            noted,
+            start_notes: noted,
             trials: Vec::new(),
             remarks: Vec::new(),
             elapsed_ns: None,
@@ -138,23 +140,23 @@ impl Recording {
         let mut file = path.map(RunFile::create).transpose()?;
         if let Some(file) = &mut file {
             file.write(&Frame::Experiment(Box::new(codec::Header {
-                asked: experiment.asked.clone(),
+                spec: experiment.spec.clone(),
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
                 terms: experiment.terms.clone(),
                 environment: experiment.environment.clone(),
-                noted: experiment.noted.clone(),
+                start_notes: experiment.start_notes.clone(),
             })));
         }
         Ok(Recording { experiment, file })
     }
 
-    /// What it was asked.
+    /// The question of the experiment.
     pub fn spec(&self) -> &ExperimentSpec {
-        &self.experiment.asked
+        &self.experiment.spec
     }
 
-    /// When it began, in ms since 1970.
+    /// Start, ms since 1970.
     pub fn started_unix_ms(&self) -> u64 {
         self.experiment.started_unix_ms
     }
@@ -164,13 +166,13 @@ impl Recording {
         &self.experiment.trials
     }
 
-    /// What the loads do not tell, so far.
+    /// The remarks so far.
     pub fn remarks(&self) -> &[Remark] {
         &self.experiment.remarks
     }
 
-    /// Has `runner` drive a load, and returns it. `on_tick` may end it; it is told the cores that
-    /// the server uses.
+    /// Executes a load with `runner`, and returns it. `on_tick` gets the cores used by the server,
+    /// and may end the load.
     pub fn drive(
         &mut self,
         runner: &mut dyn Runner,
@@ -195,12 +197,13 @@ impl Recording {
                     file.tick(plan.load.interval_ns, tick);
                 }
                 if let Some(mut part) = glance.part {
-                    // Samples of functions are joined over the load, which makes a tenth of them.
+                    // Samples are joined at the end of the load, which makes them ten times
+                    // smaller.
                     part.sampled = SampledFunctions::default();
                     Frame::of_probes(part).for_each(|frame| file.write(&frame));
                 }
             }
-            // What comes after the load was ended is recorded, but nobody is asked again.
+            // Later ticks are recorded, but `on_tick` is not called again.
             let flow = if ended { ControlFlow::Continue(()) } else { on_tick(tick, glance.server_cores) };
             ended |= flow.is_break();
             flow
@@ -228,7 +231,7 @@ impl Recording {
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
 
-    /// Adds what no load tells.
+    /// Adds an event that belongs to no load.
     pub fn remark(&mut self, remark: Remark) {
         if let Some(file) = &mut self.file {
             file.write(&Frame::Remark(remark.clone()));
@@ -236,13 +239,12 @@ impl Recording {
         self.experiment.remarks.push(remark);
     }
 
-    /// Its run file, as long as that is whole.
+    /// The run file, if all writes succeeded.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().filter(|file| !file.failed).map(|file| file.path.as_path())
     }
 
-    /// Leaves the experiment as it is: what was measured is kept, with the reason in place of the
-    /// mark of a whole recording.
+    /// Ends the experiment early: its measurements stay, with the reason in place of the end frame.
     pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::release_interrupts();
         self.remark(Remark::Broken { reason: reason.to_owned() });
@@ -251,25 +253,25 @@ impl Recording {
         (self.experiment, note)
     }
 
-    /// Ends the experiment after `elapsed_ns`. The note says where its file is, if it is whole.
-    /// What is left to do, such as drawing a page, the user may end at once.
+    /// Ends the experiment after `elapsed_ns`. The returned note has the path of the file.
+    /// Remaining work, such as a page, can be interrupted at once.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
         self.experiment.elapsed_ns = Some(elapsed_ns);
-        // Only a file is listed by it.
+        // Only run files need a summary.
         let found = self.file.as_ref().and_then(|_| conclude(&self.experiment).ok());
         let summary = found.map(|finding| Box::new(study_summary(&finding)));
         let note = self.file.and_then(|mut file| {
             file.write(&Frame::ExperimentEnd { elapsed_ns, summary });
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
-        // A file that is whole is not left half by who is impatient.
+        // ^C must not interrupt before the file is complete.
         signal::release_interrupts();
         (self.experiment, note)
     }
 }
 
-/// What is kept of the functions that were sampled: those of steady loads, which are compared. The
-/// trials of a search are many.
+/// The sampled functions to record: those of steady loads, which are compared. A search has too
+/// many trials.
 fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),
@@ -277,7 +279,7 @@ fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
     }
 }
 
-/// What a container leaves of this machine.
+/// The container's limits on this machine.
 fn limits() -> MachineLimits {
     let (cores, memory_bytes) = plimsoll_sys::probe::cgroup::own_limits();
     MachineLimits {
@@ -286,7 +288,7 @@ fn limits() -> MachineLimits {
     }
 }
 
-/// Where and by what this is measured.
+/// The environment of the measurement.
 pub fn environment(target_local: bool) -> Environment {
     use plimsoll_sys::process;
     Environment {

@@ -1,7 +1,8 @@
-//! A repetition of what a run file records: what of it could do harm, how this machine differs,
-//! what its files ask, and where its results go.
+//! A rerun of a recorded experiment: its possible harm, differences of this machine, its files, and
+//! the path of its results.
 //!
-//! Not here: what was left out of the record (`plimsoll_model::completion`), and asking anybody.
+//!
+//! Not here: redacted inputs (`plimsoll_model::completion`), and prompts.
 
 use crate::fields::path_text;
 use crate::recording::environment;
@@ -13,7 +14,7 @@ use plimsoll_model::terms::{BuildsTerms, OutputTerms};
 use plimsoll_model::{Experiment, ExperimentSpec, RedactedText, Terms};
 use std::path::{Path, PathBuf};
 
-/// What a file of traffic, or logs, ask of each target.
+/// The traffic of each target from a file or logs.
 pub fn from_files(
     terms: &Terms<String>,
     seed: u64,
@@ -29,7 +30,7 @@ pub fn from_files(
     }
 }
 
-/// What a repetition does that only the run file says and that could do harm, a phrase each.
+/// Potentially harmful actions that only the run file demands, a phrase each.
 pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'static str> {
     let BuildsTerms { a, b, build, start, before_block, .. } = &terms.builds;
     let commands = [a, b, build, start, before_block, &terms.changes.vary];
@@ -52,7 +53,7 @@ pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'stati
     .collect()
 }
 
-/// What is not as it was when the file was recorded, a sentence each.
+/// Differences from the recorded environment, a sentence each.
 pub fn differences(experiment: &Experiment) -> Vec<String> {
     let now = environment(experiment.environment.target_local);
     let then = &experiment.environment;
@@ -68,7 +69,7 @@ pub fn differences(experiment: &Experiment) -> Vec<String> {
     .collect()
 }
 
-/// Where the results of a repetition go: to `output` where that is given, never over the `record`.
+/// The path of the rerun's results: `output` if given, never the `record` itself.
 pub fn place(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
@@ -103,13 +104,13 @@ pub fn place(
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
 }
 
-/// A name for the files of a sweep under which there are none yet.
+/// An unused name for the files of a sweep.
 fn free_name(folder: &Path) -> String {
     let names = std::iter::once("rerun".to_owned()).chain((2u32..).map(|number| format!("rerun-{number}")));
     names.into_iter().find(|name| !folder.join(format!("{name}.plimsoll")).exists()).unwrap_or_default()
 }
 
-/// The record is not written over, by whatever name.
+/// Refuses to overwrite the record, under any name.
 fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
     let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
     let same_file = || {

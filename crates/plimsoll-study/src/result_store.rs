@@ -1,11 +1,10 @@
-//! The folder of results that nobody named, and how it stays small: of the runs there only the
-//! latest are kept.
+//! The default folder of results, and its limit: only the latest runs stay.
 //!
-//! What is removed was made by plimsoll under a name that it chose itself: a run file
-//! `COMMAND-TIME-PROCESS.plimsoll`, told by its name and its first bytes, and the page, profiles
-//! and logs of the same name beside it. Nothing else is ever touched: no folder, no link, no file
-//! with a name of the user's (`-o`, `sweep --name`), no run with a tag or a pin. A store that the
-//! user named (`--store`, a variable) is left as it is: only `clean` removes runs there.
+//!
+//! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
+//! recognised by name and first bytes, with its page, profiles and logs. Folders, links, files with
+//! a user's name (`-o`, `sweep --name`), and runs with a tag or pin always stay. A store that the
+//! user named (`--store`, a variable) is never tidied: only `clean` removes runs there.
 
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, codec};
@@ -17,30 +16,29 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Runs that are kept there.
+/// Number of runs to keep.
 pub const RUNS_KEPT: usize = 50;
-/// Marks that were given to a run later.
+/// Suffix of later marks of a run.
 const MARKS: &str = ".marks";
-/// The variable that names the store where no flag does.
+/// The environment variable of the store.
 pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
 
-/// The folder that a variable names as the store.
+/// The store named by the environment variable.
 fn store_of_variable() -> Option<PathBuf> {
     std::env::var_os(STORE_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the user named the store, by a flag or a variable.
+/// Whether the user named the store, by a flag or variable.
 pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
     output.store.is_some() || store_of_variable().is_some()
 }
 
-/// The folder of run files: the one that a flag names, else the variable, else the usual one.
+/// The folder of run files: from the flag, the variable, or the default.
 pub fn store(named: Option<&Path>) -> PathBuf {
     named.map(Path::to_owned).or_else(store_of_variable).unwrap_or_else(|| FOLDER.into())
 }
 
-/// Where the run file of a command of this name goes: the file that was named, or a new one in the
-/// store.
+/// The path of a command's run file: as given, or a new one in the store.
 pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
     if let Some(file) = &output.file {
         return file.into();
@@ -50,12 +48,12 @@ pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
     folder.join(format!("{command}-{seconds}-{}.plimsoll", std::process::id()))
 }
 
-/// A run that plimsoll kept in a folder: its files, and when it began.
+/// A run in a folder: its files and start.
 #[derive(Debug, PartialEq)]
 pub struct StoredRun {
-    /// Seconds since 1970, as its name says.
+    /// Start from its name, s since 1970.
     pub began_unix_s: u64,
-    /// The process that made it.
+    /// The id of its process.
     process: u32,
     /// The run file first.
     pub files: Vec<PathBuf>,
@@ -63,17 +61,17 @@ pub struct StoredRun {
     pub bytes: u64,
 }
 
-/// What a name of plimsoll's choice says: time and process.
+/// Parses a name that plimsoll chose: time and process.
 fn chosen(stem: &str) -> Option<(u64, u32)> {
     let (command, rest) = stem.split_once('-')?;
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // A sweep has a name of the user's, or always the same.
+    // A sweep's name comes from the user, or is constant.
     let known = ExperimentSpec::WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
     known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
 }
 
-/// Whether a file of that name lies beside a run file that is called `stem`, and was made with it.
+/// Whether a file belongs to the run file with this stem.
 fn belongs(name: &str, stem: &str) -> bool {
     let Some(rest) = name.strip_prefix(stem) else { return false };
     rest == ".html" || rest == MARKS || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
@@ -84,8 +82,8 @@ fn is_run_file(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && codec::is_run_file(&magic)
 }
 
-/// The runs in `folder` that plimsoll may remove, the latest first. A folder that is not there
-/// holds none.
+/// The runs in `folder` that plimsoll may remove, the latest first; empty if the folder does not
+/// exist.
 pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -94,7 +92,7 @@ pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let mut files: BTreeMap<String, u64> = BTreeMap::new();
     for entry in entries {
         let entry = entry?;
-        // Of the entry itself: what a link leads to is not ours.
+        // Metadata of the entry itself: link targets are not ours.
         let metadata = entry.metadata()?;
         if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
             files.insert(name, metadata.len());
@@ -117,7 +115,7 @@ pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     Ok(runs)
 }
 
-/// Whether a run has a tag; what cannot be read has none that anybody sees.
+/// Whether a run has a tag; an unreadable one has none.
 fn is_tagged(run_file: &Path) -> bool {
     let head = || -> Option<codec::Header> {
         let first = first_bytes(run_file, codec::HEAD_BYTES_MIN).ok()?;
@@ -126,8 +124,8 @@ fn is_tagged(run_file: &Path) -> bool {
     head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
 }
 
-/// Those of `runs` (the latest first) that are too many. A run whose process is still there may be
-/// under way: it stays. So does a run with a tag or a pin.
+/// The `runs` (latest first) above the limit. A run whose process still exists stays, and one with
+/// a tag or pin.
 pub fn surplus(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
     let is_marked = |run: &StoredRun| {
@@ -138,7 +136,7 @@ pub fn surplus(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     runs.into_iter().skip(keep).filter(is_old).collect()
 }
 
-/// Removes the files of a run, the run file last: what is interrupted is found again.
+/// Removes the files of a run, the run file last, so that an interrupted removal is repeated.
 pub fn remove(run: &StoredRun) -> io::Result<()> {
     run.files.iter().rev().try_for_each(|file| match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -146,8 +144,8 @@ pub fn remove(run: &StoredRun) -> io::Result<()> {
     })
 }
 
-/// After a run was kept at `path`: removes what is too much in the folder of results, and says so.
-/// A folder that cannot be tidied is no reason to fail.
+/// Removes the runs above the limit after a new run at `path`, and reports that. Errors are
+/// ignored.
 pub fn tidy(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
     let surplus = surplus(runs(folder).ok()?, RUNS_KEPT);
@@ -165,8 +163,8 @@ pub fn tidy(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A folder of this test's own, with these files; those that end in `.plimsoll` are run files
-    /// unless their name says `fake`.
+    /// A folder with these files for a test; those ending in `.plimsoll` are run files unless named
+    /// `fake`.
     fn folder(name: &str, files: &[&str]) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-kept-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -189,7 +187,7 @@ mod tests {
 
     #[test]
     fn only_what_plimsoll_made_is_removed() {
-        // No process has such a number: it is above what Linux gives.
+        // This process id is above Linux's maximum.
         let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
         let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
         // Whatever command made it.
@@ -229,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_run_under_way_stays() {
-        // The first process of the machine is always there.
+        // Process 1 always exists.
         let folder = folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
         let surplus = surplus(runs(&folder).expect("readable"), 0);
         assert_eq!(surplus.iter().map(|run| run.began_unix_s).collect::<Vec<_>>(), [200]);

@@ -1,7 +1,8 @@
-//! A script as the traffic of loads: its states are made for each load, its threads given to the
-//! workers, and somebody looks whether its functions end.
+//! A script as the traffic of loads: creates its states for each load, passes threads to workers,
+//! and watches for functions that do not end.
 //!
-//! Not here: the contract of scripts (`plimsoll_script`), and what a command line says of one.
+//!
+//! Not here: the contract of scripts (`plimsoll_script`), and the command line.
 
 use crate::message::presentable;
 use crate::output;
@@ -20,23 +21,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How long a function of a script may take while a load runs, and before and after.
+/// Longest run of a script's function during a load, and outside of one.
 const LOADED_NS_MAX: u64 = 10_000_000_000;
 const UNLOADED_NS_MAX: u64 = 300_000_000_000;
-/// How often it is looked.
+/// Interval of checks.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long `wrk.connect` waits.
+/// Timeout of `wrk.connect`.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A script, and its states in the present load; clones are the same one.
+/// A script with its states in the current load; clones share them.
 #[derive(Clone)]
 pub struct ScriptRun {
     program: Arc<Program>,
     reach: Arc<dyn Reach>,
     present: Arc<Mutex<Option<ScriptLoad>>>,
-    /// It was said that `delay` is not asked.
+    /// Whether the note about an unused `delay` was given.
     is_delay_told: Arc<AtomicBool>,
-    /// Printed when the script has begun, before its first load.
+    /// Text to print after the script has begun, before its first load.
     announcement: Arc<Mutex<Option<String>>>,
 }
 
@@ -44,7 +45,7 @@ pub struct ScriptRun {
 struct ScriptLoad {
     script: Arc<Script>,
     stage: Arc<ScriptStage>,
-    /// Why each worker is given up, if it is.
+    /// For each abandoned worker, the reason.
     given_up: Vec<Arc<OnceLock<String>>>,
 }
 
@@ -54,15 +55,15 @@ impl Drop for ScriptLoad {
     }
 }
 
-/// How far a load has come, for whoever looks whether its script's functions end.
+/// The progress of a load, for the watch over its functions.
 #[derive(Default)]
 struct ScriptStage {
     is_loaded: AtomicBool,
-    /// Nobody need look any more.
+    /// Whether the watch may end.
     is_over: AtomicBool,
 }
 
-/// This machine's names and sockets.
+/// This machine's resolver and sockets.
 struct Network {
     allow_public: bool,
 }
@@ -80,7 +81,7 @@ impl Reach for Network {
     }
 }
 
-/// The text of a script; none where no file is named.
+/// The text of a script; empty without a file.
 pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
     if file.is_empty() {
         return Ok(Vec::new());
@@ -89,13 +90,12 @@ pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl ScriptRun {
-    /// The script that says what is asked of a plan's URL, if one does; it must be the one that was
-    /// asked for.
+    /// The script of a plan's URL, if there is one; its digest must match the terms.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         Self::of_url(None, plan, terms)
     }
 
-    /// The same, told the URL as it was written.
+    /// The same with the URL as given.
     pub fn of_url(url: Option<&str>, plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         let Some(ScriptTerms { file, digest, args }) = &terms.script else { return Ok(None) };
         let text = text_of(file)?;
@@ -105,7 +105,7 @@ impl ScriptRun {
                 script, or start a new run"
             )));
         }
-        // Whoever names a URL of another tool has that tool's contract.
+        // A URL in another tool's form comes with that tool's contract.
         let may_exit = url.is_some();
         let url = url.map_or_else(|| url_of(plan), str::to_owned);
         let mut program = Program::of_url(&url).ok_or_else(|| {
@@ -123,7 +123,7 @@ impl ScriptRun {
         Ok(Some(ScriptRun { program: Arc::new(program), reach, present, is_delay_told, announcement }))
     }
 
-    /// Prints this between what the script prints as it begins and its first load.
+    /// Sets a text to print between the script's initial output and its first load.
     pub fn announce(&self, text: String) {
         *self.announcement.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
@@ -134,29 +134,29 @@ impl ScriptRun {
         present.as_ref().map(|present| Arc::clone(&present.script))
     }
 
-    /// The error that has ended the load, if one has.
+    /// The error that ended the load, if any.
     pub fn failure(&self) -> Option<ScriptError> {
         self.script()?.failure()
     }
 
-    /// What the script has printed stands before what is printed next.
+    /// Flushes the script's output before other output.
     pub fn flush(&self) {
         if let Some(script) = self.script() {
             script.flush();
         }
     }
 
-    /// Calls `done` for the load that has ended with these figures. Returns what went wrong in the
-    /// script, in the load or here.
+    /// Calls the script's `done` with the figures of the load. Returns an error of the script or of
+    /// plimsoll.
     pub fn done(&self, told: &RunFigures) -> Option<ScriptError> {
         let script = self.script()?;
         let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
         script.failure().or(done.err())
     }
 
-    /// A function that does not end cannot be ended from outside, and its thread not be joined. In
-    /// a load its worker is given up, and the load ends with what was measured. Before and after
-    /// one all that is left is to say so and to go.
+    /// Watches for functions that do not end: they cannot be stopped, nor their thread joined.
+    /// During a load, the worker is abandoned, and the load ends with its measurements. Outside a
+    /// load, plimsoll reports the function and exits.
     fn look_after(&self, mut watch: PulseWatch, present: &ScriptLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
@@ -172,10 +172,10 @@ impl ScriptRun {
                 let seconds = limit_ns / 1_000_000_000;
                 let author = thread.and_then(|thread| given_up.get(thread)).filter(|_| loaded);
                 if let (Some(author), Some(script)) = (author, script.upgrade()) {
-                    // Set once; and `done` may ask for what the thread has, which does not give it.
+                    // Set once; `done` may need data of the thread, which does not return it.
                     let _ = author.set(format!("the script failed: {}", script.give_up(hook, seconds)));
                     watch.give_up(hanging);
-                    // Dropped, its states would be waited for.
+                    // Dropping it would wait for its states.
                     std::mem::forget(script);
                     limit_unloaded_ns = LOADED_NS_MAX;
                 } else {
@@ -188,8 +188,8 @@ impl ScriptRun {
 }
 
 impl AuthorFactory for ScriptRun {
-    /// Makes the states anew and begins the script: who writes for each worker, and where its
-    /// connections go. A script that has failed in the load before is not begun again.
+    /// Creates new states and begins the script: the authors of the workers, and their addresses.
+    /// After a failure it does not begin again.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         if let Some(error) = self.failure() {
             return Err(Failure::start(format!("the script failed: {error}")));
@@ -226,7 +226,7 @@ impl AuthorFactory for ScriptRun {
         }
     }
 
-    /// The load has ended; what is called after it may take its time.
+    /// Marks the end of a load: later functions may take longer.
     fn unload(&self) {
         if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
             present.stage.is_loaded.store(false, Ordering::Relaxed);
@@ -239,7 +239,7 @@ pub fn shared(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
     Arc::new(scripted)
 }
 
-/// The URL of a plan, with its port where that is not the scheme's own.
+/// The URL of a plan; the port only if it is not the scheme's default.
 fn url_of(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let target = plan.traffic.routes.first().map_or("/", |route| &route.request.target);

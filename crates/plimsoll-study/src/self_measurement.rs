@@ -1,7 +1,8 @@
-//! What plimsoll reaches on this machine against its reference server ([`measure`]): a closed loop
-//! for the highest rate and its CPU time, then an open loop for the lag.
+//! Measures the capacity of plimsoll on this machine against its reference server ([`measure`]): a
+//! closed loop for throughput and CPU time, then an open loop for lag.
 //!
-//! Not here: whether that suffices (`plimsoll_analysis::fitness`).
+//!
+//! Not here: whether the capacity suffices (`plimsoll_analysis::fitness`).
 
 use crate::base::Base;
 use crate::runner::{Runner, ThisMachine, TickProbes, Unready};
@@ -20,17 +21,17 @@ use plimsoll_sys::{signal, system_text};
 use plimsoll_traffic::target_url::Url;
 use std::ops::ControlFlow;
 
-/// The length of each of the two loads.
+/// The length of each of the two loads, ns.
 const LOAD_NS: u64 = 5_000_000_000;
 /// Connections of the closed loop.
 const USERS: u32 = 64;
-/// The rate of the open loop, on a machine that reaches twice as much.
+/// The rate of the open loop, 1/s, or half of the capacity if that is less.
 const RATE_RPS: f64 = 10_000.0;
-/// The server's flags: one event loop, so that figures of machines with few and many cores compare.
+/// The server's flags: one event loop, so that results do not depend on the number of cores.
 const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
 
-/// Measures for ten seconds. This program is the server, too: in a process of its own, so that its
-/// CPU time is not taken for the client's.
+/// Measures for ten seconds. This program is also the server, in a separate process, so that the
+/// CPU times are separate.
 pub fn measure() -> Result<SelfMeasurement, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
@@ -41,7 +42,7 @@ pub fn measure() -> Result<SelfMeasurement, Failure> {
     let server = Helper::start(&program, &SERVER).map_err(cannot)?;
     let origin = Url::read(server.first_line())?.origin;
     let closed = LoadShape::Closed { users: Curve::constant(f64::from(USERS)) };
-    // Without spinning, so that the CPU time is that of requests alone.
+    // No spinning, so that the CPU time belongs to requests alone.
     let closed = measure_load(&origin, closed, Spin::Off)?;
     let rate_rps = RATE_RPS.min((closed.throughput_rps / 2.0).round()).max(1.0);
     let open = LoadShape::Open { rate: Curve::constant(rate_rps), arrivals: Arrivals::Constant };
@@ -53,11 +54,11 @@ pub fn measure() -> Result<SelfMeasurement, Failure> {
         cpu_us: closed.generator.cpu_s * 1e6 / closed.requests.max(1) as f64,
         rate_rps,
         lag_p99_ns: open.generator.lag.p99_ns,
-        disturbed: disturbed(&closed).or_else(|| disturbed(&open)),
+        disturbance: disturbed(&closed).or_else(|| disturbed(&open)),
     })
 }
 
-/// One load from one thread.
+/// Runs one load from one thread.
 fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary, Failure> {
     let mut load = Load::new(shape);
     load.duration_ns = Some(LOAD_NS);

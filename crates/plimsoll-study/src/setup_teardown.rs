@@ -1,8 +1,8 @@
-//! What is asked once a load: before it, to make something ready whose traces its requests may
-//! need, and after it, to take that away again, however it ended and whoever ended it. None of it
-//! is part of the load, and none of it is counted.
+//! Setup and cleanup requests of a load: the cleanup runs however the load ended. None of these
+//! requests belongs to the load or counts in its figures.
 //!
-//! Not here: what is asked (the plan says so), and how it is filled in and looked at (the engine).
+//!
+//! Not here: the requests (the plan), and their templates and checks (the engine).
 
 use crate::connecting::tls_refused;
 use plimsoll_engine::{OneOffAnswer, OneOffRequest};
@@ -15,67 +15,64 @@ use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::tls::Client;
 use std::time::{Duration, Instant};
 
-/// After the user wants to stop, no answer is waited for longer.
+/// Timeout of a cleanup request after the user's stop.
 const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 
-/// A load that something was made ready for: what that was is taken away when it is ended, or
-/// dropped.
+/// The setup of a load; its cleanup runs when it is ended or dropped.
 pub struct TeardownGuard {
-    /// What is asked after it, with whom to ask and what is known by then; none of the load's own
-    /// requests.
+    /// The plan of the cleanup, with captured values and without the load's requests.
     plan: Plan,
     injector: Injector,
     tls: Option<Client>,
 }
 
 impl TeardownGuard {
-    /// Asks what is to be asked before the load of `plan`, which is given what that leaves behind.
-    /// `None`: nothing is.
+    /// Sends the setup requests of `plan`, and stores their captures in it. `None`: there are none.
     pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<TeardownGuard>, Failure> {
-        if plan.traffic.around.is_empty() {
+        if plan.traffic.setup_teardown.is_empty() {
             return Ok(None);
         }
-        plan.traffic.around.given.clear();
+        plan.traffic.setup_teardown.captured_values.clear();
         let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?;
         let mut around = TeardownGuard { plan: plan.clone(), injector: injector.clone(), tls };
-        for asked in around.plan.traffic.around.setup.clone() {
+        for asked in around.plan.traffic.setup_teardown.setup.clone() {
             if let Err(why) = around.ask(&asked, false)
-                && !asked.goes_on
+                && !asked.may_fail
             {
                 let name = &asked.route.label;
                 return Err(Failure::start(format!("the load was not started: the setup '{name}' {why}")));
             }
         }
-        plan.traffic.around.given.clone_from(&around.plan.traffic.around.given);
+        plan.traffic.setup_teardown.captured_values.clone_from(&around.plan.traffic.setup_teardown.captured_values);
         Ok(Some(around))
     }
 
-    /// The load has ended: asks what is to be asked then. Returns what of that failed.
+    /// Runs the cleanup after the load. Returns its failures.
     pub fn end(mut self) -> Vec<String> {
         self.clean_up()
     }
 
     fn clean_up(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
-        for asked in self.plan.traffic.around.cleanup.clone() {
+        for asked in self.plan.traffic.setup_teardown.cleanup.clone() {
             if let Err(why) = self.ask(&asked, true)
-                && !asked.goes_on
+                && !asked.may_fail
             {
                 failed.push(format!("the cleanup '{}' {why}", asked.route.label));
             }
         }
-        self.plan.traffic.around.cleanup.clear();
+        self.plan.traffic.setup_teardown.cleanup.clear();
         failed
     }
 
-    /// Asks as often as is said, and keeps what the answers leave behind. The error completes "the
+    /// Sends a request the given number of times, and stores its captures. The error completes "the
     /// setup 'NAME' ...".
     fn ask(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
         let mut once =
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
         for number in 0..u64::from(asked.times) {
             let taken = self.ask_once(&mut once, number, asked.route.timeout_ns, in_any_case)?;
-            let SetupTeardown { given, .. } = &mut self.plan.traffic.around;
+            let SetupTeardown { captured_values: given, .. } = &mut self.plan.traffic.setup_teardown;
             for (name, value) in taken {
                 given.retain(|(known, _)| *known != name);
                 given.push((name, value));
@@ -84,7 +81,7 @@ impl TeardownGuard {
         Ok(())
     }
 
-    /// Asks once, and again where that redirects to, if it is followed. The timeout is for all.
+    /// Sends one request and follows its redirects. One timeout covers all of them.
     fn ask_once(
         &self,
         once: &mut OneOffRequest,
@@ -116,7 +113,7 @@ impl TeardownGuard {
         }
     }
 
-    /// Sends one request to the first address that takes the connection.
+    /// Sends one request to the first address that accepts the connection.
     fn tell(
         &self,
         request: &EncodedRequest,
@@ -153,7 +150,7 @@ impl TeardownGuard {
             });
             let reply = match reply {
                 Ok(reply) => reply,
-                // Nothing was asked yet.
+                // Nothing was sent yet.
                 Err(error @ AskError::Connect(_)) => {
                     reasons.push(format!("{who} {}", error.text(timeout, false)));
                     continue;
@@ -170,7 +167,7 @@ impl TeardownGuard {
     }
 }
 
-/// An answer to one request.
+/// The response to one request.
 struct OneOffResponse {
     status: u16,
     answer: OneOffAnswer,
@@ -180,15 +177,15 @@ struct OneOffResponse {
 
 impl Drop for TeardownGuard {
     fn drop(&mut self) {
-        // The load did not come to its end: what was made ready for it goes all the same.
+        // The load was cancelled: its cleanup runs all the same.
         let _ = self.clean_up();
     }
 }
 
-/// Begins a connection.
+/// Opens a connection.
 type Connect<'a> = Box<dyn FnOnce() -> std::io::Result<Socket> + 'a>;
 
-/// Begins a connection from one of the addresses that are to be used, if any are.
+/// Opens a connection from one of the local addresses, if any are given.
 fn connect_from(sources: &[plimsoll_model::AddressRange], to: std::net::SocketAddr) -> std::io::Result<Socket> {
     let sources: Vec<_> = sources.iter().filter(|range| range.is_ipv4() == to.is_ipv4()).copied().collect();
     Socket::connect_from(plimsoll_model::AddressRange::nth_of(&sources, 0), &to)

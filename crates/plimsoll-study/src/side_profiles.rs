@@ -1,6 +1,7 @@
-//! What the profiles say that were taken of both sides of a comparison.
+//! Reads the profiles of both sides of a comparison.
 //!
-//! Not here: taking them (`profile_capture`), and how they look.
+//!
+//! Not here: taking them (`profile_capture`), and their presentation.
 
 use crate::load_profiles::read_kept;
 use plimsoll_analysis::profile::{PeriodFigures, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
@@ -11,13 +12,13 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
 use std::path::Path;
 
-/// A server that answers this share of the rate holds it.
+/// Least share of the rate that a server must reach to sustain it.
 const HOLDS_SHARE: f64 = 0.98;
 
-/// What the profiles beside a run file say; `None` if none were asked for. Which is whose, the
-/// record says.
+/// The profiles beside a run file; `None` if none were requested. The record says which side each
+/// belongs to.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<ProveProfiles>> {
-    let recorded = experiment.asked.profiles()?;
+    let recorded = experiment.spec.profiles()?;
     experiment.profiles().next()?;
     let mut missing = Vec::new();
     let asked_ns = u64::from(recorded.seconds) * SECOND;
@@ -28,7 +29,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let mut rate = 0.0f64;
     for taken in experiment.profiles() {
         let Some(arm) = taken.tag.arm.map(ArmIndex::index).filter(|arm| *arm < 2) else { continue };
-        let name = experiment.asked.profile_name(&taken.tag);
+        let name = experiment.spec.profile_name(&taken.tag);
         let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
         let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
             let reason = taken.file.as_ref().err().map_or("its load is not recorded", String::as_str);

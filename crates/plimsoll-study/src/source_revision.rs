@@ -1,8 +1,10 @@
-//! The commit that is checked out in the current folder ([`current`]), as a run file records it:
-//! git is asked, and does not have long.
+//! The checked-out commit of the current folder ([`current`]), for the run file. git is called with
+//! a timeout.
 //!
-//! The end of git's output is not waited for: threads with a table of open files of their own may
-//! hold a copy of the pipe. What git wrote is read once git has ended.
+//!
+//! The end of git's output is not awaited, because other threads may have a copy of the pipe. The
+//! output is read once git has ended.
+//!
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 
@@ -12,18 +14,18 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// git has so long for the commit, also on a machine that is busy.
+/// Timeout for the commit, even on a busy machine.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
-/// It has so long for the state of the files; in a repository of a million files it takes longer,
-/// and the state is then not known.
+/// Timeout for the state of the files; in a repository of a million files it is exceeded, and the
+/// state is unknown.
 const STATE_MAX: Duration = Duration::from_secs(3);
-/// How often is looked whether git has ended.
+/// Interval of checks whether git has ended.
 const LOOK: Duration = Duration::from_millis(2);
-/// What is read of an answer; a pipe holds more.
+/// Longest output that is read, bytes; a pipe holds more.
 const ANSWER_BYTES_MAX: usize = 4096;
-/// Variables by which CI services name the branch, where they check out a commit and no branch.
+/// Variables with the branch in CI services, which check out a commit without a branch.
 const BRANCH_VARIABLES: [&str; 4] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "BUILDKITE_BRANCH"];
-/// Longest name of a branch that is recorded.
+/// Longest recorded name of a branch, in characters.
 const BRANCH_CHARS_MAX: usize = 200;
 
 /// The commit of the current folder; `None` without git, outside a repository, and before the first
@@ -34,7 +36,7 @@ pub fn current() -> Option<SourceRevision> {
     let (commit, committed) = head.trim().split_once(' ')?;
     let branch = answer(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_of_variables);
     let branch = branch.map(|name| name.trim().to_owned()).filter(|name| is_branch(name));
-    // Files that are not tracked, such as those of a build, are no part of the sources.
+    // Untracked files, such as build output, are no sources.
     let compare = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"];
     let compared = run_git(&compare, Instant::now() + STATE_MAX).and_then(|(status, _)| status.code());
     let dirty = compared.filter(|code| [0, 1].contains(code)).map(|code| code == 1);
@@ -49,7 +51,7 @@ fn is_branch(name: &str) -> bool {
     !name.is_empty() && name.chars().count() <= BRANCH_CHARS_MAX && !name.chars().any(char::is_control)
 }
 
-/// What git prints, which is something where it succeeds; `None` where it fails, or not in time.
+/// The output of git; `None` if it fails or times out.
 fn answer(words: &[&str], until: Instant) -> Option<String> {
     let (status, child) = run_git(words, until)?;
     if !status.success() {
@@ -60,12 +62,12 @@ fn answer(words: &[&str], until: Instant) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
-/// git when it has ended, and how; `None` where it was not started, or did not end in time.
+/// git after its end, with its status; `None` if it did not start or timed out.
 fn run_git(words: &[&str], until: Instant) -> Option<(ExitStatus, Child)> {
     let mut command = Command::new("git");
-    // Nothing of the repository is written, and no program that its configuration names is started.
+    // The repository is not written, and no configured program is started.
     command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false"]).args(words);
-    // ^C is for plimsoll.
+    // ^C must reach only plimsoll.
     command.process_group(0).stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().ok()?;
     loop {
@@ -73,7 +75,7 @@ fn run_git(words: &[&str], until: Instant) -> Option<(ExitStatus, Child)> {
             Ok(Some(status)) => return Some((status, child)),
             Ok(None) if Instant::now() < until => std::thread::sleep(LOOK),
             _ => {
-                // It is ours, and nobody waits for its answer.
+                // It is our child, and its output is not needed.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;

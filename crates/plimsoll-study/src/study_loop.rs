@@ -1,12 +1,12 @@
-//! The one loop for every study: asks which load is next, has it carried out, records it, shows it,
-//! and asks again, until the study, the user or the world says stop.
+//! The one loop for every study: gets the next load from the study, executes, records and shows it,
+//! until the study, the user or a failure ends the loop.
 //!
-//! Profiles are taken under loads that are steps like the others; who takes them hears of each tick
-//! ([`Profiler`]).
 //!
-//! Not here: which load is next, and what it all says (`plimsoll-analysis`); how loads are carried
-//! out (`runner`), and profiles taken (`profile_capture`), and how anything looks
-//! ([`StudyDisplay`]).
+//! Profiles are taken in loads of their own; the [`Profiler`] receives their ticks.
+//!
+//!
+//! Not here: the choice and meaning of loads (`plimsoll-analysis`), their execution (`runner`),
+//! taking profiles (`profile_capture`), and presentation ([`StudyDisplay`]).
 
 use crate::recording::Recording;
 use crate::runner::{Runner, Unready};
@@ -21,54 +21,53 @@ use plimsoll_sys::signal;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Of what went wrong beside the loads so much is said.
+/// Most warnings about events outside the loads.
 const WARNINGS_MAX: usize = 3;
 
-/// An experiment under way.
+/// A study in progress.
 pub struct StudyLoop<'a, D: StudyDisplay> {
-    /// Who carries loads out.
+    /// The runner of loads.
     pub runner: &'a mut dyn Runner,
-    /// What is kept.
+    /// The recording.
     pub recording: Recording,
-    /// What is shown meanwhile.
+    /// The display.
     pub display: D,
-    /// What else follows the study as it goes.
+    /// Other outputs of the study.
     pub outputs: Vec<Box<dyn Output>>,
-    /// What of the loads was fitted to the machine, each sentence once.
+    /// Adaptations of loads to the machine, each sentence once.
     pub fitted: Vec<String>,
-    /// What takes profiles, where they are asked for.
+    /// The profiler, if profiles are requested.
     pub profiler: Option<Box<dyn Profiler>>,
 }
 
-/// Takes profiles of the target under loads that are made for it, and keeps them: the one thing
-/// that is done beside a load.
+/// Takes and stores profiles in loads of their own.
 pub trait Profiler {
     /// A load begins.
     fn begin(&mut self, trial: &TrialPlan);
 
-    /// A tick of it has passed.
+    /// A tick has passed.
     fn tick(&mut self, tick: &Tick);
 
-    /// It is over, and its number among the loads and how it ended; or it could not be driven, and
-    /// why. What was taken under it is kept, and recorded; and what was not, with the reason.
+    /// A load has ended, with its index and ending; or it failed, with the reason. Stores and
+    /// records its profiles, and reasons for missing ones.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording);
 }
 
-/// What happened to a step of a study.
+/// The result of a step.
 pub enum StepOutcome<'a> {
-    /// A load was carried out.
+    /// A load was executed.
     Measured(&'a Trial),
     /// A load could not be made.
     Unheld,
 }
 
 impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
-    /// Nothing is measured yet.
+    /// A loop without loads.
     pub fn new(runner: &'a mut dyn Runner, recording: Recording, display: D) -> StudyLoop<'a, D> {
         StudyLoop { runner, recording, display, outputs: Vec::new(), fitted: Vec::new(), profiler: None }
     }
 
-    /// Carries a study out. `after` is called after each step that it measures.
+    /// Executes a study. `after` is called after each measured step.
     pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
         while !signal::interrupted() {
             let step = study.next(&self.history());
@@ -77,7 +76,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
                 Step::Skip(tag) => self.unheld(tag, LoadSkipReason::NoTime, after),
                 Step::Unprofiled(tag, why) => {
-                    // Of sides it is said with what else is missing.
+                    // For sides, missing profiles are reported together.
                     if tag.arm.is_none() {
                         self.display.line(&format!("no profiles are taken: {}", why.text()));
                     }
@@ -86,7 +85,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
                     Err(Unready::Failed(failure)) => return Err(failure),
-                    // What cannot be changed ends nothing that was measured before.
+                    // A failed change of a setting does not end the study.
                     Err(Unready::Unheld(reason))
                         if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
                     {
@@ -112,19 +111,18 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         Ok(())
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn history(&self) -> History<'_> {
         state(&self.recording, self.runner).history
     }
 
-    /// Records that there is no profile, and why.
+    /// Records why there is no profile.
     fn unprofiled(&mut self, tag: Tag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
         self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
-    /// Has a load driven under which profiles are taken. What goes wrong is in the record, and ends
-    /// nothing.
+    /// Executes a load for profiles. Failures are recorded, and do not end the study.
     fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
             return self.unprofiled(trial.tag, "nothing takes profiles");
@@ -156,7 +154,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
-    /// Said once, when it is first so; of blocks, which have it in common, in the end.
+    /// Reports an adaptation when it first applies; for blocks at the end.
     fn note_fitted(&mut self, study: &Study, fitted: Vec<String>) {
         for sentence in fitted {
             if self.fitted.contains(&sentence) {
@@ -169,7 +167,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Measures one load of the study, and shows what came of it.
+    /// Measures one load of the study, and shows the result.
     fn measure(&mut self, study: &mut Study, trial: TrialPlan) -> Result<(), Failure> {
         self.begin_load(study, &trial);
         self.drive(trial, &mut |_| ())?;
@@ -198,7 +196,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Has one load driven that is prepared. `beside` hears of each tick.
+    /// Executes one prepared load. `beside` receives each tick.
     fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
@@ -210,7 +208,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             display.tick(tick, server_cores);
             outputs.iter_mut().for_each(|output| output.tick(tick, server_cores));
             match tick.end_ns {
-                // Connections are made ready.
+                // Connections are being opened.
                 0 => ControlFlow::Continue(()),
                 _ => until.push(tick.start_ns, tick.end_ns, tick.interval),
             }
@@ -219,10 +217,10 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         driven
     }
 
-    /// Ends what was started, and the experiment; with `broken`, that it broke off, and why. The
-    /// note says where its file is.
+    /// Ends all started processes and the experiment; `broken` is the reason of an early end. The
+    /// note has the path of the file.
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
-        // What cannot be ended now ends with plimsoll.
+        // A process that cannot be ended now ends with plimsoll.
         let finished = self.runner.finish();
         let mut warnings = self.runner.take_warnings();
         warnings.dedup();
@@ -237,7 +235,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             Ok(Some(how)) => display.note(&how),
             Err(why) => display.note(&format!("warning: {why}")),
         }
-        // Of many loads the first tell enough.
+        // With many loads, the first warnings suffice.
         for warning in warnings.iter().take(WARNINGS_MAX) {
             display.note(&format!("warning: {warning}"));
         }
@@ -248,11 +246,11 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 }
 
-/// What is known when something is shown.
+/// The state of a study for its outputs.
 pub struct StudyState<'a> {
     /// The question.
     pub asked: &'a ExperimentSpec,
-    /// What was measured so far.
+    /// The measurements so far.
     pub history: History<'a>,
 }
 
@@ -261,7 +259,7 @@ fn state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
     StudyState { asked: recording.spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
-/// How many outcomes a study has to show one by one.
+/// Number of outcomes that a study has shown.
 fn outcomes(study: &Study) -> usize {
     match study {
         Study::Find(search) => search.outcomes.len(),
@@ -272,42 +270,40 @@ fn outcomes(study: &Study) -> usize {
     }
 }
 
-/// Follows a study as it goes: a terminal, a stream of JSON, an exporter.
+/// Follows a study: a terminal, a JSON stream, an exporter.
 pub trait Output {
-    /// A load is prepared and begins; it will be number `state.history.trials.len()` of the
-    /// recording.
+    /// A load is prepared and begins; its index will be `state.history.trials.len()`.
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
-    /// A tick of the load has passed; with the cores that the server uses, where they are seen.
+    /// A tick has passed; with the cores used by the server, if known.
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
 
-    /// The load has ended and is recorded as the last of `state.history.trials`; the study knows
-    /// it.
+    /// A load has ended, and is the last of `state.history.trials`; the study has processed it.
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState);
 }
 
-/// Shows a study to somebody who waits for it: an output that also has words.
+/// An output for a waiting user, with text.
 pub trait StudyDisplay: Output {
-    /// A load under which profiles are taken is going to be prepared.
+    /// A load for profiles will be prepared.
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// The last load added an outcome to the study.
     fn outcome(&mut self, study: &Study, state: &StudyState);
 
-    /// Why a study cannot go on, in words.
+    /// The sentence for a study that cannot continue.
     fn broken(&self, broken: &StudyFailure) -> String;
 
-    /// Writes a line that stays.
+    /// Writes a permanent line.
     fn line(&mut self, line: &str);
 
-    /// Writes a line that stays even when progress is not wanted.
+    /// Writes a permanent line even with `--quiet`.
     fn note(&mut self, line: &str);
 
-    /// Takes back what is shown of the load under way.
+    /// Clears the progress of the current load.
     fn clear(&mut self);
 }
 
-/// Whether a load is made with something changed.
+/// Whether a load is an intervention.
 fn is_an_experiment(tag: &Tag) -> bool {
     varied_number(tag).is_some() || Intervention::from_tag(tag).is_some()
 }
@@ -326,15 +322,14 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// A server that answers a hundred requests in each tick, in no time; and a machine that holds
-    /// so many users.
+    /// A server with a hundred instant responses in each tick, on a machine with a limit of users.
     struct FakeServer {
         now_ns: u64,
         users_max: f64,
-        /// Arms that cannot be started.
+        /// The arm that cannot be started.
         dead: Option<char>,
         finished: bool,
-        /// The load that is ready.
+        /// The prepared load.
         ready: PlanRecord,
     }
 
@@ -415,12 +410,12 @@ mod tests {
         Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
 
-    /// What is recorded of a study, how it ended, and how many steps were told.
+    /// The record of a study, its ending, and the number of steps.
     fn carried_out(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
         carried_out_with(asked, runner, None)
     }
 
-    /// The same with somebody who takes profiles.
+    /// The same with a profiler.
     fn carried_out_with(
         asked: ExperimentSpec,
         runner: &mut FakeServer,
@@ -472,11 +467,11 @@ mod tests {
         let tag = Tag { turn: 1, ..Tag::for_purpose(Purpose::Level) };
         assert_eq!(turns, [0, 2]);
         assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: LoadSkipReason::Machine("too many".into()) }]);
-        // Each begins a moment after it is ready.
+        // Each begins shortly after its preparation.
         assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
     }
 
-    /// Hears of loads under which it takes nothing.
+    /// Records the loads for profiles, without taking any.
     #[derive(Default)]
     struct FakeCapture {
         ticks: usize,
@@ -486,9 +481,9 @@ mod tests {
     #[derive(Debug, PartialEq)]
     struct CaptureCall {
         tag: Tag,
-        /// How many ticks of it were heard of.
+        /// Number of ticks received.
         ticks: usize,
-        /// Its number among the loads.
+        /// Its index among the loads.
         trial: Option<u32>,
     }
 
@@ -515,8 +510,8 @@ mod tests {
         let mut bounded = plan();
         bounded.load.duration_ns = Some(500_000_000);
         let asked = ExperimentSpec::Run(RunSpec { plan: bounded, stop_if: None, profiles });
-        // The machine holds the low level, and not the one in question: both are heard of, and it
-        // ends well.
+        // The machine can make the low level only: the profiler hears of both, and the study ends
+        // well.
         let mut runner = FakeServer { users_max: 500.0, ..simulated() };
         let heard = FakeCapture::default();
         let loads = Rc::clone(&heard.loads);

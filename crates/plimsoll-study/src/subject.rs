@@ -1,9 +1,9 @@
-//! A build under test that plimsoll starts and stops itself: a command under a keeper, its output
-//! kept in a file, all that it started ended whatever happens, and its port silent before the next
-//! one begins. So is the server of the demo.
+//! A build under test that plimsoll starts and stops: a command under a keeper, with its output in
+//! a file. All its processes are ended in every case, and its port must be free before the next
+//! build begins. The demo's server is started likewise.
 //!
-//! Not here: what is measured on it; how nothing outlives plimsoll even where plimsoll is killed
-//! (`build_keeper`).
+//!
+//! Not here: its measurement, and the keeper (`build_keeper`).
 
 use crate::base::Base;
 use crate::bounded_log;
@@ -22,58 +22,56 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a build may take to end by itself before it is ended.
+/// Time that a build gets to end by itself before SIGKILL.
 const END_PATIENCE: Duration = Duration::from_secs(5);
-/// The same where the user has asked to stop, and waits for it.
+/// The same after the user's stop.
 const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
-/// How long an address may take to fall silent: where nobody of ours was, somebody may just be
-/// ending; where a build of ours was, the kernel or something that it started elsewhere may still
-/// hold it.
+/// Time for an address to become free. Before the first build, another process may be ending; after
+/// a build, the kernel or a detached process may still have the address.
 const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
 const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
-/// How often something is looked at that may have changed.
+/// Interval of checks.
 const LOOK: Duration = Duration::from_millis(10);
-/// A command that builds a server may take this long.
+/// Timeout of a build command.
 const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
-/// Lines of a failed build that are shown.
+/// Lines of a failed build to show.
 const LAST_LINES: usize = 3;
-/// A command that only prepares something may take this long.
+/// Timeout of a preparing command.
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// How a build is started.
+/// How to start a build.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// A, B, ...
     pub name: char,
-    /// For the shell.
+    /// The shell command.
     pub command: String,
-    /// What it writes is added here.
+    /// The file to which its output is appended.
     pub output: PathBuf,
-    /// How long it may take until it answers.
+    /// Longest time to its first response.
     pub patience: Duration,
-    /// Whether a build that was started here answered at the same address before.
+    /// Whether another build was started at the same address before.
     pub after_another: bool,
 }
 
-/// A build that runs; dropping it ends all that it started.
+/// A running build; dropping it ends all its processes.
 pub struct RunningBuild {
     name: char,
     output: PathBuf,
     kept: KeeperProcess,
-    /// Whether its first answer was spoken in HTTP/2; `None`: it was not asked.
+    /// Whether its first response used HTTP/2; `None`: no request was sent.
     pub is_h2: Option<bool>,
 }
 
-/// A program under a keeper; dropping it ends the program and all that it started. So does an end
-/// of plimsoll itself.
+/// A program under a keeper; dropping it, or the end of plimsoll, ends all its processes.
 struct KeeperProcess {
     keeper: Child,
-    /// The keeper and all below it, also in sessions of their own.
+    /// The keeper and its descendants, also in other sessions.
     offspring: Offspring,
     ended: bool,
 }
 
-/// A shell command under a keeper, with its output in a file.
+/// Starts a shell command under a keeper, with its output in a file.
 fn shell(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
     let mut keeper = build_keeper::command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
@@ -95,10 +93,10 @@ fn status_text(status: ExitStatus) -> String {
     }
 }
 
-/// Bytes at the end of a build's output in which its last words are looked for.
+/// Bytes at the end of a build's output that are searched for its last lines.
 const LAST_BYTES: u64 = 4096;
 
-/// The end of a file, which may be of any length and grow.
+/// The end of a file of any length, which may grow.
 fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(output)?;
     let length = file.seek(SeekFrom::End(0))?;
@@ -108,8 +106,7 @@ fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last lines of a file that are not empty, `count` of them, one after the other, for a
-/// message.
+/// The last `count` lines of a file that are not empty, joined for a message.
 fn last_lines(output: &Path, count: usize) -> String {
     let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -119,8 +116,8 @@ fn last_lines(output: &Path, count: usize) -> String {
 }
 
 impl Subject {
-    /// Starts the build and waits until it answers the request of `base`. Nobody else may answer
-    /// there before.
+    /// Starts the build and waits until it responds to the request of `base`. The address must be
+    /// free before.
     pub fn start(&self, base: &Base) -> Result<RunningBuild, Failure> {
         let plan = &base.plan;
         let url = plan.record().traffic.url();
@@ -160,8 +157,7 @@ impl Subject {
         }
     }
 
-    /// Waits until nobody answers at the address. Who still does then is somebody else, and is
-    /// named.
+    /// Waits until the address is free. A remaining listener is another process, and is named.
     fn wait_for_silence(&self, base: &Base, url: &str) -> Result<(), Failure> {
         let patience = if self.after_another { SILENCE_PATIENCE_AFTER } else { SILENCE_PATIENCE_FIRST };
         let deadline = Instant::now() + patience;
@@ -192,7 +188,7 @@ impl Subject {
 }
 
 impl RunningBuild {
-    /// Why the build no longer runs, if so.
+    /// Why the build has ended, if it has.
     pub fn died(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
@@ -207,22 +203,22 @@ impl RunningBuild {
         CpuClocks::for_processes(&pids)
     }
 
-    /// Ends it and all that it started: asks, waits, forces.
+    /// Ends the build with all its processes: SIGTERM, wait, SIGKILL.
     pub fn end(mut self) -> Result<(), Failure> {
         self.kept.end().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
     }
 }
 
 impl KeeperProcess {
-    /// Starts a keeper; from here on it and all below it are ended whatever happens.
+    /// Starts a keeper; from now on all its descendants are ended in every case.
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
-        // Where the system refuses, what outlives its keeper is not seen.
+        // If the system refuses, processes that outlive their keeper are not found.
         let _ = group::adopt_orphans();
         let offspring = Offspring::since_now();
         Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
     }
 
-    /// Asks all to end, waits up to [`END_PATIENCE`], forces.
+    /// Sends SIGTERM to all, waits up to [`END_PATIENCE`], then SIGKILL.
     fn end(&mut self) -> std::io::Result<()> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -237,19 +233,19 @@ impl KeeperProcess {
 
 impl Drop for KeeperProcess {
     fn drop(&mut self) {
-        // Nobody is left to tell; what could be done was done.
+        // Errors cannot be reported here.
         let _ = self.end();
     }
 }
 
-/// A program of our own that runs beside; dropping it ends it.
+/// A helper program of ours; dropping it ends it.
 pub struct Helper {
     said: String,
     kept: KeeperProcess,
 }
 
 impl Helper {
-    /// Starts it and waits for the first line that it prints.
+    /// Starts it and waits for its first line.
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
         let mut keeper = build_keeper::command(program, OrphanPolicy::End);
         keeper.args(arguments).stdout(Stdio::piped());
@@ -274,22 +270,22 @@ impl Helper {
     }
 }
 
-/// Runs a command to its end, as `--before-block` does. Its output is added to `output`.
+/// Runs a command to its end, as for `--before-block`. Its output is appended to `output`.
 pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
     run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_PATIENCE)
 }
 
-/// The same of a command that builds a server in a folder: it may take long.
+/// The same for a build command in a folder, with a longer timeout.
 pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
     run_to_end(what, &in_folder(folder, command), output, BUILD_PATIENCE)
 }
 
-/// A command for the shell that runs in a folder.
+/// A shell command that runs in a folder.
 pub fn in_folder(folder: &Path, command: &str) -> String {
     format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))
 }
 
-/// `what`: how messages name the command.
+/// `what`: the name of the command in messages.
 fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
     let no_start = |e: std::io::Error| Failure::start(format!("{what}: it cannot be started: {}", system_text(&e)));
@@ -299,7 +295,7 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
         let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;
         let why = match status {
             Some(status) if status.success() => {
-                // What it left running was meant to be.
+                // Processes that it left running are intended.
                 kept.ended = true;
                 bounded_log::settle();
                 return Ok(());
@@ -328,7 +324,7 @@ mod tests {
     fn the_last_words_are_read_from_the_end_of_an_output_of_any_length() {
         let path = std::env::temp_dir().join(format!("plimsoll-{}-last-words", std::process::id()));
         let mut file = File::create(&path).expect("a file");
-        // As long as a disk: a hole takes no room.
+        // As long as a disk: a sparse file needs no space.
         file.set_len(1 << 40).expect("a hole");
         file.seek(SeekFrom::End(0)).expect("its end");
         std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");

@@ -1,4 +1,5 @@
-//! The target: from a name to addresses, with the rule that load goes nowhere by accident.
+//! Resolves a target's name to addresses, and refuses public ones without permission.
+//!
 //!
 //! Not here: connections, and certificates (`connecting`).
 
@@ -13,7 +14,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Reads a URL of what is fetched over plain HTTP, and resolves its host.
+/// Parses a plain HTTP URL to fetch from, and resolves its host.
 pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failure> {
     let Url { origin, path, authorization } = Url::read(url)?;
     let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
@@ -23,9 +24,9 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     }
 }
 
-/// The addresses of a host, and whether every one belongs to this machine.
+/// The addresses of a host, and whether all belong to this machine.
 pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
-    // A bare word may be what was left of a header without quotation marks.
+    // A bare word may be a part of an unquoted header.
     let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
     let mut addresses = addresses_of(name, port)
         .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?;
@@ -47,8 +48,7 @@ pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<Socke
     Ok((addresses, local))
 }
 
-/// All addresses of a name. The user may end it: the system waits long for servers of names that do
-/// not answer.
+/// All addresses of a name. The user can interrupt: a lookup may block for long.
 fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(ip) = name.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::from((ip, port))]);
@@ -65,7 +65,7 @@ fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Reads the value of --connect-to.
+/// Parses the value of --connect-to.
 pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let bad = || {
         Failure::usage(format!(
@@ -76,7 +76,7 @@ pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    // Without brackets the last part of an IPv6 address would be taken for a port.
+    // Without brackets the last part of an IPv6 address would look like a port.
     let is_name = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
     if bare.is_empty() || !bare.chars().all(is_name) || (bare.contains(':') && bare == host) {
         return Err(bad());

@@ -1,7 +1,8 @@
-//! A file of traffic named on the command line: read with what it names beside it. What it means is
-//! `plimsoll_traffic`'s to say.
+//! Reads a traffic file of the command line with the files that it names. Its parser is in
+//! `plimsoll_traffic`.
 //!
-//! Not here: what is asked of each target (`file_traffic`).
+//!
+//! Not here: the traffic of each target (`file_traffic`).
 
 use crate::grpc;
 use plimsoll_engine::PatternCache;
@@ -14,18 +15,18 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
-/// Reads a file to be carried out. The error names it, with line and column.
+/// Reads a file for execution. The error has its name, line and column.
 pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, true)
 }
 
-/// Reads a file to be shown: values of the environment are not in it.
+/// Reads a file for display, without values of the environment.
 pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, false)
 }
 
-/// What a file of this text, in this folder, lacks to be asked: variables of the environment and
-/// files. An error is of another kind.
+/// What a traffic file with this text and folder lacks to be usable: environment variables and
+/// files. Other problems are errors.
 pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = TrafficFolder::new(folder, false);
     let mut asked = LackFinder { beside, lacks: Vec::new() };
@@ -49,7 +50,7 @@ fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure>
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
 
-/// The bytes of a file as text. The error names its line.
+/// Decodes a file as UTF-8. The error has the line.
 pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let line =
@@ -58,19 +59,18 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
     })
 }
 
-/// Whether every request of a plan from a file can be written as HTTP. The error names the request.
+/// Checks that every request of a plan is valid HTTP. The error names the request.
 pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::texts(plan)?;
-    // Nothing is asked of gRPC servers around a load.
-    let around = plan.traffic.around.requests().map(|asked| (&asked.route, None));
+    // Setup and cleanup have no gRPC calls.
+    let around = plan.traffic.setup_teardown.requests().map(|asked| (&asked.route, None));
     let mut routes = plimsoll_engine::RouteCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
         routes.check(route, text).map_err(|error| Failure::usage(format!("-f: the request '{}': {error}", route.label)))
     })
 }
 
-/// Whether rows that are used once each are enough for `needed` requests or sessions, if it is
-/// known how many those are.
+/// Checks that unique rows suffice for `needed` requests or sessions, if that number is known.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let what = match (needed, plan.traffic.choice) {
         (Some(needed), Choice::Weighted | Choice::Listed) => format!("needs {needed} requests"),
@@ -88,7 +88,7 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     }
 }
 
-/// A command that makes many loads has no rows that are used once.
+/// Refuses unique rows for a command with many loads.
 pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
@@ -100,7 +100,7 @@ pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// The folder of a file of traffic.
+/// The folder of a traffic file.
 struct TrafficFolder {
     folder: PathBuf,
     shows_variables: bool,
@@ -113,7 +113,7 @@ impl TrafficFolder {
     }
 }
 
-/// The same, remembering what is not there.
+/// The same, collecting what is missing.
 struct LackFinder {
     beside: TrafficFolder,
     lacks: Vec<String>,
@@ -168,7 +168,7 @@ impl FileContext for TrafficFolder {
     fn variable(&mut self, name: &str) -> Option<String> {
         match self.shows_variables {
             true => std::env::var(name).ok(),
-            // Whether it is there is shown, what it is not.
+            // Only the presence of the variable is shown.
             false => std::env::var_os(name).map(|_| REDACTED.to_owned()),
         }
     }

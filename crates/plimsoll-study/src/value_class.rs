@@ -1,48 +1,49 @@
-//! What of a value that a user typed may be repeated in a message ([`ValueClass`]).
+//! How much of a flag's value a message may repeat ([`ValueClass`]).
 //!
-//! Not here: which flag has values of which class (the command line), and what of a URL, header or
-//! path is harmless (`plimsoll_model::redact`).
+//!
+//! Not here: the class of each flag (the command line), and the redaction of URLs, headers and
+//! paths (`plimsoll_model::redact`).
 
 use plimsoll_model::redact::{self, REDACTED, Redact};
 use plimsoll_model::terms;
 
-/// Shorter texts stand in too many words to be replaced.
+/// Shortest secret to replace, in bytes: shorter ones are parts of too many words.
 const REPLACED_BYTES_MIN: usize = 4;
 
-/// What the value of a flag is, as far as it may be repeated.
+/// The class of a flag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueClass {
-    /// A number, a time, a word that plimsoll knows, a condition, the name of a process: repeated.
+    /// A number, time, keyword, condition or process name: repeated.
     Plain,
-    /// There is none.
+    /// No value.
     Switch,
     /// A URL; several with commas between them.
     Url,
-    /// A header: its name is repeated.
+    /// A header field: only its name is repeated.
     Header,
-    /// A body: its size, or the file it is in.
+    /// A body: its size or file is repeated.
     Body,
-    /// A command for the shell: the program's name, and a digest.
+    /// A shell command: the program's name and a digest are repeated.
     Command,
-    /// A file or socket that is read.
+    /// The path of an input.
     Path,
-    /// A script: its own messages name it, with the line.
+    /// A script: its own messages have its path and line.
     Program,
-    /// A word for a script: what is plain of it.
+    /// An argument of a script: plain text is repeated.
     Argument,
-    /// Where results go: a path.
+    /// The path of an output.
     Place,
-    /// Anything: nothing is repeated.
+    /// A secret: nothing is repeated.
     Secret,
 }
 
 impl ValueClass {
-    /// What may be repeated of a value.
+    /// The part of a value that may be repeated.
     pub fn redact(self, value: &str) -> String {
         match self {
             ValueClass::Plain | ValueClass::Switch => value.to_owned(),
             ValueClass::Secret => REDACTED.to_owned(),
-            // Two are written with a comma between them; other commas are part of one.
+            // A comma may separate two URLs; other commas are part of one.
             ValueClass::Url => {
                 value.split(",http").map(|url| redact::url(url, Redact::Secrets)).collect::<Vec<_>>().join(",http")
             }
@@ -60,16 +61,15 @@ impl ValueClass {
                     let name = redact::word(name.trim());
                     format!("{name}: {}", redact::header_value(&name, value.trim(), Redact::Secrets))
                 }
-                // Not a header: whatever it is, its writer may have meant a secret.
+                // Without a colon the whole text may be a secret.
                 None => REDACTED.to_owned(),
             },
         }
     }
 
-    /// What of a value must not stand in a message, each with what stands in its place: the value
-    /// as a whole, and the parts that errors quote.
+    /// Secrets in a value with their replacements: the whole value, and parts that errors quote.
     pub fn replacements(self, text: &str) -> Vec<(String, String)> {
-        // A script and a place are named as they are by what uses them.
+        // Errors show a script's path and an output's path unchanged.
         let is_shown = matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
         let shown = self.redact(text);
         if is_shown || shown == text {
@@ -103,8 +103,7 @@ impl ValueClass {
     }
 }
 
-/// Whether something can be the name of a field: one word. What is none may be a value whose colon
-/// stands elsewhere.
+/// Whether a text is a valid name of a header field. Another text may be a value with a colon.
 fn is_field_name(name: &str) -> bool {
     let name = name.trim();
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))

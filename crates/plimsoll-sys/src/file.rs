@@ -22,7 +22,7 @@ pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
     options.create(true).custom_flags(libc::O_NOFOLLOW);
     match mode {
         WriteMode::Over => options.write(true).truncate(false),
-        // It can be read, too, by whoever bounds it.
+        // Readable too, for the code that bounds its length.
         WriteMode::Append => options.read(true).append(true),
     };
     options.open(path)

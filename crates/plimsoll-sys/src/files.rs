@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// Most bytes that are read of something that is no regular file: it may have no end.
 const ENDLESS_MAX: u64 = 64 << 20;
-/// How often it is looked whether the user wants to stop.
+/// Interval of checks for the user's stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The first bytes of a run file, as `plimsoll_model::codec` writes them.
 pub const RUN_FILE: [u8; 7] = *b"PLIMSOL";
 
-/// What a file is for, and thereby how much of it is read at most.
+/// The purpose of a file, which limits how much of it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// A run file: a day of one load is half of this.
@@ -112,7 +112,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The content of a file whose first bytes say what it is for.
+/// Reads a file whose first bytes decide its purpose.
 pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let metadata = std::fs::metadata(path).map_err(cannot)?;
@@ -133,7 +133,7 @@ pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
 fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let mut bytes = Vec::new();
-    // As much as tells what it is.
+    // Enough bytes to decide the purpose.
     from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
     let what = what(&bytes);
     if !bytes.starts_with(what.magic()) {

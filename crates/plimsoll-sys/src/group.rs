@@ -1,5 +1,5 @@
-//! What a process starts: seeing it and ending it whole, by descent, whatever sessions and groups
-//! it makes; the end of a child told to others; and the CPU time that processes use.
+//! The descendants of a process: finding and ending all of them, whatever sessions and groups they
+//! create; notice of a child's end; and CPU time of processes.
 
 use crate::probe::listener;
 use crate::probe::process::{CpuClock, Stat};
@@ -9,9 +9,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether all have ended.
+/// Interval of checks whether all have ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long those that were killed may take to be gone: the kernel may be writing for them.
+/// Longest wait for killed processes to disappear: the kernel may still write for them.
 const GONE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// From now on, a process below this one whose parent ends becomes this one's own child: so nothing
@@ -69,7 +69,7 @@ pub fn end_like(status: ExitStatus) -> ! {
 
 /// What came below this process since a moment. Whole only after [`adopt_orphans`].
 pub struct Offspring {
-    /// What was below it before.
+    /// The descendants that existed before.
     before: BTreeSet<u32>,
 }
 
@@ -93,9 +93,8 @@ impl Offspring {
         self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
-    /// Ends all: asks each once (SIGTERM), also those that come up meanwhile; forces those
-    /// (SIGKILL) that still live after `patience`, which is asked anew each time. An error if some
-    /// live on all the same.
+    /// Ends all descendants: SIGTERM once to each, including new ones; SIGKILL to those alive after
+    /// `patience`, which is called each time. An error if some survive.
     pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
@@ -119,8 +118,7 @@ impl Offspring {
         }
     }
 
-    /// Waits for those that have ended and became this process's own, but not for `child`, for
-    /// which somebody else waits.
+    /// Reaps ended orphans of this process, except `child`, which other code awaits.
     pub fn reap(&self, child: u32) {
         let own = |s: &Stat| s.has_ended() && s.parent == std::process::id() && s.pid != child;
         for stat in self.all().filter(own) {
@@ -223,8 +221,8 @@ mod tests {
         assert_eq!(offspring.all().count(), 0, "nobody waits to be waited for");
         offspring.end(|| Duration::ZERO).expect("nobody is left, which is what was wanted");
 
-        // A process whose first thread has ended lives for as long as any other does, and holds
-        // what it has open.
+        // A process whose first thread has ended lives while other threads do, and keeps its open
+        // files.
         let program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); \
                        ctypes.CDLL(None).syscall(60, 0)";
         if let Ok(mut headless) = Command::new("python3").args(["-c", program]).stdin(Stdio::null()).spawn() {

@@ -1,8 +1,8 @@
-//! Files that plimsoll writes: results, pages, tables, pictures, logs. All are opened here, so that
-//! none is written through a symbolic link that somebody else has put in its place, and none that
-//! was whole is left half.
+//! Output files of plimsoll: results, pages, tables, pictures, logs. All are opened here, so that
+//! no write follows a foreign symbolic link, and no complete file is left half written.
 //!
-//! Not here: what is in them, and standard output.
+//!
+//! Not here: their content, and standard output.
 
 use crate::file::{WriteMode, is_link, open};
 use std::fs::{self, File, Metadata};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where results go that were not given a place.
 pub const OWN_FOLDER: &str = "_output/plimsoll";
-/// Where the system keeps devices: links there are its own (`/dev/stdout`).
+/// Folders of devices, whose links are the system's (`/dev/stdout`).
 const DEVICES: [&str; 2] = ["/dev/", "/proc/"];
 
-/// What lies at a path, of itself: a link is not followed.
+/// Metadata of a path without following a link.
 fn metadata(path: &Path) -> Option<Metadata> {
     fs::symlink_metadata(path).ok()
 }
@@ -50,8 +50,8 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(parent)
 }
 
-/// Opens a file that is written as things happen; `mode` says how what is there is kept. It is not
-/// emptied yet.
+/// Opens a file for continuous writing; `mode` decides what happens to existing content. It is not
+/// truncated yet.
 pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
     make_folder(path)?;
     if is_device(path) {
@@ -81,8 +81,8 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes a whole file: beside its place, and then into it, so that what was there is there until
-/// the new one is whole.
+/// Writes a whole file: first a temporary one beside it, then a rename, so that the old file exists
+/// until the new one is complete.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(path)?;
     if is_device(path) {

@@ -1,7 +1,8 @@
-//! Another process, held so that nothing else can take its number, to be stopped for a moment and
-//! to go on ([`Pausable`]).
+//! A handle to another process, whose id cannot be reused meanwhile, to stop and resume it
+//! ([`Pausable`]).
 //!
-//! Not here: which process, when, and that it surely goes on.
+//!
+//! Not here: which process, when, and the guarantee that it resumes.
 
 use crate::check;
 use crate::probe::process::look_at;
@@ -20,7 +21,7 @@ impl Pausable {
     /// Linux 5.3.
     pub fn hold(pid: u32, started_ticks: u64) -> io::Result<Pausable> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: takes numbers and no memory; what it gives is a descriptor that nobody else has.
+        // SAFETY: takes numbers and no memory; the result is a descriptor that no other code owns.
         let process = unsafe {
             let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(or_ended)?;
             OwnedFd::from_raw_fd(fd)

@@ -27,9 +27,9 @@ extern "C" fn look_at_stdout() {
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
-/// Moves standard output to a descriptor of its own, which is returned: from now on whatever else
-/// writes to it, of this process or of those that it starts, writes to standard error. So a
-/// document stays one document beside code of others.
+/// Moves standard output to a new descriptor, which is returned. Other writes to standard output,
+/// by this process or its children, then go to standard error. So a document stays valid next to
+/// foreign code.
 pub fn move_stdout() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
     let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
@@ -40,7 +40,7 @@ pub fn move_stdout() -> io::Result<std::fs::File> {
     Ok(moved)
 }
 
-/// So many processes are asked on which cores they may run; what they start inherits it.
+/// Most processes whose allowed cores are queried; their children inherit these.
 const ASKED_FOR_CORES_MAX: usize = 64;
 
 /// The cores that somebody may run on, of the first 1024 of the machine.
@@ -123,11 +123,12 @@ pub fn raise_files_max() -> u64 {
     limit.rlim_cur
 }
 
-/// Gives the calling thread a table of open files of its own, with nothing in it but the standard
-/// streams and `keep`: the limit of open files then holds for this thread alone. What else was open
-/// must not be used by it any more, and what it opens is nobody else's.
+/// Gives the calling thread its own file table with only the standard streams and `keep`: the limit
+/// of open files then applies to this thread alone. The thread must not use other descriptors any
+/// more, and other threads cannot use its new ones.
 ///
-/// Needs Linux 5.9; an error leaves the thread with the table of the process.
+///
+/// Needs Linux 5.9; after an error the thread keeps the table of the process.
 pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     let close = |first: u32, last: u32| {
         // SAFETY: no memory is passed. Descriptors are closed in a table of this thread's own,
@@ -143,9 +144,9 @@ pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread a copy of the table of open files: what is open stays usable, what it
-/// opens from now on counts against the limit by itself. What others close stays open here, so this
-/// is for a thread that starts before the load.
+/// Gives the calling thread a copy of the file table: open files stay usable, and new ones count
+/// against the limit separately. Files that other threads close stay open here, so this is for a
+/// thread that starts before the load.
 pub fn copy_file_table() -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
@@ -190,23 +191,20 @@ pub fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
-/// Takes what this process has mapped of files and never changed (code, constants, tables of the
-/// linker) out of its resident memory; what is used again comes back with a minor fault (the file
-/// stays in the page cache). A load uses a small part of what the start, arguments and files
-/// touched before it. Where the system does not say what is mapped, nothing is done.
+/// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
+/// memory. A later use costs a minor fault, as the file stays in the page cache. A load uses a
+/// small part of what the start touched. If the system does not list mappings, nothing happens.
 pub fn release_code() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, end) in parts_of_files(&smaps) {
-        // SAFETY: the range is one mapping of this process, of a file, private and not writable, of
-        // which no page is its own copy: no byte of it differs from the file, which it is read from
-        // again on the next access.
+        // SAFETY: the range is a private, read-only file mapping of this process without modified
+        // pages. So every byte equals the file, from which it is read again at the next access.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-/// Where the mappings of `/proc/self/smaps` begin and end that are private parts of files, cannot
-/// be written, and have no page that differs from the file (what the linker relocated before it
-/// took the right to write has such pages).
+/// The ranges in `/proc/self/smaps` of private read-only file mappings without modified pages.
+/// (Pages that the linker relocated before the mapping became read-only are modified.)
 fn parts_of_files(smaps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut of_a_file = None;

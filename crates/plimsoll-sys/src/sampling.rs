@@ -22,9 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const PERIOD_NS: u64 = 1_000_000_000 / 97;
 /// Most callers of a sample.
 const CALLERS_MAX: u16 = 32;
-/// What comes of the stack with a sample: the frames of a few functions that call nobody else, such
-/// as of whoever reads a clock. So a thread that works all the time fills no more than three
-/// quarters of its ring from one look to the next.
+/// Bytes of the stack in a sample: the frames of a few leaf functions, such as those that read a
+/// clock. So a busy thread fills at most three quarters of its ring between two reads.
 const STACK_BYTES: u32 = 256;
 /// Pages of a ring beside its first: a power of two, room for a second and more of a core, or a
 /// quarter of a second of a thread: memory that users without privileges may lock is little.
@@ -59,7 +58,7 @@ const MODE_MASK: u16 = 7;
 const MODE_USER: u16 = 2;
 /// Addresses from here on are marks between parts of a chain (`PERF_CONTEXT_...`).
 const MARKS_FROM: u64 = u64::MAX - 4095;
-/// Where in its first page a ring says what is in it.
+/// Offset of the data head in the first page of a ring.
 const DATA_HEAD_AT: usize = 1024;
 const DATA_TAIL_AT: usize = 1032;
 
@@ -101,7 +100,7 @@ pub struct StackTop<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What a record of a ring says.
+/// A record of a ring.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SamplingRecord<'a> {
     /// Something was caught.
@@ -150,7 +149,7 @@ pub fn each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(Sam
     }
 }
 
-/// What a sample's record says behind its `count` places of registers and stack, if it does.
+/// The registers and stack of a sample's record after its `count` callers, if it has them.
 fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
     let mut rest = body.get(usize::try_from(count.checked_mul(8)?.checked_add(24)?).ok()?..)?;
     let mut word = || {
@@ -210,8 +209,8 @@ impl SampleRing {
             sample_max_stack: callers,
             ..EventAttr::default()
         };
-        // SAFETY: `attr` is whole and outlives the call; what it gives is a descriptor that nobody
-        // else has.
+        // SAFETY: `attr` is complete and outlives the call; the result is a descriptor that no
+        // other code owns.
         let event = unsafe {
             let fd = libc::syscall(libc::SYS_perf_event_open, &raw const attr, pid, core, -1, FLAG_CLOEXEC);
             OwnedFd::from_raw_fd(check(fd as i32)?)
@@ -274,11 +273,12 @@ pub struct CpuSampler {
 }
 
 impl CpuSampler {
-    /// Of all that runs on this machine, or where that is not allowed, of threads that are yet to
-    /// be named ([`CpuSampler::follow`]); `thread`: one of them, by which to see whether that is.
+    /// Samples all processes of this machine, or if that is forbidden, threads to be set later
+    /// ([`CpuSampler::follow`]); `thread` is one of them, to test the permission.
+    ///
     ///
     /// # Errors
-    /// What the kernel says of it: mostly that it is not permitted, or that there is no such call.
+    /// The kernel's error: usually no permission, or no such call.
     pub fn open(thread: u32) -> io::Result<CpuSampler> {
         let begun =
             |cores, threads, in_kernel| CpuSampler { cores, threads, in_kernel, bytes: Vec::new(), places: Vec::new() };
@@ -331,7 +331,7 @@ impl CpuSampler {
             };
             match ring {
                 Ok(ring) => _ = self.threads.insert(*thread, ring),
-                // One that has ended meanwhile is missed by nobody.
+                // A thread that has ended meanwhile is no error.
                 Err(error) => all &= error.raw_os_error() == Some(libc::ESRCH),
             }
         }
@@ -398,7 +398,7 @@ mod tests {
         let all = [chain, bare, kernel, other, lost].concat();
         assert_eq!(record_texts(&all), ["7 false [100, 90]", "7 false [100]", "7 true [50]", "lost 12"]);
         assert_eq!(record_texts(&all[..all.len() - 1]).len(), 3);
-        // A record that says to be nothing, or more than there is, ends it.
+        // A record of length 0 or beyond the data ends parsing.
         assert_eq!(record_texts(&[0; 64]), Vec::<String>::new());
         assert_eq!(record_texts(&record(RECORD_SAMPLE, user, &[100, pid, u64::MAX])), ["7 false [100]"]);
         assert_eq!(record_texts(&record(RECORD_SAMPLE, user, &[100])), Vec::<String>::new());

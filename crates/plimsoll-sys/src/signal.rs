@@ -1,5 +1,4 @@
-//! The user's wish to stop, as a flag: ^C, SIGTERM, and what else asks a program to end (SIGHUP,
-//! SIGQUIT).
+//! The user's request to stop, as a flag: ^C, SIGTERM, SIGHUP and SIGQUIT.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -7,8 +6,8 @@ static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 /// The signal that asked first; 0: none did.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// How long the end may take once it is asked for firmly: by any signal but ^C, or by ^C for the
-/// second time. After that the process ends wherever it is.
+/// Time until the process ends after a firm request: any signal but ^C, or a second ^C. After that
+/// it ends wherever it is.
 const LEAVE_US: libc::suseconds_t = 300_000;
 const LEAVE_S: libc::time_t = 1;
 
@@ -75,16 +74,16 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
     }
 }
 
-/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted instead of ending the process. The
-/// third one ends it at once; the second ^C, and the first of the others, end it in two seconds
-/// wherever it is by then.
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted and do not end the process. The
+/// third signal ends it at once; the second ^C, and the first of the others, end it within two
+/// seconds.
 pub fn catch_interrupts() {
     handle(libc::SIGALRM, on_overdue, 0);
     WISHES.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
 }
 
-/// From now on such a wish ends the process at once again: for what is left to do when all is
-/// measured and kept.
+/// From now on a stop signal ends the process at once again, for work after everything is measured
+/// and stored.
 pub fn release_interrupts() {
     for signal in WISHES {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -106,9 +105,9 @@ pub fn withstand() {
     }
 }
 
-/// From now on such a wish ends the process at once, also where whoever started it had it ignored
-/// (as shells do for what they start in the background) or where it is the first process of a
-/// container: for what has nothing of its own to come to an end with. `nohup` is respected.
+/// From now on a stop signal ends the process at once, also if the parent had it ignored (as shells
+/// do for background jobs), or if this is the first process of a container. For processes without
+/// cleanup. `nohup` is respected.
 pub fn end_at_once() {
     for signal in WISHES {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -123,7 +122,7 @@ pub fn end_at_once() {
     }
 }
 
-/// Whether it was the terminal that went away, and not the user who asked.
+/// Whether the terminal closed, in place of a request by the user.
 pub fn hung_up() -> bool {
     FIRST.load(Ordering::Relaxed) == libc::SIGHUP
 }
@@ -149,7 +148,7 @@ mod tests {
 
     const CHILD: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
 
-    /// What a container's first process does: this test itself, started once more.
+    /// Runs this test again as the first process of a container.
     fn be_first_process() -> ! {
         assert_eq!(std::process::id(), 1);
         end_at_once();

@@ -1,8 +1,9 @@
-//! Standard output, and what could not be written.
+//! Standard output, and failed writes.
 //!
-//! A result that was measured is not thrown away because one place for it is full or gone: what
-//! fails is remembered here, the command goes on (the run file, the page, the table), and in the
-//! end [`failures`] makes the exit code 2. Not here: how anything looks.
+//!
+//! A measured result must survive a full or missing output. So a failure is recorded here, the
+//! command continues (run file, page, table), and at the end [`failures`] leads to exit code 2. Not
+//! here: presentation.
 
 use crate::{process, system_text};
 use std::fs::File;
@@ -15,8 +16,8 @@ static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Standard output, where it is for one document alone.
 static RESERVED: OnceLock<File> = OnceLock::new();
 
-/// Keeps standard output for what is printed here: what code of others prints, such as a script,
-/// goes to standard error.
+/// Reserves standard output for this module: output of foreign code, such as a script, goes to
+/// standard error.
 pub fn reserve() {
     if let Ok(stdout) = process::move_stdout() {
         // A process prints one document: a second reservation has nothing to add.

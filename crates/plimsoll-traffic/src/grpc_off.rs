@@ -1,20 +1,21 @@
-//! The twin of `grpc` in a program that was built without gRPC: there are no descriptors, so that
-//! no message is made.
+//! The twin of `grpc` for a build without gRPC: there are no descriptors, so no message can be
+//! encoded.
+//!
 //!
 //! Not here: gRPC (`grpc`).
 
-/// There is none.
+/// A type without values.
 #[derive(Debug, Clone)]
 pub enum Schema {}
 
-/// There is none.
+/// A type without values.
 #[derive(Debug)]
 pub enum Method {}
 
-/// Why no call can be made.
+/// Why no call can be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// This program cannot make any.
+    /// This build has no gRPC.
     #[error("this plimsoll was built without gRPC")]
     NoGrpc,
 }

@@ -1,10 +1,10 @@
-//! What people have of their traffic, as text, made into values: a file that says what is asked
-//! becomes a [`plimsoll_model::Traffic`], access logs become figures of what came, a load that asks
-//! the same again, or a file that asks alike; the results of vegeta become figures, too.
+//! Traffic as text, parsed into values: a traffic file becomes a [`plimsoll_model::Traffic`].
+//! Access logs become figures, a replay, or a traffic file that models them. Results of vegeta
+//! become figures.
 //!
-//! Text in, values out. Where the text comes from is the caller's to know: nothing here reads
-//! files, the environment or the clock, starts threads or talks to a server, and nothing knows how
-//! a load is carried out or how anything looks.
+//!
+//! Text in, values out. This crate reads no files, environment or clock, starts no threads and
+//! connects to no server. It does not know how a load runs or how anything looks.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ pub mod survey;
 pub mod target_url;
 pub mod vegeta;
 
-// Twins: what a program without gRPC has of it, too, can be named in both.
+// Twins: a build without gRPC has the same names.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

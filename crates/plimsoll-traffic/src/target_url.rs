@@ -1,26 +1,26 @@
-//! The URL of a target as people write it: what is connected to, what is asked there, and how it
-//! may be shown.
+//! The URL of a target: its origin, its path, and its redacted form.
 //!
-//! Not here: its addresses.
+//!
+//! Not here: name resolution.
 
 use crate::import::host_in_ascii;
 use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{Failure, Origin};
 
-/// A URL taken apart.
+/// A parsed URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// What is connected to.
+    /// Scheme, host and port.
     pub origin: Origin,
     /// Path and query.
     pub path: String,
-    /// Value of an Authorization header for the user info in the URL.
+    /// The `Authorization` value for the user info in the URL.
     pub authorization: Option<String>,
 }
 
 impl Url {
-    /// Reads a URL. The error never repeats user info or a query.
+    /// Parses a URL. The error never repeats user info or a query.
     pub fn read(url: &str) -> Result<Url, Failure> {
         let shown = redact_query(url);
         let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
@@ -35,7 +35,7 @@ impl Url {
             Some((user_info, authority)) => (Some(user_info), authority),
             None => (None, authority),
         };
-        // The colons of an IPv6 address stand in brackets.
+        // The colons of an IPv6 address are in brackets.
         let (host, port_text) = match authority.rfind(']').map(|end| authority.split_at(end + 1)) {
             Some((host, port)) => (host, port.strip_prefix(':').unwrap_or(port)),
             None => authority.split_once(':').unwrap_or((authority, "")),
@@ -45,7 +45,7 @@ impl Url {
             "" => default_port,
             port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("its port is not 1 to 65535"))?,
         };
-        // A name without a password has its colon all the same (RFC 7617, 2).
+        // A name without a password still has a colon (RFC 7617, 2).
         let authorization = user_info.filter(|user_info| !user_info.is_empty()).map(|user_info| {
             let mut pair = percent_decoded(user_info);
             if !pair.contains(&b':') {
@@ -59,7 +59,7 @@ impl Url {
     }
 }
 
-/// Path and query with what cannot stand in them percent-encoded, as browsers do it (WHATWG URL,
+/// Path and query with invalid characters percent-encoded, as browsers do (WHATWG URL,
 /// percent-encode sets).
 pub(crate) fn target_in_ascii(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
@@ -75,13 +75,13 @@ pub(crate) fn target_in_ascii(target: &str) -> String {
     out
 }
 
-/// Value of an Authorization header for a name and its password, with a colon between them.
+/// The `Authorization` value for `name:password`.
 pub fn basic(user_info: impl AsRef<[u8]>) -> String {
     use base64::Engine;
     format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user_info))
 }
 
-/// What a field `Host` says: the port only where it is not the scheme's own.
+/// The value of a `Host` field: the port only if it is not the scheme's default.
 pub fn host_of(origin: &Origin) -> String {
     let host = bracketed(&origin.host);
     match default_port(&origin.scheme) == Some(origin.port) {
@@ -90,7 +90,7 @@ pub fn host_of(origin: &Origin) -> String {
     }
 }
 
-/// The port of a URL without one.
+/// The default port of a scheme.
 pub fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" | "grpc" => Some(80),

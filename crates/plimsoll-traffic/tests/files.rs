@@ -161,15 +161,15 @@ fn texts_are_templates_where_they_have_values() {
     let [items, orders, raw, literal] = traffic.routes.as_slice() else { panic!("four routes") };
     assert_eq!(items.label, "GET /items/{}");
     assert_eq!(items.request.target, "/api/items/{{ user.name }}?page={{ int(1, 50) }}#x");
-    assert!(items.filled.target && items.filled.headers && !items.filled.body);
+    assert!(items.template_parts.target && items.template_parts.headers && !items.template_parts.body);
     let body = |route: &Route| String::from_utf8(route.request.body.clone()).expect("text");
     assert_eq!(
         body(orders),
         r#"{"id":"{{ uuid() | json }}","qty":{{ int(1,3) }},"note":"{{ '{{' }} \"{{ user.name | json }}\"","n":1}"#
     );
-    assert!(orders.filled.body && !orders.filled.target);
-    assert_eq!((body(raw).as_str(), raw.filled.any()), ("{{ int(1,2) }}", false));
-    assert_eq!((body(literal).as_str(), literal.filled.any()), (r#"["{{","\""]"#, false));
+    assert!(orders.template_parts.body && !orders.template_parts.target);
+    assert_eq!((body(raw).as_str(), raw.template_parts.any()), ("{{ int(1,2) }}", false));
+    assert_eq!((body(literal).as_str(), literal.template_parts.any()), (r#"["{{","\""]"#, false));
     let [user, other] = traffic.data.as_slice() else { panic!("two tables") };
     assert_eq!((user.rows(), user.cell(1, 1), user.pick), (2, "b,2", Pick::Zipf { exponent_milli: 1_100 }));
     assert_eq!((other.cell(1, 0), other.each_use), ("bob", true));
@@ -227,10 +227,10 @@ fn a_form_with_files_is_a_body_of_parts() {
         format!("--{boundary}--\r\n").into_bytes(),
     ];
     assert_eq!(plain.request.body, whole.concat());
-    assert!(!plain.filled.body);
+    assert!(!plain.template_parts.body);
     // Where one part is filled in, the others stand for themselves all the same.
     let filled = form(r#"note = "a {{ '{{' }}", id = "{{ uuid() }}", file = "@order.bin""#);
-    assert!(filled.filled.body);
+    assert!(filled.template_parts.body);
     let body = String::from_utf8_lossy(&filled.request.body).into_owned();
     assert!(body.contains("a {{ '{{' }}\r\n") && body.contains("{{ uuid() }}\r\n"), "{body}");
 }
@@ -379,9 +379,9 @@ delete = "/seed?t={{ token }}"
     assert_eq!((load.rate.clone(), load.duration_ns), (None, None));
     let traffic = traffic(&file);
     let shown = |asked: &plimsoll_model::OneOffRoute| {
-        (asked.route.label.clone(), asked.route.request.target.clone(), asked.times, asked.goes_on)
+        (asked.route.label.clone(), asked.route.request.target.clone(), asked.times, asked.may_fail)
     };
-    let around = &traffic.around;
+    let around = &traffic.setup_teardown;
     assert_eq!(
         around.setup.iter().map(shown).collect::<Vec<_>>(),
         [
@@ -393,8 +393,8 @@ delete = "/seed?t={{ token }}"
     assert_eq!((traffic.captured(), traffic.first), (vec!["token"], None), "it needs what is captured first");
     let record = traffic.record();
     let mut other = traffic;
-    other.around.setup[0].times = 4;
-    assert!(record.around_digest.is_some() && record != other.record());
+    other.setup_teardown.setup[0].times = 4;
+    assert!(record.setup_teardown_digest.is_some() && record != other.record());
     for (text, place, part) in [
         ("[[setup]]\nget = \"/{{ a }}\"\n[[request]]\nget = \"/\"", (2, 7), "nothing sets 'a'"),
         (

@@ -43,7 +43,7 @@ fn traffic(replay: &Replay) -> Traffic {
 /// What is asked, in order: `GET /path?query 200`.
 fn asked(replay: &Replay) -> Vec<String> {
     let traffic = traffic(replay);
-    let RequestList { targets, entries, .. } = traffic.listed.as_deref().expect("a list");
+    let RequestList { targets, entries, .. } = traffic.request_list.as_deref().expect("a list");
     let text = |entry: &plimsoll_model::ListedRequest| {
         let method = &traffic.routes[usize::from(entry.route)].request.method;
         format!("{method} {} {}", targets.get(entry.target), entry.status)
@@ -79,13 +79,13 @@ fn a_log_is_asked_as_it_came() {
     assert_eq!(labels, ["GET /items/{id}", "HEAD /items/{id}", "POST /orders"]);
     // Four seconds, in each of which a request lies somewhere.
     assert_eq!(whole.length_ns, 4 * S);
-    let facts = &traffic(&whole).listed.expect("a list").facts.clone();
-    assert!(facts.spread && facts.left_out.is_empty(), "{facts:?}");
+    let facts = &traffic(&whole).request_list.expect("a list").facts.clone();
+    assert!(facts.has_whole_seconds && facts.skip_counts.is_empty(), "{facts:?}");
 
     let safe = replay(&text, &Chosen { with_unsafe: false, prefix: "/v2", skip: "q=a%20b" }, &TIMING).expect("a load");
     assert_eq!(asked(&safe), ["GET /v2/items/5 404", "HEAD /v2/items/5 0", "GET /v2/items/5 200"]);
     let left_out: Vec<(String, u64)> =
-        traffic(&safe).listed.expect("a list").facts.left_out.clone().into_iter().collect();
+        traffic(&safe).request_list.expect("a list").facts.skip_counts.clone().into_iter().collect();
     assert_eq!(left_out, [("POST".to_owned(), 1), ("pattern".to_owned(), 1)]);
     // Paths with the prefix have the label without it.
     assert_eq!(traffic(&safe).routes[0].label, "GET /items/{id}");
@@ -125,7 +125,7 @@ fn time_may_run_faster_and_end_early() {
         assert_eq!(asked(&load).len() as u64, count);
     }
     // Not one of these is spread: the stamps are finer than a second.
-    assert!(!traffic(&load(&TIMING)).listed.expect("a list").facts.spread);
+    assert!(!traffic(&load(&TIMING)).request_list.expect("a list").facts.has_whole_seconds);
     // Twice the visitors: all come from one here, whose session is asked twice.
     assert_eq!(load(&ReplayTiming { scale_milli: 2000, ..TIMING }).arrivals.as_ref().expect("moments").count(), 200);
 }
@@ -186,15 +186,15 @@ proptest! {
         let gathered = gathering.finish();
         if let Ok(load) = gathered.clone().and_then(|gathered| gathered.in_sessions(seed, 0)) {
             let traffic = traffic(&load);
-            let listed = traffic.listed.as_deref().expect("a list");
+            let listed = traffic.request_list.as_deref().expect("a list");
             prop_assert!(listed.is_whole(traffic.routes.len()) && listed.sessions.is_some() && load.arrivals.is_none());
-            let facts = listed.facts.drawn_from.expect("facts");
+            let facts = listed.facts.sessions.expect("facts");
             prop_assert!(facts.sessions > 0 && facts.busiest_second <= facts.busiest_minute);
             prop_assert!(facts.busiest_minute <= listed.entries.len() as u64);
         }
         if let Ok(load) = gathered.and_then(|gathered| gathered.timed(&timing)) {
             let traffic = traffic(&load);
-            let listed = traffic.listed.as_deref().expect("a list");
+            let listed = traffic.request_list.as_deref().expect("a list");
             prop_assert!(listed.is_whole(traffic.routes.len()));
             prop_assert_eq!(listed.entries.len() as u64, load.arrivals.as_ref().expect("moments").count());
             prop_assert!(load.arrivals.as_ref().expect("moments").starts_ns().iter().all(|start| *start < load.length_ns));

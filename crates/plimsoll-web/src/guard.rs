@@ -1,14 +1,14 @@
-//! Who may ask for what ([`Access`]). A page in another tab can send requests here, and a name that
-//! somebody else controls can lead here (DNS rebinding): so that the name is checked, whoever
-//! changes something shows a token and an origin, and nothing that is answered runs in another
-//! page.
+//! Access control ([`Access`]). A page in another tab can send requests here, and a foreign name
+//! can resolve to this server (DNS rebinding). So the name is checked, changes need a token and an
+//! origin, and no response runs inside another page.
 //!
-//! Not here: what is answered.
+//!
+//! Not here: the responses.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::net::SocketAddr;
 
-/// What a page may load and run: nothing of another place, and no script that stands in it.
+/// What a page may load and run: nothing from elsewhere, and no inline script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -27,7 +27,7 @@ pub fn headers() -> [(HeaderName, HeaderValue); 6] {
     ]
 }
 
-/// Who may ask for what.
+/// The access rules.
 #[derive(Debug, Clone)]
 pub struct Access {
     /// Names of this server, with its port, as a Host header has them.
@@ -46,7 +46,7 @@ pub struct Access {
 pub enum AccessRefusal {
     /// It names another server.
     Host,
-    /// It comes from a page of another server.
+    /// The request comes from a page of another server.
     Origin,
     /// It has no token, or a wrong one.
     Token,
@@ -75,7 +75,7 @@ impl AccessRefusal {
 }
 
 impl Access {
-    /// Of a server that listens there. `name`: another name by which it is reached.
+    /// The rules of a server at this address. `name`: another name of the server.
     pub fn new(listens: SocketAddr, name: Option<&str>, token: String) -> Access {
         let port = listens.port();
         let mut names: Vec<String> = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")).into();
@@ -84,7 +84,7 @@ impl Access {
         Access { names, token, token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
     }
 
-    /// The same over TLS: the cookie goes over nothing else.
+    /// The same over TLS: the cookie is sent over TLS only.
     pub fn over_tls(self) -> Access {
         Access { is_secure: true, ..self }
     }

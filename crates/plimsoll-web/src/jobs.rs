@@ -1,8 +1,8 @@
-//! Studies that a page started ([`StartedStudies`]): each is a process of its own, whose lines go
-//! to a file beside the store. So a study goes on when the server ends, and a server that is
-//! started again finds it.
+//! Studies started from a page ([`StartedStudies`]): each is a process whose output goes to a file
+//! beside the store. So a study continues when the server ends, and a restarted server finds it.
 //!
-//! Not here: what may be asked (`start_form`), and what of it is shown.
+//!
+//! Not here: what a form may request (`start_form`), and the display.
 
 use crate::problem::Problem;
 use crate::start_form::StudyForm;
@@ -46,7 +46,7 @@ pub struct StartedStudy {
     pub command: String,
 }
 
-/// What is known of a study while it runs.
+/// The progress of a running study.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StudyProgress {
     /// Loads that have ended, as their events have them.
@@ -119,7 +119,7 @@ impl StartedStudies {
         let pid = child.id();
         let name = format!("{study}-{started_unix_s}-{pid}");
         let started_ticks = look_at(pid, &mut Vec::new()).map_or(0, |(stat, _)| stat.started_ticks);
-        // Whoever waits for it, so that it leaves no trace in the table of processes.
+        // Reap the child, so that it leaves no zombie.
         std::thread::spawn(move || child.wait());
         let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
         let text = serde_json::to_vec(&job).unwrap_or_default();
@@ -171,7 +171,7 @@ impl StartedStudies {
         names.filter(|name| name.ends_with(&ending)).find(is_of_job)
     }
 
-    /// How far a study is: what was written since it was asked last is read.
+    /// The progress of a study, from its output since the last call.
     pub fn progress(&self, job: &StartedStudy) -> StudyProgress {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() > LISTED_MAX {
@@ -183,7 +183,7 @@ impl StartedStudies {
         progress.clone()
     }
 
-    /// What a study said on standard error, its end.
+    /// The end of a study's standard error.
     pub fn last_messages(&self, job: &StartedStudy) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.messages(&job.name))?;
@@ -196,7 +196,7 @@ impl StartedStudies {
         read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Asks a study to come to its end, as ^C does: what was measured is kept.
+    /// Stops a study as ^C does: its measurements stay.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad("the study has ended already"))

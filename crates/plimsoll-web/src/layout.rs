@@ -1,7 +1,7 @@
-//! What stands around every page: title, navigation, style and script. Whatever text is put into a
-//! page here is escaped.
+//! The frame of every page: title, navigation, style and script. Text inserted here is escaped.
 //!
-//! Not here: what a page shows (`views`).
+//!
+//! Not here: the content of pages (`views`).
 
 use plimsoll_report::chart::escaped;
 use plimsoll_report::page;

@@ -1,7 +1,7 @@
-//! Marks that a page gives to a run, and its removal: what a form says becomes marks beside the run
-//! file, or the end of its files.
+//! Changes a run's marks from a form, or removes the run.
 //!
-//! Not here: who may do so (`guard`), and how marks are kept (`plimsoll-history`).
+//!
+//! Not here: permission (`guard`), and the storage of marks (`plimsoll-history`).
 
 use crate::problem::Problem;
 use crate::query::Query;

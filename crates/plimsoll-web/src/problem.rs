@@ -15,7 +15,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What was asked for is not there.
+    /// The requested resource does not exist.
     pub fn not_found(text: impl Into<String>) -> Problem {
         Problem { status: StatusCode::NOT_FOUND, text: text.into() }
     }

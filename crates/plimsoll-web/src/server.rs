@@ -1,6 +1,7 @@
-//! The server ([`serve`]): which address shows what, and what every answer has.
+//! The server ([`serve`]): routes, and the common header fields of responses.
 //!
-//! Not here: who may ask (`guard`), and what is shown (`views`, `api`, `metrics`).
+//!
+//! Not here: access (`guard`), and content (`views`, `api`, `metrics`).
 
 use crate::api;
 use crate::guard::{Access, headers};
@@ -43,7 +44,7 @@ pub struct WebSettings {
     pub store: PathBuf,
     /// plimsoll itself, which carries studies out.
     pub program: PathBuf,
-    /// Who may ask for what.
+    /// The access rules.
     pub access: Access,
     /// What shows a run.
     pub renderers: Renderers,
@@ -148,7 +149,7 @@ fn parse_query(RawQuery(query): RawQuery) -> Query {
     Query::parse(query.unwrap_or_default().as_bytes())
 }
 
-/// Lets through what may be answered, and puts on every answer what it must have.
+/// Checks the access of a request, and adds the mandatory header fields to every response.
 async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_login = request.uri().path() == "/login";
     let mut answer = match app.access.admit(request.method(), request.headers(), is_login) {

@@ -1,9 +1,10 @@
-//! What the form of a study says ([`StudyForm`]), as the words of a command line. Every value
-//! follows its flag in one word, so that none of them is taken for a flag. Commands for a shell and
-//! files of this machine are for a server that allows them; public targets cannot be given.
+//! A study's form ([`StudyForm`]) as the words of a command line. Each value is in one word with
+//! its flag, so that no value is parsed as a flag. Shell commands and local files need a server
+//! that allows them; public targets are impossible.
 //!
-//! Not here: running the command line (`jobs`), what a run file recorded (`again`), and whether
-//! values can be used (the command that is started says so).
+//!
+//! Not here: running the command line (`jobs`), recorded commands (`again`), and validation of
+//! values (the started command does it).
 
 use crate::problem::Problem;
 use crate::query::Query;
@@ -111,7 +112,7 @@ impl TrafficText {
 }
 
 impl StudyForm {
-    /// What a form says. `allows_commands`: it may give commands for a shell, and name files.
+    /// Parses a form. `allows_commands`: it may contain shell commands and file names.
     pub fn parse(query: &Query, allows_commands: bool) -> Result<StudyForm, Problem> {
         let study = query.get("study").unwrap_or("find");
         if !STUDIES.iter().any(|(known, _)| *known == study) {
@@ -156,7 +157,7 @@ impl StudyForm {
             [("url", needs_url || needs_second, curl.is_none()), ("url2", needs_second, study == "prove")]
         {
             match query.get(name).filter(|_| is_used) {
-                // What stands in a file is asked there instead.
+                // The traffic file contains the URL instead.
                 Some(url) if traffic.is_some() && study != "prove" => {
                     words.push(format!("--target={}", target(name, url)?));
                 }
@@ -235,7 +236,7 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
     let mut sealed = SealedSurroundings { allows_files };
     match TrafficFile::read(&text, format, &mut sealed) {
         Ok(_) => Ok(TrafficText { suffix, text }),
-        // What stands beside the file is read by the command, with its own message.
+        // The command reads the files next to it, and reports its own errors.
         Err(_) if allows_files => Ok(TrafficText { suffix, text }),
         Err(error) => Err(Problem::bad(format!("traffic: line {error}"))),
     }

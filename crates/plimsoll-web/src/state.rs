@@ -1,7 +1,8 @@
-//! What all answers share ([`WebState`]): the store, the studies that were started, and what shows
-//! a run.
+//! The shared state of all responses ([`WebState`]): the store, started studies, and the renderers
+//! of a run.
 //!
-//! Not here: which address shows what (`server`).
+//!
+//! Not here: routes (`server`).
 
 use crate::guard::Access;
 use crate::jobs::StartedStudies;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use std::path::{self, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What shows a run; the caller has it.
+/// The renderers of a run, given by the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
     /// The report of a run file, as its page shows it.
@@ -23,7 +24,7 @@ pub struct Renderers {
     pub compare: fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>,
     /// The document of a run file.
     pub document: fn(&path::Path) -> Result<Value, Failure>,
-    /// One page that holds all it needs.
+    /// A self-contained page.
     pub whole_page: fn(&path::Path) -> Result<String, Failure>,
     /// A summary in Markdown.
     pub summary: fn(&path::Path) -> Result<String, Failure>,
@@ -33,7 +34,7 @@ pub struct Renderers {
     pub command: fn(&path::Path) -> Result<Vec<String>, Failure>,
 }
 
-/// What all answers share.
+/// The shared state of all responses.
 pub struct WebState {
     /// The folder of run files.
     pub folder: PathBuf,
@@ -43,7 +44,7 @@ pub struct WebState {
     pub jobs: StartedStudies,
     /// What shows a run.
     pub renderers: Renderers,
-    /// Who may ask for what.
+    /// The access rules.
     pub access: Access,
     /// The style of all pages.
     pub style: String,

@@ -1,7 +1,8 @@
-//! TLS for the pages ([`WebTls`]): a certificate, and a listener whose connections begin with a
-//! handshake. A client that never ends its handshake holds nobody else up.
+//! TLS for the pages ([`WebTls`]): a certificate, and a listener with handshakes. An unfinished
+//! handshake does not block other clients.
 //!
-//! Not here: who may ask (`guard`), and reading of files.
+//!
+//! Not here: access (`guard`), and reading files.
 
 use axum::serve::Listener;
 use rustls::ServerConfig;

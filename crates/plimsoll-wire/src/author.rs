@@ -1,9 +1,9 @@
-//! Who writes requests as a load goes on, and may hear their answers: what a worker knows of a
-//! script, and no more.
+//! Authors of requests during a load, who may receive the responses: all that a worker knows of a
+//! script.
 //!
-//! A batch is what goes out in one piece on a connection: one message or several, whose answers
-//! come in their order (pipelining). Not here: the language that scripts are written in, when
-//! something is asked, and what is counted of it.
+//!
+//! A batch is sent in one piece on a connection: one or several messages, whose responses arrive in
+//! order (pipelining). Not here: the language of scripts, the time of requests, and their figures.
 
 use crate::tls::TlsParameters;
 use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
@@ -36,9 +36,9 @@ pub trait Author: Send + std::fmt::Debug {
     /// An answer has come.
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt>;
 
-    /// The answer to a batch of one message redirects. What is asked in its place, in time, is
-    /// written into `batch`, which is empty, with a mark: then the exchange goes on with that, and
-    /// this answer is not heard. Returns whether it does. Only asked of those who hear.
+    /// The response to a batch of one message is a redirect. The author may write the next request
+    /// into the empty `batch`, with a mark: the exchange then continues, and this response is not
+    /// reported. Returns whether it does. Only called for authors that receive responses.
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
@@ -49,26 +49,27 @@ pub trait Author: Send + std::fmt::Debug {
         let _ = lost;
     }
 
-    /// A connection over TLS stands: what was agreed on there can be asked for. Only told to those
-    /// who hear.
+    /// A TLS connection is open, with its parameters. Only called for authors that receive
+    /// responses.
     fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         let _ = agreed;
     }
 }
 
-/// Who writes what one worker asks, and where its connections go if not where the plan says.
+/// The author of one worker's requests, and the address of its connections if it differs from the
+/// plan's.
 #[derive(Debug)]
 pub struct WorkerAuthor {
     /// Asked by the worker alone.
     pub author: Box<dyn Author>,
     /// Instead of the plan's addresses.
     pub address: Option<SocketAddr>,
-    /// Set with the reason by whoever sees that the author does not come back: its worker is then
-    /// given up, and the load ends with what the others did.
+    /// Set with the reason when the author does not return: its worker is then abandoned, and the
+    /// load ends with the results of the others.
     pub given_up: Arc<OnceLock<String>>,
 }
 
-/// Who says what a load asks, where that is not in its plan.
+/// The source of a load's requests, if they are not in its plan.
 pub trait AuthorFactory {
     /// Who writes for each worker, for a load of this shape, and where its connections go.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
@@ -83,9 +84,9 @@ pub trait AuthorFactory {
 /// An author asks nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
-    /// It has said so.
+    /// The script requested it.
     Asked,
-    /// It has failed; what happened it keeps for those who have made it. The whole load ends.
+    /// The script failed; its owner has the error. The whole load ends.
     Failed,
 }
 
@@ -96,7 +97,7 @@ pub struct AuthorAnswer<'a> {
     pub status: u16,
     /// Status line and fields as they came, with the blank line that ends them.
     pub head: &'a [u8],
-    /// Its content, without framing, as far as it is kept.
+    /// The stored part of its content, without framing.
     pub content: &'a [u8],
     /// Bytes of all its content.
     pub content_bytes: u64,
@@ -111,13 +112,13 @@ pub struct AuthorAnswer<'a> {
 /// When what happened to a request, ns of the clock of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AnswerTimes {
-    /// It was to be asked.
+    /// The intended start.
     pub intended_ns: u64,
     /// Its first byte was sent; 0: it never was.
     pub sent_ns: u64,
     /// The first byte of its answer came; 0: none did.
     pub first_byte_ns: u64,
-    /// Its answer was whole, or it was given up.
+    /// The end of the response, or the time at which it was given up.
     pub done_ns: u64,
 }
 
@@ -146,12 +147,11 @@ pub struct LostAnswer {
 /// Messages that go out in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// All of them, one after the other. Empty: what is asked is the plan's own request, over
-    /// whichever protocol it is.
+    /// The bytes of all messages. Empty: the plan's own request, over any protocol.
     pub bytes: Vec<u8>,
-    /// For each whether it asks for a head alone; their number is the number of answers.
+    /// For each message whether it is a HEAD request; there are as many responses.
     pub heads_only: Vec<bool>,
-    /// Its author's own, by which its answers are known again.
+    /// The author's mark, by which it recognises the responses.
     pub mark: u64,
 }
 

@@ -1,12 +1,12 @@
-//! What a server can do wrong on a connection, whatever protocol is spoken there: it sends what is
-//! no answer, or it ends before an answer does. Not here: what goes wrong in TLS
-//! (`plimsoll_model::TlsFailure`), statuses, timeouts.
+//! Errors of a server on a connection of any protocol: bytes that are no response, or an end before
+//! the response is complete. Not here: TLS errors (`plimsoll_model::TlsFailure`), statuses,
+//! timeouts.
 
 use plimsoll_model::H2Error;
 use thiserror::Error;
 
-/// What the server sent is not HTTP, or not what was asked for. Always the fault of the server (or
-/// of something in between), and mostly the end of the connection.
+/// The bytes are no HTTP, or no response to the request. Always the fault of the server or of an
+/// intermediary, and usually the end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// No `HTTP/1.0` or `HTTP/1.1` status line with a status of three digits
@@ -91,7 +91,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// What the server is told of it in HTTP/2.
+    /// The HTTP/2 error code sent to the server.
     pub(crate) fn h2_error(self) -> H2Error {
         match self {
             ProtocolError::FrameSize => H2Error::FrameSizeError,
@@ -120,7 +120,7 @@ pub enum EndError {
 /// Why an exchange has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ExchangeError {
-    /// What came is no answer.
+    /// The bytes are no response.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// The server closed the connection.

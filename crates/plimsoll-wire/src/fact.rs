@@ -1,5 +1,4 @@
-//! What a connection has to tell of the bytes that came: facts, one at a time, in the order in
-//! which they happened.
+//! Facts about received bytes of a connection, one at a time, in order.
 
 use crate::error::{ExchangeError, ProtocolError};
 use plimsoll_model::{H2Error, TlsFailure};
@@ -10,18 +9,18 @@ pub type ExchangeNumber = u32;
 /// Bytes of an answer as they came, without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Piece<'a> {
-    /// Over HTTP/1.1 with the framing and fields among them, those that end an answer with what
-    /// came beyond it; over HTTP/2 its content alone.
+    /// Over HTTP/1.1 with framing and header fields; the last piece includes surplus bytes. Over
+    /// HTTP/2 only content.
     pub bytes: &'a [u8],
     /// How many of them are content, and where that ends.
     pub(crate) content_bytes: usize,
     pub(crate) content_end: usize,
-    /// How many messages are whole with it, of an answer to a call of gRPC's.
+    /// Number of messages that this piece completes, in a gRPC response.
     pub messages: u32,
 }
 
 impl<'a> Piece<'a> {
-    /// Those of the bytes that are content, if the request asks for content.
+    /// The content in these bytes, if the request wants content.
     pub fn content(&self) -> &'a [u8] {
         &self.bytes[self.content_end - self.content_bytes..self.content_end]
     }
@@ -35,8 +34,8 @@ impl<'a> Piece<'a> {
 /// Something that has come true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact<'a> {
-    /// TLS is agreed on: requests can be started. Nobody is told so of a plain connection, which
-    /// stands at once.
+    /// The TLS handshake has ended: requests can start. Not reported for a plain connection, which
+    /// is open at once.
     Stands {
         /// An earlier session was taken up again.
         resumed: bool,
@@ -56,7 +55,7 @@ pub enum Fact<'a> {
         exchange: ExchangeNumber,
         /// Its status, 200 to 999.
         status: u16,
-        /// What of it came last.
+        /// The last piece.
         piece: Piece<'a>,
     },
     /// An answer is whole, the last or only one of its exchange.
@@ -65,14 +64,13 @@ pub enum Fact<'a> {
         exchange: ExchangeNumber,
         /// Its status, 200 to 999.
         status: u16,
-        /// What gRPC's status says in it, in its trailers or, where it has nothing else, in its
-        /// head.
+        /// The gRPC status in its trailers, or in its head if it has nothing else.
         grpc_status: Option<u16>,
         /// Bytes of content in all, without framing.
         body_bytes: u64,
-        /// What of it came last.
+        /// The last piece.
         piece: Piece<'a>,
-        /// How many bytes, the last of the piece, came after it and belong to no answer.
+        /// Number of bytes at the end of the piece that do not belong to the response.
         surplus: usize,
     },
     /// An exchange has come to nothing.
@@ -89,11 +87,11 @@ pub enum Fact<'a> {
     Refused {
         /// Which.
         exchange: ExchangeNumber,
-        /// What has become of it, if it is not asked again.
+        /// The error, unless the exchange is sent again.
         error: ExchangeError,
     },
-    /// The server is about to end the connection: what it has taken it may still answer, and no
-    /// exchange can be started any more.
+    /// The server will end the connection: exchanges in flight may complete, and no new one can
+    /// start.
     Leaves {
         /// Why.
         error: H2Error,
@@ -102,8 +100,8 @@ pub enum Fact<'a> {
     Broke(ProtocolError),
     /// Bytes that no request asked for: the connection is over.
     Surplus(&'a [u8]),
-    /// The server has used up what it might send until it is told of more, of one answer or of all
-    /// together: it waits for us.
+    /// The server has used up a flow-control window, of one stream or of the connection: it waits
+    /// for the client.
     WindowEmpty,
     /// Something is to be sent that no request asked for, such as an acknowledgement.
     Owes,

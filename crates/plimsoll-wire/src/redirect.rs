@@ -1,7 +1,8 @@
-//! Where an answer redirects to, and what is asked there.
+//! The target of a redirect.
 //!
-//! Only what the same origin serves is followed: another host is another load, that nobody has
-//! asked for. Not here: whether a redirect is followed at all, and the requests themselves.
+//!
+//! Only redirects within the origin are followed: another host would be another load, without
+//! permission. Not here: whether redirects are followed, and the requests themselves.
 
 use plimsoll_model::Origin;
 
@@ -10,12 +11,12 @@ use plimsoll_model::Origin;
 pub enum RedirectRefusal {
     /// It leads to another scheme, host or port.
     Elsewhere,
-    /// It was followed as often as it may be.
+    /// The limit of redirects was reached.
     TooOften,
 }
 
 impl RedirectRefusal {
-    /// What is said of it: nothing secret.
+    /// The reason in words, without secrets.
     pub fn reason(self) -> &'static str {
         match self {
             RedirectRefusal::Elsewhere => "it redirects to another origin, and plimsoll does not follow it",
@@ -29,8 +30,7 @@ pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether what is asked next is asked with GET, as everybody does: methods that change something
-/// turn into it.
+/// Whether the next request uses GET, as is common: methods with side effects turn into it.
 pub fn turns_into_get(status: u16, method: &str) -> bool {
     matches!(status, 301..=303) && !matches!(method, "GET" | "HEAD")
 }
@@ -106,7 +106,7 @@ fn without_dots(path: &str) -> String {
     format!("/{}{}", parts.join("/"), if ends_in_folder && !parts.is_empty() { "/" } else { "" })
 }
 
-/// What cannot stand in a request line, percent-encoded.
+/// Percent-encodes characters that are invalid in a request line.
 fn encoded(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     for byte in target.bytes() {

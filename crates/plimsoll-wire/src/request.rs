@@ -1,5 +1,5 @@
-//! A request, encoded once in each form that connections may turn out to speak, and what is wanted
-//! of its answer.
+//! A request encoded for each protocol that a connection may use, and the expectation of its
+//! response.
 
 use crate::author::Batch;
 use crate::h1::{self, CallState, Expect};
@@ -14,15 +14,15 @@ pub struct EncodedRequest {
     body_bytes: usize,
     /// Bytes after the content: the end of its chunks, where it is sent in such.
     after_body: usize,
-    /// In HTTP/2, where it is wanted.
+    /// The HTTP/2 form, if wanted.
     h2: Option<H2Head>,
     expect: Expect,
     keep_alive: bool,
-    /// For each message whether it asks for a head alone, where there are several; else empty.
+    /// For several messages, whether each is a HEAD request; otherwise empty.
     heads_only: Vec<bool>,
 }
 
-/// What HTTP/2 needs of a request beside its content.
+/// The HTTP/2 parts of a request besides its content.
 #[derive(Clone, Debug)]
 struct H2Head {
     /// The frames of its head.
@@ -52,8 +52,8 @@ impl EncodedRequest {
         self
     }
 
-    /// The same with the content of its answer asked for, which then is in the facts; over HTTP/2
-    /// with the fields of its head, too ([`Conn::fields`](crate::Conn::fields)).
+    /// The same with the response's content in the facts; over HTTP/2 with header fields, too
+    /// ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
         self
@@ -66,8 +66,8 @@ impl EncodedRequest {
         self
     }
 
-    /// The same as a call whose answer has one message: any other number is a failure, whatever the
-    /// server says.
+    /// The same as a call with exactly one response message: any other number is a failure,
+    /// whatever the status.
     pub fn with_one_message(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(CallState::ONE_MESSAGE);
         self
@@ -88,9 +88,8 @@ impl EncodedRequest {
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
-    /// Becomes what somebody has written as it is to be on the wire, for HTTP/1.1 alone. The batch
-    /// is left with what was here, as room for the next. `content`: the content of the answers is
-    /// asked for.
+    /// Becomes the batch that an author wrote for HTTP/1.1. The old buffers go to the batch for
+    /// reuse. `content`: the content of the responses is wanted.
     pub fn rewrite_as(&mut self, batch: &mut Batch, content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
         let head_request = batch.heads_only.first().copied().unwrap_or(false);
@@ -99,17 +98,16 @@ impl EncodedRequest {
             std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
         }
         (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
-        // Whether the connection goes on is the server's to say, which has read the request, unless
-        // it is for one alone.
+        // The server decides on keep-alive; only a single HEAD is known in advance.
         self.expect = Expect { head_request, content, call: CallState::NO };
     }
 
-    /// How many messages it is, each with an answer of its own.
+    /// Number of messages, with a response each.
     pub fn messages(&self) -> u32 {
         self.heads_only.len().max(1) as u32
     }
 
-    /// For each of several messages whether it asks for a head alone; empty for one.
+    /// For several messages, whether each is a HEAD request; empty for one.
     #[inline]
     pub(crate) fn heads_only(&self) -> &[bool] {
         &self.heads_only
@@ -144,7 +142,7 @@ impl EncodedRequest {
         H2Request { head, body, expect: self.expect }
     }
 
-    /// What may be expected of its answer.
+    /// The expectation of its response.
     #[inline]
     pub(crate) fn expect(&self) -> Expect {
         self.expect
@@ -157,7 +155,7 @@ impl EncodedRequest {
     }
 }
 
-/// What the fields of a request say of its answer, if it is a call of gRPC's.
+/// The gRPC state of a request from its header fields.
 fn called(headers: &[(String, String)]) -> CallState {
     let values = |of: &'static str| {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())

@@ -317,7 +317,7 @@ pub fn watch(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
 /// Profiles of one target.
 pub fn profiles(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
     let place = args.pprof.as_deref()?;
-    Some(ProfilesTerms { served: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
+    Some(ProfilesTerms { endpoint: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
 }
 
 /// The machines that make the load in place of this one, if there are any.

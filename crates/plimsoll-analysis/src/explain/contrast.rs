@@ -18,7 +18,7 @@ use plimsoll_model::{Purpose, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The loads that are looked at; those that there are none of are not known.
+/// The loads to compare; a level without a load is unknown.
 #[derive(Debug, Clone, Default)]
 pub struct Loads<'a> {
     /// About 15 % of the line.
@@ -83,8 +83,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// The rate that loads are measured by: the line, or where there is none, what the server can
-/// answer at most.
+/// The reference rate of the loads: the line, or without a line the server's highest throughput.
 pub fn level_of(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.rps;
     if line > 0.0 {
@@ -159,8 +158,7 @@ pub struct Contrast {
     pub alone_ns: Option<f64>,
     /// The same as it was in the first load of all, ns.
     pub alone_first_ns: Option<f64>,
-    /// How long the rest of a short answer waits for an acknowledgement that is put off, if it
-    /// does, in ns.
+    /// Delay of the rest of a short response by a delayed acknowledgement, ns; `None`: no delay.
     pub held_back_ns: Option<f64>,
     /// Requests that failed whatever the load was while the line was searched.
     #[serde(rename = "failing")]
@@ -251,9 +249,8 @@ impl Contrast {
         self.line.get(signal).into_iter().chain(self.past.get(signal)).chain(closed).reduce(f64::max)
     }
 
-    /// The load of users who each wait for their answer, where the server answers as much then as
-    /// past the line or more. Past the line some of what is used goes into what waits: thousands of
-    /// requests, and the connections for them.
+    /// The closed loop, if its throughput reaches that of the loads past the line. Past the line a
+    /// part of the resources serves the backlog: thousands of requests and their connections.
     pub fn answers_most(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // A refused user sends its next request at once.
@@ -294,8 +291,8 @@ impl Contrast {
         Some(written_ns.min(self.alone_ns?))
     }
 
-    /// How much of what did not hold while its line was searched the server holds now, if it holds
-    /// that: 1 or more (or nearly).
+    /// The ratio of a rate that the server sustains now to the rate that broke the SLO in the
+    /// search, if it is about 1 or more.
     pub fn holds_upper(&self) -> Option<f64> {
         Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= USED_UP)
     }
@@ -347,9 +344,8 @@ impl Contrast {
         Some(idle <= FULL_IDLE * cores || wanted)
     }
 
-    /// Threads of the server that wait for a core, on average, beyond what being woken takes: so
-    /// long as it takes at a low load, where cores are free. `None`: more of them wait for each
-    /// other.
+    /// Mean number of server threads that wait for a core, beyond the wake-up time at a low load,
+    /// when cores are idle. `None`: more threads wait for each other.
     fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
         let woken = woken_rps(&self.low).filter(|rps| *rps > 0.0);
@@ -380,9 +376,8 @@ impl Contrast {
         Some(idle >= (SPARE_IDLE * cores).min(MOST) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
     }
 
-    /// Whether a thread of the server has no room: it works all the time, or all the time that it
-    /// does not stand for its helpers (collectors and compilers of its runtime), with which it uses
-    /// one core's worth.
+    /// Whether a server thread is saturated: it always runs, or it runs whenever its helpers
+    /// (collectors and compilers of its runtime) do not, and together they use one core.
     pub fn thread_full(&self) -> Option<bool> {
         let fullest = self.top(Signal::FullestThread)?;
         let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE.contains(&used));
@@ -446,7 +441,7 @@ impl Contrast {
         self.reaches(Signal::Throttled, THROTTLED)
     }
 
-    /// The same with what requests demand, which a record leaves out.
+    /// The same with the demand of requests, which a record does not contain.
     pub fn completed(mut self) -> Contrast {
         self.demands = demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
@@ -480,8 +475,8 @@ impl Contrast {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// Whether the server asks that peer for requests: a connection that stands idle while
-    /// thousands are answered holds none.
+    /// Whether the server sends requests to that peer. A connection that stays idle while thousands
+    /// of requests are served has none.
     pub fn asks(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
         Some(*sent >= THROTTLED * self.top(Signal::Goodput)?)
@@ -494,8 +489,7 @@ impl Contrast {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// By whom most connections past the line wait to be accepted, of those whom the server asks:
-    /// the address.
+    /// The address of the called peer with the most connections in its accept queue past the line.
     pub fn queued_most(&self) -> Option<&str> {
         let most = self.past.queued_at_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some(most.0.as_str())

@@ -132,7 +132,7 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
         return None;
     }
     let ceiling_rps = ((capacity - intercept) / slope).max(0.0);
-    // Each load of half the highest rate or more tells it by itself, too.
+    // Each load of at least half of the highest rate also gives an estimate of its own.
     let highest = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST * highest && *busy > 0.0);
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);

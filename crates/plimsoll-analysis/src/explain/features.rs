@@ -1,7 +1,8 @@
-//! The observations of a server under load, as answers to questions ([`Feature`]). Each question is
-//! asked once for all loads together; without an observation there is no answer.
+//! Observations of a server under load, as features with a few values each ([`Feature`]). Each
+//! feature is computed once from all loads together; without an observation it has no value.
 //!
-//! Not here: the weight of an answer (`causes`, `likelihoods`), and the bounds between answers
+//!
+//! Not here: the weight of a value (`causes`, `likelihoods`), and the bounds between values
 //! (`thresholds`).
 
 use super::contrast::Contrast;
@@ -35,12 +36,11 @@ pub struct FeatureValue {
 pub struct FeatureCard {
     /// Its name in the file of likelihoods.
     pub word: &'static str,
-    /// Its answers; the first is what most servers give.
+    /// The possible values; the first one is that of most servers.
     pub values: &'static [FeatureValue],
     /// The figures behind it, the most telling first.
     pub signals: &'static [Signal],
-    /// Whether any answer but the first is evidence against a cause that does not name the feature:
-    /// the feature is the mark of the causes that name it.
+    /// Whether any value but the first is evidence against causes that do not name the feature.
     pub is_mark: bool,
     /// The answer, by its place among `values`; `None`: it was not observed.
     pub read: fn(&Contrast) -> Option<usize>,
@@ -410,7 +410,7 @@ features! {
         ["no": "requests wait for a dependency", "yes": "few requests wait for a dependency"],
         [PeerWaiting, InFlight],
         |case| yes(calls_are_few(case));
-    /// Whether a reader leaves what it is sent.
+    /// Whether a client reads responses slowly.
     ReadsSlowly: "reads_slowly", true,
         ["no": "receivers read their data in time",
          "window": "the reader's receive window was full for most of the time",

@@ -1,10 +1,10 @@
-//! Functions by which runtimes collect garbage, and in which threads wait for locks, by name
+//! Functions of garbage collectors, and functions in which threads wait for locks, by name
 //! (`functions.tsv`: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua, the JVM; spin and
 //! contended locks of C, C++, Go, Rust).
 //!
-//! What such a function calls belongs to it, so that a stack is looked through as a whole.
-//! Allocating is not collecting: a request that allocates works for itself. Not here: threads that
-//! collect (`signals`).
+//!
+//! The callees of such a function belong to it, so whole stacks are searched. Allocation is not
+//! collection: a request that allocates works for itself. Not here: collector threads (`signals`).
 
 use std::sync::OnceLock;
 

@@ -1,7 +1,8 @@
-//! Which functions of the server cost how much a request, at a low load and at the line, by what
-//! the kernel's clock caught of it ([`FunctionObservation`]).
+//! CPU time of the server's functions for each request, at a low load and at the line, from kernel
+//! samples ([`FunctionObservation`]).
 //!
-//! Not here: profiles that the server takes of itself, and how it looks.
+//!
+//! Not here: profiles that the server takes of itself, and the presentation.
 
 use super::contrast::{Contrast, Loads};
 use super::demands::answered;
@@ -32,8 +33,7 @@ pub struct FunctionCosts {
 pub enum FunctionObservation {
     /// This.
     Costs(Box<FunctionCosts>),
-    /// Nothing, since the kernel does not let us look: a sentence without a full stop, with what
-    /// would allow it.
+    /// The kernel refuses sampling: a sentence without a full stop, with the remedy.
     Refused(String),
 }
 
@@ -94,8 +94,8 @@ struct SideSamples {
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // The CPU time of a request is known better from the kernel's account than from samples,
-        // which divide it. That does not hold where samples lack time in the kernel.
+        // The kernel's account of CPU time is more precise than samples, which only divide it. This
+        // does not apply to samples without kernel time.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

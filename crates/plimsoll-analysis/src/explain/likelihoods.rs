@@ -1,10 +1,10 @@
-//! The probability of each answer under each cause ([`Likelihoods`]). The prior is the expectation
-//! in the file of the cause; counts over the corpus (`likelihoods.tsv`) move it.
+//! The probability of each feature value under each cause ([`Likelihoods`]). The prior is the
+//! expectation in the cause's file; counts over the corpus (`likelihoods.tsv`) move it.
 //!
-//! Answers count as independent given the cause (naive Bayes). They are not quite independent, so
+//!
+//! Values count as independent given the cause (naive Bayes). They are not quite independent, so
 //! the sum of their logarithms is multiplied by a temperature. It was fitted over the corpus with
-//! one set of servers left out at a time. Not here: the answers (`features`) and the causes
-//! (`causes`).
+//! one set of servers left out at a time. Not here: features (`features`) and causes (`causes`).
 
 use super::causes::card::{ExpectedAnswer, Manifestation};
 use super::features::Feature;
@@ -22,7 +22,7 @@ const MOSTLY: f64 = 0.75;
 const NOT: f64 = 0.03;
 /// Probability of a mark of other causes under a cause that does not name it.
 const FOREIGN_MARK: f64 = 0.004;
-/// So many cases weigh as much as what a cause expects.
+/// The weight of a cause's expectation, as a number of cases.
 const PRIOR_CASES: f64 = 8.0;
 /// Each answer was given so often before anything was counted.
 const BACKGROUND_CASES: f64 = 0.5;
@@ -113,7 +113,7 @@ impl Likelihoods {
 
 /// The answers that a way expects of a feature, as probabilities.
 fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
-    // One answer has this probability; the other answers share the rest as for any server.
+    // One value has this probability; the others share the rest as for any server.
     let one = |at: usize, probability: f64| {
         let others = 1.0 - background[at];
         let of = |(it, other): (usize, &f64)| match it == at {

@@ -17,7 +17,7 @@ use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_model::{Intervention, LoadEnd, Run, Stage, Stop};
 use serde::{Deserialize, Serialize};
 
-/// One change, and what became of it.
+/// One intervention and its effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcome {
     /// The experiment.
@@ -41,7 +41,7 @@ pub enum ChangeFigures {
         #[allow(missing_docs, reason = "it says it itself")]
         changed_rps: f64,
     },
-    /// How long an answer took on average, ns, of requests that are alone and of so many at once.
+    /// Mean response time, ns, of single requests and of requests in bursts.
     Taken {
         #[allow(missing_docs, reason = "it says it itself")]
         alone_ns: f64,
@@ -94,7 +94,7 @@ impl InterventionOutcomes {
             controls.remove(0);
         }
         let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
-        // With those that were under way when it ended: as many were when it began.
+        // Including the requests open at the end: as many were open at the beginning.
         let full = |sight: &LoadSignals| {
             let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
             Some(goodput(sight)? + under_way)
@@ -158,7 +158,8 @@ impl InterventionOutcomes {
     }
 }
 
-/// Requests that are at once if they leave within half of what one takes, which `low` tells.
+/// The burst's signals. A burst counts as simultaneous if it was sent within half of a single
+/// response time, from `low`.
 fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
     LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
@@ -240,8 +241,8 @@ fn made_at_once(run: &Run) -> u64 {
 /// for the time between two responses of a saturated server. None waits below this share of that
 /// time...
 const NOBODY_WAITS: f64 = 0.15;
-/// ... with workers for half of them, the others wait for one of these to end: half of that time or
-/// a third more, and less where some end long before others...
+/// ... with workers for half of them, the others wait until one of these ends: half of that time or
+/// a third longer, and less if some end long before the others...
 const HALF_WAIT: f64 = 0.78;
 /// ... and from this share on one comes after the other.
 const ONE_BY_ONE: f64 = 0.88;
@@ -370,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_stop_of_what_is_behind_shows_in_proportion() {
-        // Change, noise, users, what is answered a second without it.
+        // Change, noise, users, throughput without the change.
         for (change, noise, users, rps, expect) in [
             (0.67, 0.0, 64.0, 200.0, Ok(Effect::Falls)),
             (0.80, 0.02, 64.0, 200.0, Ok(Effect::Falls)),
@@ -390,8 +391,8 @@ mod tests {
         }
     }
 
-    /// A load whose second process died says so, and nothing else; that plimsoll is the limit does
-    /// not keep its doubling from telling.
+    /// A load whose second process died reports only that. If plimsoll is the limit, its doubling
+    /// still counts.
     #[test]
     fn what_was_not_made_whole_says_nothing() {
         let mut run = Run::new(plimsoll_model::Plan::get(

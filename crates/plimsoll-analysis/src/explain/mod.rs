@@ -1,9 +1,10 @@
 //! The limit of a load line ([`explain`]). Signals of steady loads at a low rate, at the line and
-//! past it become answers to some forty questions ([`features`]). Bayes' rule turns the answers,
-//! and the effects of experiments, into a probability of each cause ([`posterior`]). Where no cause
-//! is probable enough, the result is "not known", with the missing evidence.
+//! past it become the values of some forty features ([`features`]). Bayes' rule turns these values,
+//! and the effects of experiments, into a probability of each cause ([`posterior`]). Without a
+//! probable cause the result is "not known", with the missing evidence.
 //!
-//! Not here: which loads are made (`study::explain`), and how the result looks.
+//!
+//! Not here: the choice of loads (`study::explain`), and the presentation.
 
 pub mod cause;
 pub mod causes;
@@ -330,12 +331,13 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     })
 }
 
-/// Where the collector fills cores with the work: without it they would be left for requests.
+/// The line without garbage collection, if the collector saturates cores: these cores would serve
+/// requests.
 fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
     let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
-    // Half of what it takes, or all of it, comes back.
+    // Between half and all of the collector's time becomes available.
     let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
     Some(LinePrediction {
         line_rps,

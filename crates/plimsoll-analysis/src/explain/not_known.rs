@@ -1,4 +1,4 @@
-//! That the cause is not known, and what would tell it.
+//! The result "cause not known", with the evidence that would decide.
 
 use super::cause::Cause;
 use super::causes::card_of;
@@ -7,7 +7,7 @@ use super::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence};
 
-/// That it is not known, and what may be.
+/// The sentence for an unknown cause, with the possible causes.
 pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     if let Some(gone) = &case.target_loss {
         return format!("not known: {gone}");

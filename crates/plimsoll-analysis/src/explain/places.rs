@@ -30,7 +30,7 @@ pub enum RequestPlace {
     BeforeReader,
     /// Its thread sleeps for a time.
     Asleep,
-    /// The server has it, and nothing shows what it waits for.
+    /// The server has the request, and no probe shows what the request waits for.
     Unobserved,
 }
 
@@ -149,7 +149,7 @@ impl InFlightBreakdown {
     }
 }
 
-/// Those of the loads at a low rate, at the line and past it, each where there was such a load.
+/// The breakdowns at a low rate, at the line and past it; `None` without that load.
 pub fn over_loads(case: &Contrast) -> [Option<InFlightBreakdown>; 3] {
     [&case.low, &case.line, &case.past].map(|sight| InFlightBreakdown::from_signals(sight, &case.low))
 }

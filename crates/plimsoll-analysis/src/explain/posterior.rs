@@ -1,7 +1,8 @@
-//! How probable each cause is after what was observed ([`Posterior`]): Bayes' rule over the
-//! answers of all features and the effects of all interventions.
+//! The probability of each cause given the observations ([`Posterior`]): Bayes' rule over all
+//! features and the effects of all interventions.
 //!
-//! Not here: the probabilities of answers (`likelihoods`), and words.
+//!
+//! Not here: the probabilities of feature values (`likelihoods`), and words.
 
 use super::cause::Cause;
 use super::causes::card::{CauseCard, Manifestation};
@@ -83,7 +84,7 @@ impl Posterior {
         Posterior::compute(Likelihoods::fitted(), &Answers::from_contrast(case), effects)
     }
 
-    /// That of some answers, by other likelihoods.
+    /// The posterior of some feature values, with other likelihoods.
     pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
         let prior = (1.0 - UNKNOWN_PRIOR) / ways().count() as f64;

@@ -52,7 +52,7 @@ pub(super) const MOSTLY_RISES: Prediction = Prediction([0.70, 0.24, 0.06]);
 pub(super) const MOSTLY_STAYS: Prediction = Prediction([0.14, 0.74, 0.12]);
 /// See [`MOSTLY_RISES`].
 pub(super) const MOSTLY_FALLS: Prediction = Prediction([0.06, 0.24, 0.70]);
-/// It may matter or not, and never goes the other way.
+/// The measure rises or stays, and never falls.
 pub(super) const RISES_OR_STAYS: Prediction = Prediction([0.45, 0.48, 0.07]);
 /// See [`RISES_OR_STAYS`].
 pub(super) const STAYS_OR_FALLS: Prediction = Prediction([0.07, 0.48, 0.45]);

@@ -48,9 +48,9 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     Some(idle <= FEW * cores && ours <= PART * cores && !is_busy && sight.get(Signal::ServerCores)? >= ours)
 }
 
-/// Whether it is our connections that are few: as many requests are served at a time as we let be
-/// in flight, or some were not sent although those sent took no longer than one alone. Random
-/// arrivals find all connections taken long before these are in use all the time (Erlang's loss
+/// Whether plimsoll's number of connections is the limit: the concurrency equals the permitted
+/// number in flight, or some requests were unsent although sent ones took no longer than a single
+/// one. Random arrivals find all connections in use long before utilisation is full (Erlang's loss
 /// formula).
 pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
@@ -62,9 +62,8 @@ pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
 }
 
 /// Whether other processes took cores that the server's threads waited for, at the line or past it.
-/// No core is idle, other processes use a good part of a core and of the server's use, and threads
-/// of the server wait. Where their use grew with the load, they may work for the server: then it is
-/// not known.
+/// No core is idle, other processes use a good part of a core and of the server's use, and server
+/// threads wait. `None` if their use grew with the load, because they may work for the server.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -107,7 +106,7 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
     let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
     let as_many = PORT_HELD_S.iter().any(|held_s| {
         let turns = sight.seconds / held_s;
-        // Those that came free in the second before are taken once besides.
+        // Connections freed in the last second are used once more.
         let free = if *held_s <= 1.0 { 1.0 } else { 0.0 };
         ((1.0 - PART) * turns..(1.0 + PART) * (turns + free)).contains(&(answered / ports))
     });
@@ -249,7 +248,7 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
     let (_, count) = case.peer()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let asked = case.asks(case.peer()?.0).unwrap_or(true);
-    // Those who would use them may wait for each other instead, or share none of them.
+    // Their users may wait for each other instead, or share none of them.
     let behind_a_lock = || {
         let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
         Some(more(case, Signal::InLock)? >= MOST * count && left < MOST * count)
@@ -456,7 +455,7 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     let own = case.top(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
     let one = processes <= 1.0 && ONE_CORE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREE;
-    // Where both saturate a machine, the dependency is the limit only if it uses much more of it. A
+    // If both saturate a machine, the dependency is the limit only if it uses much more of it. A
     // backend behind a proxy counts as the service itself.
     let all = case.cores_full()? && cores > SLOWER * own && cores > PART * case.top(Signal::Cores)?;
     let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
@@ -479,8 +478,8 @@ pub(super) fn database(case: &Contrast) -> Option<&str> {
     most.map(|(peer, _)| peer.as_str())
 }
 
-/// Whether statements wait for each other in a database: it reports so, or calls to it queue while
-/// it neither computes nor waits for storage.
+/// Whether statements of a database wait for each other: the database reports it, or calls queue
+/// while the database neither computes nor waits for storage.
 pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
     let database = database(case)?;
     if waiting_statements(case).is_some() {
@@ -493,8 +492,8 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
     Some(idle && address == database && piled_up)
 }
 
-/// How many statements wait for another's lock past the line, by the titles of processes or by
-/// what the database's threads wait in: most of those that are waited for.
+/// Number of statements that wait for a lock past the line, from process titles or the wait states
+/// of database threads, if they are most of the waiting calls.
 pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     let titles = more(case, Signal::DownstreamInLock);
     let is_idle = case.top(Signal::DownstreamCores).is_some_and(|cores| cores < BELOW_ONE);

@@ -33,8 +33,8 @@ pub struct SignalText {
     pub source: &'static str,
 }
 
-/// Declares the signals: each with its name in documents, its unit, what it is in words, and whence
-/// it is known.
+/// Declares the signals: each with its name in documents, its unit, its description, and its
+/// source.
 macro_rules! signals {
     ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal;)*) => {
         /// A number that a load shows.
@@ -132,11 +132,11 @@ signals! {
     WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
     /// Cores that what is behind the server used on this machine.
     DownstreamCores: "downstream_cores", "cores", "cores of dependencies", "processes";
-    /// Those of them on cores that the server may use, by processes bound to these cores.
+    /// CPU use of dependencies on cores that the server may use, by processes bound to these cores.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of dependencies, of those that the server may use", "processes";
     /// Processes of that.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
-    /// Those of them that say that they wait for a lock of another's.
+    /// Statements of a database that wait for another statement's lock.
     DownstreamInLock: "downstream_in_lock", "", "statements of a database that wait for another's lock", "titles of processes";
     /// Threads of a database behind it, one for each session, that wait to be woken: for another's
     /// lock, or with nothing to do.
@@ -148,7 +148,7 @@ signals! {
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
     /// The server's connections to dependencies; the most.
     PeerConnections: "peer_connections", "", "connections to a dependency", "sockets";
-    /// Those of them that wait for an answer, on average.
+    /// Mean number of connections to a dependency that wait for a response.
     PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
     /// Bytes from them that the server has not read, on average.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
@@ -195,7 +195,7 @@ signals! {
     TimeWait: "time_wait", "share", "ports of one peer in TIME-WAIT", "the kernel's TCP";
     /// Threads that wait for another, on average.
     InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
-    /// Of these, those that wait at the same address in memory; the most at one address.
+    /// Largest number of server threads that wait for the same lock, by memory address.
     InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
     /// Threads that sleep for a time.
     InSleep: "in_sleep", "", "threads that sleep for a time", "the wait states of threads";
@@ -279,8 +279,7 @@ pub struct LoadSignals {
     pub under_way_max: f64,
     /// Share of the requests that were not sent, since no connection was free for them.
     pub unsent_share: f64,
-    /// How long the rest of answers waits for an acknowledgement that is put off, in ns, if it
-    /// does.
+    /// Delay of the rest of responses by a delayed acknowledgement, ns; `None`: no delay.
     pub held_back_ns: Option<f64>,
     /// Service time on average, ns.
     pub service_mean_ns: Option<f64>,
@@ -337,7 +336,7 @@ impl LoadSignals {
         let seconds = (to_ns - from_ns).max(1) as f64 / 1e9;
         let carriage = &run.plan.carriage;
         let under_way_max = f64::from(carriage.connections_max) * f64::from(carriage.streams_max.max(1));
-        let unseen = run.probes.unseen.clone();
+        let unseen = run.probes.missing.clone();
         let host = run.probes.host.clone();
         let mut sight = LoadSignals { seconds, under_way_max, unseen, host, ..LoadSignals::default() };
         let answered = sight.load(run, &summary);
@@ -350,8 +349,8 @@ impl LoadSignals {
         self.values.get(&signal).copied()
     }
 
-    /// The requests a second that are answered within the window where nothing waits: those that
-    /// come in its last `alone_ns`, which is what one takes, are answered after it.
+    /// The rate of responses possible within the window without any queue: requests of the last
+    /// `alone_ns`, a single response time, are served after the window.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
         // A window shorter than a few requests has little information.
@@ -611,8 +610,7 @@ impl LoadSignals {
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
         let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
-        // Only of a runtime whose collector has threads of that name does it say something that
-        // none is busy.
+        // Idle collector threads are evidence only for runtimes that have threads with such names.
         let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
         let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
         let by_functions = collecting_cores.zip(used).map(|(collecting, cores)| collecting / cores);

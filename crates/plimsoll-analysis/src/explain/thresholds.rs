@@ -42,7 +42,7 @@ pub(super) const WAKING_NS: f64 = 1e5;
 
 /// A thread that uses more of a core has no room left: sampling and the kernel take the rest.
 pub(super) const FULL: f64 = 0.92;
-/// One whose helpers work while it stands has none from here on.
+/// Utilisation above which a thread counts as saturated if helpers work while it waits.
 pub(super) const NEARLY_FULL: f64 = 0.85;
 /// Cores are full up to this idle share, and to spare from the next one on (Lq of M/M/c is below
 /// one up to there).

@@ -14,7 +14,7 @@ const NEAR_LINE: f64 = 0.9;
 pub struct ServerUseAtLine {
     /// CPU and memory.
     pub usage: ServerUse,
-    /// Which trials these figures come from, in words.
+    /// The trials of these figures, in words.
     pub from: String,
 }
 

@@ -57,8 +57,8 @@ const BEHIND_DEVIATIONS: f64 = 4.0;
 /// The mean of |B| at 7/8 of a time less that at 3/8 of it, for a Brownian motion B: sqrt(2 / pi)
 /// (sqrt(7/8) - sqrt(3/8)).
 const FROM_EMPTY: f64 = 0.258;
-/// Requests that are late (or fail) whatever the rate: with this probability there are none, else
-/// their share lies between these multiples of what the SLO allows.
+/// Requests that are late or fail at any rate: with this probability there are none. Otherwise
+/// their share lies between these multiples of the SLO's allowance.
 const NO_FLOOR: f64 = 0.8;
 const FLOOR: (f64, f64) = (0.03, 0.95);
 /// A bound that no request may break is taken for one that one in a million may: a share of 0 is
@@ -89,8 +89,7 @@ struct OpenTrial {
 pub(super) struct Belief {
     /// Rates and their weights, by rate.
     draws: Vec<(f64, f64)>,
-    /// A rate at which a trial tells which account is right, where two of them weigh much and
-    /// differ.
+    /// A rate at which a trial would decide between two accounts that both have weight and differ.
     pub contested: Option<f64>,
     /// Share of the variance that the capacity's own error makes.
     pub from_capacity: f64,

@@ -1,30 +1,31 @@
-//! How much a server does while requests always wait for it ([`Capacity`]), from trials in which
-//! its queue never emptied.
+//! The capacity of a server whose queue never empties ([`Capacity`]), from saturated trials.
+//!
 //!
 //! Completions of a saturated server are a renewal-like count: their number in time T has mean C T
-//! and variance I C T, where I is their index of dispersion (1 for exponential service, 0 for
-//! constant). So N completions tell C to a relative error of sqrt(I / N). What differs between
-//! trials by more than that is added: a process or a machine that wanders. Sources: Whitt,
-//! "Planning queueing simulations", 1989 (asymptotic variance of counts); DerSimonian and Laird,
-//! 1986 (variance between trials by moments).
+//! and variance I C T, with index of dispersion I (1 for exponential service, 0 for constant). So N
+//! completions give C to a relative error of sqrt(I / N). Larger differences between trials add a
+//! variance: a process or a machine that drifts. Sources: Whitt, "Planning queueing simulations",
+//! 1989 (asymptotic variance of counts); DerSimonian and Laird, 1986 (variance between trials by
+//! moments).
 //!
-//! Not here: what users feel below capacity (see [`super::belief`]).
+//!
+//! Not here: response times below capacity (see [`super::belief`]).
 
 use super::normal::upper_tail;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
-/// A trial is disturbed with this probability by something that no probe saw, and with this one
-/// where probes saw interference. Such a trial makes anything between nothing and the capacity,
-/// each as probable: with a least share, a trial below it would pull the capacity down to itself.
+/// Probability that an unobserved disturbance affects a trial, and the same after observed
+/// interference. A disturbed trial has any throughput between zero and the capacity with equal
+/// probability. The least share keeps such a trial from pulling the capacity down.
 const DISTURBED: f64 = 0.1;
 const DISTURBED_SEEN: f64 = 0.5;
 /// This share of them is faster instead: the server had another capacity then. The factor has no
 /// bound either (Pareto's distribution with exponent 1).
 const FASTER: f64 = 0.2;
-/// Where more trials than this are set aside, it is the server that differs, and the interval holds
-/// them all.
+/// Largest share of excluded trials; above it the server itself varies, and the interval covers all
+/// trials.
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard
 /// deviations (one-sided 0.1 %).

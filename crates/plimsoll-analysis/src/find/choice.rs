@@ -1,6 +1,5 @@
-//! Which trial a search makes next ([`LoadChoice`]): first closed loads with more and more users,
-//! then saturated ones that tell the capacity, then open ones at rates where the line may be, and
-//! one that confirms it.
+//! The next trial of a search ([`LoadChoice`]): closed loads with more and more users, then
+//! saturated ones for the capacity, then open ones near the line, and one that confirms the line.
 
 use super::belief::{HIGH, LOW};
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
@@ -174,12 +173,12 @@ impl<'a> LoadChoice<'a> {
         let length_ns = wanted_ns
             .clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
-        // Those who are served first join over the time of one answer.
+        // The users served first join over one response time.
         let users = users.min(patient).min(self.users_max()).max(1);
         self.plans.saturated(users, SATURATING_FACTOR, length_ns)
     }
 
-    /// Near the line: more of what narrows it most, and a trial that confirms it.
+    /// Near the line: the trial that narrows the line most, and a trial that confirms it.
     fn near_line(&self) -> Result<Measure, StopReason> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));

@@ -81,8 +81,8 @@ impl Era {
         })
     }
 
-    /// The trials of the present server, and the climb before, which tells how many users it serves
-    /// at once.
+    /// The trials since the server's last change, and the climb before, which shows its
+    /// concurrency.
     pub(super) fn present(history: &[TrialOutcome], era: Option<Era>) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;

@@ -10,7 +10,7 @@ use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use crate::slo::{LatencyBound, Slo};
 use plimsoll_model::Purpose;
 
-/// So many failures tell a share, at the lowest loads that have them together.
+/// Fewest failures for a share, at the lowest loads that have them together.
 const FAILED_MIN: f64 = 5.0;
 /// A server with a larger share of failures does not work. A limiter that refuses so much of a load
 /// refuses three times as large a share of twice the load.
@@ -19,7 +19,7 @@ const SHARE_MAX: f64 = 0.2;
 const OTHER: f64 = 2.0;
 /// At another load the share may be this much larger.
 const LIKE: f64 = 2.0;
-/// Where so many failures were to be expected and there were none, there are none.
+/// Number of expected failures above which their absence excludes a constant failure.
 const SPARED_MAX: f64 = 4.0;
 /// Standard deviations by which chance may differ.
 const SURE: f64 = 2.33;

@@ -97,7 +97,7 @@ impl Demand {
         Ok(Demand { figure, op, value })
     }
 
-    /// Whether it is of a log, from which loads are drawn.
+    /// Whether the plan draws its loads from a log.
     pub fn is_of_log(&self) -> bool {
         self.figure == DemandFigure::Scale
     }

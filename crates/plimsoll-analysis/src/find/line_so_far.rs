@@ -1,7 +1,7 @@
-//! Where the line lies by all trials so far, and which rates can be tried at all
-//! ([`LineEstimate`]).
+//! The line by all trials so far, and the range of rates to try ([`LineEstimate`]).
 //!
-//! Not here: which trial comes next ([`super::choice`]).
+//!
+//! Not here: the choice of the next trial ([`super::choice`]).
 
 use super::belief::{Belief, LOW};
 use super::capacity::Capacity;

@@ -1,5 +1,6 @@
-//! The rate of a log from which the loads of a search were drawn, and how many times over it a
-//! server carries it.
+//! The rate of the log from which a search drew its loads, and the multiple of it that a server
+//! sustains.
+//!
 //!
 //! Not here: the line itself.
 
@@ -29,8 +30,8 @@ pub struct LogRate {
 impl LogRate {
     /// That of the log from which loads of this plan are drawn, where they are.
     pub fn from_plan(plan: &PlanRecord) -> Option<LogRate> {
-        let listed = plan.traffic.listed.as_ref()?;
-        let facts = listed.facts.drawn_from?;
+        let listed = plan.traffic.request_list.as_ref()?;
+        let facts = listed.facts.sessions?;
         let busiest = |count: u64, ns: u64| (facts.span_ns >= ns).then(|| count as f64 * 1e9 / ns as f64);
         (facts.span_ns > 0 && listed.requests > 0).then(|| LogRate {
             requests: listed.requests,
@@ -60,8 +61,9 @@ mod tests {
         for (span_s, busiest_minute_rps) in [(600, Some(5.0)), (30, None)] {
             let facts =
                 SessionsFacts { sessions: 40, span_ns: span_s * SECOND, busiest_minute: 300, busiest_second: 20 };
-            let facts = ReplayFacts { drawn_from: Some(facts), ..ReplayFacts::default() };
-            plan.traffic.listed = Some(RequestListRecord { requests: 1200, targets: 7, digest: String::new(), facts });
+            let facts = ReplayFacts { sessions: Some(facts), ..ReplayFacts::default() };
+            plan.traffic.request_list =
+                Some(RequestListRecord { requests: 1200, targets: 7, digest: String::new(), facts });
             let rate = LogRate::from_plan(&plan).expect("drawn");
             assert_eq!((rate.mean_rps, rate.busiest_minute_rps), (1200.0 / span_s as f64, busiest_minute_rps));
             assert_eq!((rate.busiest_second_rps, rate.times(rate.mean_rps * 3.0)), (Some(20.0), 3.0));

@@ -1,19 +1,21 @@
 //! The search for the load line: the highest mean arrival rate at which a server in steady state
-//! meets an SLO. [`next`] is a pure function of what was measured so far; who calls it carries the
-//! plans out.
+//! meets an SLO. [`next`] is a pure function of the measurements so far; its caller executes the
+//! plans.
 //!
-//! The search goes through four parts. *Peak*: closed loads with 1, 2, 4, ... users find the peak
-//! goodput and the knee. *Saturate*: closed loads with more users than the server can serve at once
-//! tell its capacity ([`Capacity`]), as its queue never empties. *Line*: open trials at rates where
-//! the line may be; all trials together give a distribution of the line ([`belief`]), and the next
-//! trial is made where it narrows that most. *Confirm*: a longer trial at the lower end of the
-//! interval. A soak is made afterwards, by the study ([`soak`]).
 //!
-//! Servers with a memory are brought into a known state first: one that fell behind is let drain,
-//! one that rejects (a limiter with saved-up tokens) is pushed until it rejects again right before
-//! each trial.
+//! The search has four phases. *Peak*: closed loads with 1, 2, 4, ... users find the peak goodput
+//! and the knee. *Saturate*: closed loads with more users than the server serves concurrently give
+//! the capacity ([`Capacity`]), because its queue never empties. *Line*: open trials near the line;
+//! all trials together give a distribution of the line ([`belief`]), and the next trial narrows it
+//! most. *Confirm*: a longer trial at the lower end of the interval. The study adds a soak
+//! afterwards ([`soak`]).
 //!
-//! Not here: carrying plans out, and any account of *why* a server has its limit.
+//!
+//! Servers with state are prepared first. A server with a backlog gets time to drain. A limiter
+//! with saved-up tokens is loaded until it rejects again, right before each trial.
+//!
+//!
+//! Not here: the execution of plans, and the *cause* of a server's limit.
 
 mod at_line;
 mod belief;
@@ -76,8 +78,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
     }
 }
 
-/// Whether `later`, a steady load at the stated line or below it, broke the SLO by more than
-/// chance: then no such line holds.
+/// Whether `later`, a steady load at or below the stated line, broke the SLO by more than chance,
+/// which disproves the line.
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
     let all = sound(history);
     let present = Era::present(&all, Era::current(&all));

@@ -1,4 +1,4 @@
-//! The normal distribution, as far as a search needs it. Not here: any other distribution.
+//! The normal distribution, as far as the search needs it. Not here: other distributions.
 
 /// Density of the standard normal distribution at `z`.
 pub(super) fn density(z: f64) -> f64 {

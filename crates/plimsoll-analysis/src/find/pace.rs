@@ -27,8 +27,7 @@ pub(super) struct Pace {
 /// Every trial is as long as so many answers in turn take.
 pub(super) const ANSWERS_IN_TURN: u64 = 3;
 impl Pace {
-    /// For this budget, and a server that takes `answer_ns` for an answer while it has nothing else
-    /// to do.
+    /// The pace for this budget and a server with a response time of `answer_ns` when idle.
     pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> Pace {
         let least_ns = (answer_ns.min(TIME_MAX_NS) * ANSWERS_IN_TURN).next_multiple_of(Plan::TICK_NS);
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
@@ -47,8 +46,8 @@ impl Pace {
         }
     }
 
-    /// The same after some trials: how long an answer takes is known from the first load,
-    /// beforehand from the first answer.
+    /// The pace after some trials: the response time comes from the first load, before that from
+    /// the preflight request.
     pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
         let mut pace =
             Pace::for_budget(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));

@@ -111,7 +111,7 @@ pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
-/// A peak of fewer answers does not tell which concurrencies are as good.
+/// Fewest responses at a peak from which equally good concurrencies can be told.
 const TELLING_ANSWERS: f64 = 30.0;
 
 /// Users that saturate the server, at the least: the fewest whose goodput is that of the peak, but

@@ -80,9 +80,8 @@ impl<'a> Planner<'a> {
         self.measure(Purpose::Saturate, self.plan(load, ramp_ns + length_ns, 0, ready))
     }
 
-    /// A load with a single user that takes `length_ns` at most (what the budget allows of it), and
-    /// ends after `shown_ns` once it has shown some answers; `None` if the budget has no room for
-    /// it.
+    /// A load with a single user that lasts at most `length_ns` within the budget, and ends after
+    /// `shown_ns` once it has some responses; `None` if the budget has no room.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
         let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS
             * Plan::TICK_NS;
@@ -112,8 +111,8 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(self.rate(Curve { stages }), whole_ns, 0, ready))
     }
 
-    /// A low load until the server that fell behind in the last trial answers quickly again; `None`
-    /// if it did not fall behind, or will not come to rest.
+    /// A low load until the server's backlog of the last trial has drained; `None` without a
+    /// backlog, or if the server does not recover.
     pub fn drain(&self) -> Option<Measure> {
         let settled = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle);
         let failed_drains = settled.clone().filter(|t| t.verdict == Verdict::Fail).count();
@@ -123,8 +122,8 @@ impl<'a> Planner<'a> {
         let last = self.history.iter().rev().find(|t| t.purpose != Purpose::Settle)?;
         let peak = peak::highest(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
-        // Also one that answered in the end what it had fallen behind by is at work still: an open
-        // load has opened a connection for each of those, and closes them now.
+        // A server that worked off its backlog is still busy: an open loop opened a connection for
+        // each waiting request, and closes them now.
         let grown = match last.verdict {
             Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
@@ -136,7 +135,7 @@ impl<'a> Planner<'a> {
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
         let answer_s = peak::answer_ns(self.history).unwrap_or(0) as f64 / 1e9;
         let rate = self.capped(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
-        // As long as it takes to answer what waits, and then some requests of its own.
+        // As long as the backlog needs, and then some requests of the load itself.
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
@@ -220,7 +219,7 @@ impl<'a> Planner<'a> {
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
             // A closed loop of few users stands for arrivals, so each session logs in for itself.
-            newcomers: base.traffic.choice == Choice::Scenarios,
+            new_users: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
     }

@@ -28,10 +28,11 @@ const SPENT_SHARE: f64 = 0.2;
 /// An SLO without any failure counts as one in a million, since chance exceeds any allowance at
 /// times.
 const EXCEEDING_MIN: f64 = 1e-6;
-/// A server that gives so many times as much as before it refused has no allowance: it was away.
+/// Largest factor of throughput after a refusal for which an allowance is plausible; above it the
+/// server was unavailable.
 const GIVEN_MAX: f64 = 3.0;
-/// An opening is seen up to 0.1 s late by the low load that waits for it, up to 0.1 s later by the
-/// tick that has it, and 0.1 s are for the edges of trials.
+/// Error of a window's opening time, s: the low load and the tick detect it up to 0.1 s late each,
+/// and 0.1 s are for the edges of trials.
 const OPENING_ERROR_S: f64 = 0.3;
 /// The search ends where the length of a window is known to this share.
 const KNOWN: f64 = 0.01;
@@ -256,7 +257,7 @@ mod tests {
         check(&[SPENT, SHUT, OPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
         // It served the next low load at once.
         check(&[SPENT, SHUT, (Purpose::Settle, 1000, 200, 5.0, 1.0)], None);
-        // It was away, and then gave whatever was asked.
+        // The server was unavailable, and then served every request.
         check(&[SPENT, SHUT, OPENS, (Purpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
         // Nothing ever succeeded.
         check(&[SHUT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], None);

@@ -1,21 +1,22 @@
-//! Servers that refuse what is too much ([`rejections`]), such as a rate limiter, and at which rate
-//! they begin to.
+//! Servers that reject excess requests ([`rejections`]), such as rate limiters, and the rate at
+//! which they begin to.
 //!
-//! Not here: requests that fail whatever the rate (see [`super::failing`]).
+//!
+//! Not here: requests that fail at any rate (see [`super::failing`]).
 
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// Fewer failures than this share may be something else than what a server rejects for being too
-/// much: connections that it closed while they stood idle, say.
+/// Smallest share of failures that counts as rejection: fewer may be idle connections that the
+/// server closed.
 const REJECTED_FEW: f64 = 0.05;
 /// A rate that is rejected is certainly rejected at this multiple.
 const REJECTED_ABOVE: f64 = 1.05;
-/// More than this share of what was to empty a limiter's bucket is not answered yet: it waits.
+/// Share of open requests above which a load did not empty a limiter's bucket but formed a queue.
 const WAITING_MANY: f64 = 0.05;
 
-/// Open trials in which the server rejected what was too much. Few failures are not that where it
-/// let more wait at a higher rate, and failed none of it.
+/// Open trials in which the server rejected excess requests. A few failures do not count if a
+/// higher rate formed a queue without failures.
 pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
     let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {

@@ -43,13 +43,13 @@ pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
 pub struct Soak {
     /// Its rate, 1/s.
     pub rate_rps: f64,
-    /// How long it was to be, s.
+    /// Planned length, s.
     pub asked_s: f64,
     /// For how long the server met the SLO, s.
     pub met_s: f64,
     /// Length of the pieces that say something about the server, s.
     pub seconds: f64,
-    /// How the server broke it; `None`: it did not.
+    /// The break of the SLO; `None`: the server met it throughout.
     pub broke: Option<SoakBreak>,
     /// Void pieces: plimsoll or other processes were the limit.
     pub void_pieces: usize,
@@ -66,7 +66,7 @@ pub struct SoakBreak {
     pub manner: SoakBreakManner,
 }
 
-/// In which manner a server breaks an SLO after it met it.
+/// How a server breaks an SLO that it met before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SoakBreakManner {
     /// This share is answered with an error status from then on.
@@ -89,8 +89,8 @@ impl Soak {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = SearchState::new(settings, &sound);
-        // Where disturbed pieces met the SLO, interference does not explain that other pieces broke
-        // it; else it may.
+        // If disturbed pieces met the SLO, interference does not explain the broken ones; otherwise
+        // it may.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
@@ -179,7 +179,7 @@ impl Soak {
     }
 }
 
-/// In which manner it broke. `met`: the pieces before; `broken`: those from the break on.
+/// How the server broke the SLO. `met`: the pieces before; `broken`: those from the break on.
 fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
     let failed = |kind: Option<RequestFailure>| {
@@ -244,8 +244,8 @@ mod tests {
         trial
     }
 
-    /// Of a soak of a minute: seconds that met the SLO, whether it broke, void pieces, whether it
-    /// is over.
+    /// For a soak of a minute: seconds that met the SLO, whether it broke, void pieces, and whether
+    /// it has ended.
     fn check(signs: &str, expect: (f64, bool, usize, bool)) {
         let pieces: Vec<TrialOutcome> = signs.chars().map(piece).collect();
         let soak = Soak::new(&settings(), &[], &pieces, 60 * SECOND).expect("pieces");
@@ -262,8 +262,7 @@ mod tests {
         // One at the end is tried again.
         check("+++++-", (60.0, false, 0, false));
         check("+++++--", (50.0, true, 0, true));
-        // One alone in a minute is too many late requests for the whole, but no moment at which it
-        // broke.
+        // A single bad piece in a minute breaks the SLO of the whole, without a time of the break.
         check("++-+++", (0.0, true, 0, true));
         // Others on the machine explain a break only where nothing was met beside them.
         check("++mm++", (40.0, false, 2, true));

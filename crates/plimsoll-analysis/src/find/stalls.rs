@@ -67,7 +67,7 @@ pub struct Stalls {
 /// The silences of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Silences {
-    /// It answers all the time.
+    /// The server responds all the time.
     None,
     /// Silences only above capacity: the server lets a number of requests through at times, or
     /// works in batches.
@@ -81,7 +81,7 @@ pub enum Silences {
 const EXPECTED_MIN: f64 = 6.0;
 /// A limiter that lets requests through at times does so at least this often, 1/s.
 const OFTEN_RPS: f64 = 1.0;
-/// So many answers at least would have been missing there.
+/// Fewest missing responses of a stall.
 const MISSED_MIN: f64 = 8.0;
 
 /// Whether all `stalls` (each with its trial) are in loads above any that met none, which would
@@ -197,11 +197,10 @@ impl Stalls {
     }
 }
 
-/// Whether a stall is the server's own. A trial that says nothing of its load may say that much:
-/// where the generator was the limit, by requests that had left; and on a busy machine by one that
-/// is longer than others keep a core. Of a handful of users all may wait for something else, as for
-/// a connection whose first packet found no room in an accept queue: their silence is the server's
-/// where a request that had left was answered late.
+/// Whether a stall is the server's own. A void trial can still show that: if the generator was the
+/// limit, by sent requests without a response; on a busy machine, by a stall longer than other
+/// processes occupy a core. A handful of users may all wait for something else, as for a lost SYN
+/// at a full accept queue: then the stall is the server's only if a sent request was answered late.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.had_left;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
@@ -231,10 +230,10 @@ fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
-/// A service time that the server's own variance explains: a silence as long as it is no stall.
-/// Where a single user's p99 is close to the mean, three times that; else what an exponential tail
-/// with that mean (or through that p99) exceeds once in a hundred such searches. Fewer than fifty
-/// service times do not tell a tail.
+/// The longest service time that the server's own variance explains; such a silence is no stall. If
+/// a single user's p99 is close to the mean, three times that. Otherwise the value that an
+/// exponential tail with that mean (or through that p99) exceeds once in a hundred such searches.
+/// Fewer than fifty service times do not define a tail.
 fn natural_ns(history: &[TrialOutcome]) -> u64 {
     const LIGHT: f64 = 2.0;
     const TELLING: f64 = 50.0;
@@ -320,8 +319,7 @@ mod tests {
         }
     }
 
-    /// Whom a load has left without an answer, a server that answers in turn answers before those
-    /// of the next.
+    /// A server that serves in order first serves the requests that an earlier load left.
     #[test]
     fn what_a_load_left_behind_is_no_stall_of_the_next() {
         let settings = settings(base(), SECOND);
@@ -343,8 +341,7 @@ mod tests {
         }
     }
 
-    /// A limit that lets so many through at times is silent in between only while more is asked
-    /// than it lets through.
+    /// A limiter that admits requests in intervals is silent in between only under overload.
     #[test]
     fn who_is_silent_only_when_full_does_not_stall() {
         let settings = settings(base(), 60 * SECOND);

@@ -48,7 +48,7 @@ pub(super) fn prove<'a>(
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
     let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
-    let rules = Rules::from_spec(&experiment.asked).ok_or(NoFinding::NoArms)?;
+    let rules = Rules::from_spec(&experiment.spec).ok_or(NoFinding::NoArms)?;
     let blocks = &measured.blocks;
     let stopped_by = match broken {
         Some(reason) => ComparisonEnd::Broken(reason),
@@ -58,7 +58,7 @@ pub(super) fn prove<'a>(
     if proof.blocks_more.is_some() {
         proof.budget_enough_ns = prove::budget_enough_ns(&rules, blocks, &experiment.trials);
     }
-    let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(proof.doubts.clone()).collect();
+    let doubts = Doubts::noted(&experiment.start_notes.warnings).into_iter().chain(proof.doubts.clone()).collect();
     let narrowing = prove::narrowing(&rules, blocks);
     Ok(Assessment::new(doubts, ProveFinding { blocks: measured, proof, narrowing }))
 }
@@ -69,7 +69,7 @@ pub(super) fn ladder<'a>(
 ) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {
     let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
-    let doubts = Doubts::noted(&experiment.noted.warnings).into_iter().chain(ladder.doubts.clone()).collect();
+    let doubts = Doubts::noted(&experiment.start_notes.warnings).into_iter().chain(ladder.doubts.clone()).collect();
     Ok(Assessment::new(doubts, LadderFinding { blocks: measured, ladder }))
 }
 

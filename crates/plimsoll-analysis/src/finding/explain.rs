@@ -40,11 +40,15 @@ pub(super) fn conclude<'a>(
 ) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &spec.search)?;
     let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
-    let experiments = changed(&experiment.trials, &spec.varied);
+    let experiments = changed(&experiment.trials, &spec.setting_values);
     let explained = explained(&searched, &loads, &experiments);
     let (doubts, found) = explained.open();
     let (found, refuted) = unless_refuted(found.clone(), &loads);
-    let worth = worth_making(&standing(&searched.open().1.findings, &loads), &spec.interventions, &spec.flagged);
+    let worth = worth_making(
+        &standing(&searched.open().1.findings, &loads),
+        &spec.interventions,
+        &spec.requested_interventions,
+    );
     let untried = untried(experiment, spec, &experiments, &worth);
     let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, spec)).chain(untried);
     Ok(Assessment::new(doubts.collect(), found))
@@ -56,11 +60,11 @@ pub(super) fn conclude<'a>(
 ///
 /// The recording has no finding.
 pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
-    let ExperimentSpec::Explain(spec) = &experiment.asked else { return Ok(None) };
+    let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
     let searched = search::conclude(experiment, &spec.search)?;
     let found = searched.open().1;
     let loads = loads(&experiment.trials, &found.settings.slo);
-    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &spec.varied));
+    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &spec.setting_values));
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
@@ -100,14 +104,14 @@ fn untried(
     }
     let unheld = |tag: Tag| is_unheld(&experiment.remarks, tag);
     let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
-    for change in spec.flagged.iter().filter(|change| !was_made(**change)) {
+    for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for it",
             false => "it would not separate the possible causes",
         };
         doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
     }
-    let values = spec.varied.iter().enumerate().filter(|(number, value)| {
+    let values = spec.setting_values.iter().enumerate().filter(|(number, value)| {
         experiments.varied.iter().all(|(tried, _)| tried != *value) && !unheld(varied_tag(*number))
     });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
@@ -122,7 +126,7 @@ fn untried(
 fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
-        let value = varied_number(&tag).and_then(|number| spec.varied.get(number));
+        let value = varied_number(&tag).and_then(|number| spec.setting_values.get(number));
         let what = match (Intervention::from_tag(&tag), value) {
             (Some(intervention), _) => intervention.text().to_owned(),
             (None, Some(value)) => format!("the setting at {value}"),

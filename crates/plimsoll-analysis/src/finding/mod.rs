@@ -46,7 +46,7 @@ pub enum Finding<'a> {
 
 /// The finding of an experiment, as far as it is recorded.
 pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
-    Ok(match &experiment.asked {
+    Ok(match &experiment.spec {
         ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),
         ExperimentSpec::Sweep(spec) => sweep::conclude(experiment, spec).map(Finding::Sweep),
         ExperimentSpec::Find(spec) => search::conclude(experiment, spec)?.map(|found| Finding::Find(Box::new(found))),

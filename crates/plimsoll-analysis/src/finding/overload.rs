@@ -69,7 +69,7 @@ pub(super) fn conclude<'a>(
         .chain(generator)
         .chain(server.doubt())
         .chain(cut_off(experiment))
-        .chain(Doubts::noted(&experiment.noted.warnings))
+        .chain(Doubts::noted(&experiment.start_notes.warnings))
         .collect();
     let plan = &trial.run.plan;
     Ok(Assessment::new(

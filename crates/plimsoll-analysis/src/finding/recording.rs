@@ -6,7 +6,7 @@ use plimsoll_model::Experiment;
 /// Why nothing can be concluded from a recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFinding {
-    /// It holds no load.
+    /// The recording has no load.
     #[error("the run file was cut before its run began")]
     NoLoad,
     /// Its SLO cannot be parsed.
@@ -18,7 +18,7 @@ pub enum NoFinding {
     /// The search for that line came to no end.
     #[error("it was ended before its line was found: it holds nothing of what lies beyond")]
     NoEnd,
-    /// The search for that line took the time in which it was to be gone beyond.
+    /// The search for the line took the time of the overload.
     #[error("the search for the line used up the budget: give a longer one, or name the line")]
     NoTime,
     /// It compares nothing.

@@ -24,7 +24,7 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<
     let trial = experiment.trials.first().ok_or(NoFinding::NoLoad)?;
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
     let doubts = server.doubt().into_iter().chain(cut_off(experiment));
-    let doubts = doubts.chain(with_noted(&summary, &experiment.noted.warnings)).collect();
+    let doubts = doubts.chain(with_noted(&summary, &experiment.start_notes.warnings)).collect();
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 

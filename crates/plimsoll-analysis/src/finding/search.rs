@@ -145,6 +145,6 @@ pub(super) fn conclude<'a>(
         text: "the generator was the limit, not the server: the line is above the generator's highest rate".into(),
     });
     let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited).chain(soaked);
-    let doubts = doubts.chain(Doubts::noted(&experiment.noted.warnings)).chain(findings.doubts.clone()).collect();
+    let doubts = doubts.chain(Doubts::noted(&experiment.start_notes.warnings)).chain(findings.doubts.clone()).collect();
     Ok(Assessment::new(doubts, SearchFinding { settings, findings, planned_load, instance_estimate, soak, server }))
 }

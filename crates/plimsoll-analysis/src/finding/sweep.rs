@@ -35,7 +35,8 @@ pub struct SweepFigures<'a> {
     /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was
     /// measured to tell.
     pub error: Option<f64>,
-    /// Whether that is from separate visits of the level, so that what moves between them is in it.
+    /// Whether the interval comes from separate visits of the level, so that it covers drift
+    /// between them.
     pub replicated: bool,
     /// The server's CPU and memory; `None` where they are not known.
     pub server: Option<ServerUse>,
@@ -163,6 +164,6 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Asse
         load.or_else(unheld)
     };
     let found = SweepFinding::from_levels((0..).zip(&spec.levels).filter_map(of_turn).collect());
-    let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.noted.warnings)).collect();
+    let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.start_notes.warnings)).collect();
     Assessment::new(doubts, found)
 }

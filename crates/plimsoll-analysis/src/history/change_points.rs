@@ -30,7 +30,7 @@
 use crate::prove::stats::{ConfidenceInterval, median};
 use plimsoll_model::rng::Rng;
 
-/// In so many series of an unchanged build a change point is seen.
+/// Probability that a series of an unchanged build shows a change point.
 pub const FALSE_ALARM: f64 = 0.003;
 /// A change is at least this share: below it, it does not matter, as in `prove`.
 pub const CHANGE_MIN: f64 = 0.02;

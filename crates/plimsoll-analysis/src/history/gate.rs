@@ -1,14 +1,15 @@
 //! Whether a new commit is worse than a branch ([`gate`]): its runs against the latest level of the
 //! branch's series.
 //!
-//! The runs of the branch since its last change point are one level; how they scatter is the noise
-//! between runs. The new commit is worse where the 98 % interval of its change lies below 0 and the
-//! change is more than the margin: of a commit that changes nothing, one in a hundred is called
-//! worse at most. It is the same where the whole interval lies within the margin. Often it is
-//! neither: then more runs tell, or a comparison that runs both commits in turn (`prove`), which is
-//! not troubled by noise between runs.
 //!
-//! Not here: exit codes, and how it looks.
+//! The runs of the branch since its last change point are one level; their scatter is the noise
+//! between runs. The new commit is worse if the 98 % interval of its change lies below 0 and the
+//! change exceeds the margin. So at most one in a hundred unchanged commits counts as worse. It is
+//! the same if the whole interval lies within the margin. Often it is neither: then more runs
+//! decide, or a comparison in turn (`prove`), which has no noise between runs.
+//!
+//!
+//! Not here: exit codes, and presentation.
 
 use super::change_points::{change_points, student_quantile, without_outliers};
 use super::lanes::incomparability;
@@ -31,7 +32,7 @@ pub enum GateVerdict {
     Better,
     /// Any difference lies within the margin.
     Same,
-    /// None of these can be said.
+    /// No decision.
     NotKnown,
 }
 

@@ -8,7 +8,7 @@ use super::run::HistoryRun;
 use plimsoll_model::rng::mix;
 use std::collections::BTreeMap;
 
-/// In which order runs stand.
+/// The order of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LaneOrder {
     /// By when they were made; each is a point.

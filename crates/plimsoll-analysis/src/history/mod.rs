@@ -1,8 +1,9 @@
-//! Runs over time: what a list shows of each ([`HistoryRun`]), which of them may be compared
-//! ([`incomparability`]), the lanes of runs that may ([`lanes`]), where a lane changed
-//! ([`change_points`]), and whether a new run is worse than the runs before it ([`gate`]).
+//! Runs over time: the list entry of each ([`HistoryRun`]), which runs are comparable
+//! ([`incomparability`]), lanes of comparable runs ([`lanes`]), change points of a lane
+//! ([`change_points`]), and whether a new run is worse than the earlier ones ([`gate`]).
 //!
-//! Not here: where runs are kept and found (`plimsoll-history`), and how they look
+//!
+//! Not here: where runs are stored (`plimsoll-history`), and their presentation
 //! (`plimsoll-report`).
 
 pub mod change_points;

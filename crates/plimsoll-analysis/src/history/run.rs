@@ -38,8 +38,8 @@ pub struct HistoryRun {
     pub traffic: String,
     /// The SLO, of a study that searches a line.
     pub slo: Option<String>,
-    /// The machine of the load: processor, cores, what a container leaves of it, and whether the
-    /// target is on it.
+    /// The machine of the load: processor, cores, limits of the container, and whether the target
+    /// is on it.
     pub machine: String,
     /// The commit that was checked out.
     pub revision: Option<SourceRevision>,
@@ -59,7 +59,7 @@ pub struct HistoryRun {
 impl HistoryRun {
     /// The list entry of the run in `file`. `end`: of a complete run.
     pub fn new(file: &str, head: &Header, end: Option<FileEnd>, state: RunState) -> HistoryRun {
-        let plan = head.asked.base();
+        let plan = head.spec.base();
         let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
         let named = tags.iter().find(|(key, _)| key == "service").map(|(_, value)| value.clone());
         let place = plan.map(|plan| plan.traffic.place()).unwrap_or_default();
@@ -67,11 +67,11 @@ impl HistoryRun {
         HistoryRun {
             file: file.to_owned(),
             started_unix_ms: head.started_unix_ms,
-            study: head.asked.word().to_owned(),
+            study: head.spec.word().to_owned(),
             service: named.unwrap_or(place),
             origin: plan.map(|plan| plan.traffic.origin.to_string()).unwrap_or_default(),
-            traffic: head.asked.traffic_digest(),
-            slo: head.asked.search().map(|search| search.slo.clone()),
+            traffic: head.spec.traffic_digest(),
+            slo: head.spec.search().map(|search| search.slo.clone()),
             machine: machine(head),
             revision: head.environment.revision.clone(),
             tags,

@@ -230,8 +230,8 @@ struct CostSums {
     total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
-    /// Of the second side, what samples cost in which a row's function has called another's, and
-    /// the last of them.
+    /// On the second side, the cost of samples in which a row's function calls another, and the
+    /// last of them.
     calls: HashMap<(usize, usize), (f64, usize)>,
     samples: usize,
 }
@@ -362,12 +362,13 @@ pub(super) fn sides<'a>(
     Ok([side(before, units[0]), side(after, units[1])])
 }
 
-/// How many events stand behind a sample's value, and the variance of that value if events are
-/// Poisson distributed; `None` where the profile does not tell.
+/// Number of events behind a sample's value, and the variance of that value for Poisson events;
+/// `None` if the profile does not tell.
 ///
-/// Go's heap profiles hold estimates: of objects with mean size `s`, each was caught with
-/// probability `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so that the number
-/// caught follows from the estimate. In other profiles the first column counts events, or the
+///
+/// Go's heap profiles contain estimates: of objects with mean size `s`, each was sampled with
+/// probability `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so the number of
+/// samples follows from the estimate. In other profiles the first column counts events, or the
 /// column is a multiple of the period.
 pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;

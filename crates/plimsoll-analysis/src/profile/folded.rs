@@ -1,15 +1,15 @@
-//! Folded stacks, the text that most profilers of other runtimes write: a line a stack,
-//! `root;caller;leaf 42`.
+//! Folded stacks, the text format of many profilers: one stack a line, `root;caller;leaf 42`.
 //!
-//! The count is the number after the last space; names may hold spaces. Empty lines and lines that
-//! start with `#` are passed over. Not here: two-column files (`42 45`) made for difference
-//! pictures, of which the first count would be part of a name: `--diff` takes two files instead.
+//!
+//! The count is the number after the last space; names may contain spaces. Empty lines and lines
+//! that begin with `#` are skipped. Not here: two-column files (`42 45`) for difference flame
+//! graphs, whose first count would become part of a name: `--diff` reads two files instead.
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// What a name takes in the table of places, which is there twice while it grows.
+/// Memory of a name in the table of places, which exists twice while it grows.
 const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
 /// Reads folded stacks as one column, `samples` in `count`.

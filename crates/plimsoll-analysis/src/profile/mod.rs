@@ -1,14 +1,15 @@
-//! What profiles say: reading them from bytes, sums by function, merged stacks, and what a change
-//! costs a request.
+//! Profiles: parsers, sums by function, merged stacks, and the cost of a change for a request.
 //!
-//! [`read()`] turns pprof (gzip'd or plain), folded stacks and the text of `perf script` into one
-//! [`Profile`](plimsoll_model::profile::Profile). [`View`] says which column and which samples are
-//! meant; [`top()`] sums them by function as `go tool pprof -top` does; [`Tree`] merges stacks for
-//! a flame graph; [`diff()`] compares two profiles per request, with a test that keeps noise out.
-//! [`grouped()`] splits costs by endpoint, and [`ProfiledTrial`] says what the load was while
-//! profiles were taken. [`SampledProfile`] is what the kernel's clock caught during a load.
 //!
-//! Not here: fetching and files, layout, symbolising (names are taken as the profile has them).
+//! [`read()`] parses pprof (gzip or plain), folded stacks and the text of `perf script` into a
+//! [`Profile`](plimsoll_model::profile::Profile). [`View`] selects a column and samples; [`top()`]
+//! sums them by function as `go tool pprof -top` does; [`Tree`] merges stacks for a flame graph;
+//! [`diff()`] compares two profiles for each request, with a test against noise. [`grouped()`]
+//! splits costs by endpoint, and [`ProfiledTrial`] describes the load during the profiles.
+//! [`SampledProfile`] has the kernel's samples of a load.
+//!
+//!
+//! Not here: fetching and files, layout, symbolisation (names are used as recorded).
 
 mod diff;
 mod folded;

@@ -1,16 +1,17 @@
-//! The text of `perf script`: a line that says who was caught and by which event, then a line a
-//! frame, leaf first, then an empty line.
+//! The text of `perf script`: a line with thread and event, then a line for each frame, leaf first,
+//! then an empty line.
 //!
-//! Columns: `samples`, then one for each event with its periods, of which the clocks are
-//! nanoseconds. The first clock is the default, else `samples`. The thread's name becomes the label
-//! `thread`. Without symbol a frame is named after its binary, `[libc.so.6]`. Not here: fields
-//! beyond what `perf script` prints by itself, `perf.data`.
+//!
+//! Columns: `samples`, then one for each event with its periods; clock events are in nanoseconds.
+//! The first clock event is the default, otherwise `samples`. The thread's name becomes the label
+//! `thread`. A frame without a symbol is named after its binary, `[libc.so.6]`. Not here: fields
+//! beyond the default output of `perf script`, and `perf.data`.
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// What the first line of a sample says.
+/// The first line of a sample.
 struct SampleHead<'a> {
     thread: &'a str,
     period: i64,
@@ -162,7 +163,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
         }
     }
     let mut types = vec![ValueType::new("samples", "count")];
-    // `cpu-clock:u` counts what `cpu-clock` does: what stands behind the colon says only where.
+    // `cpu-clock:u` counts as `cpu-clock`: the suffix only says where.
     let clock = |event: &&str| ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
     types.extend(events.iter().map(|e| ValueType::new(*e, if clock(e) { "nanoseconds" } else { "count" })));
     let width = types.len();

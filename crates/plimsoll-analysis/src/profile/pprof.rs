@@ -1,11 +1,12 @@
-//! The protobuf of pprof, `google/pprof: proto/profile.proto`, read without a schema compiler: the
-//! format has five small messages, and a reader that knows them walks the bytes once for the tables
-//! and once for the samples, without a copy.
+//! A decoder of pprof's protobuf, `google/pprof: proto/profile.proto`, without a schema compiler.
+//! The format has five small messages; the decoder walks the bytes once for the tables and once for
+//! the samples, without a copy.
 //!
-//! Strict where a figure depends on it (ids that lead nowhere, columns that do not match), else
-//! lenient: unknown fields are passed over, numbers may be packed or not, tables may come in any
-//! order. Not read: addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames`
-//! (no common runtime sets them).
+//!
+//! It is strict where a figure depends on it (invalid ids, columns that do not match), otherwise
+//! lenient: unknown fields are skipped, numbers may be packed or not, tables may come in any order.
+//! Ignored: addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no
+//! common runtime sets them).
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};

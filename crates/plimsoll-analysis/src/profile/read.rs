@@ -1,7 +1,8 @@
-//! Which format bytes are in, and what to say of those that are no profile.
+//! Detects the format of a profile, and explains bytes that are none.
 //!
-//! The format is told from the bytes alone, never from a file's name: gzip by its magic, text by
-//! the absence of control characters (every pprof has them), the rest as pprof.
+//!
+//! Detection uses the bytes alone, never the file name: gzip by its magic, text by the absence of
+//! control characters (every pprof has them), the rest as pprof.
 
 use super::room::{ReadError, Room};
 use super::{folded, perf, pprof};
@@ -12,16 +13,14 @@ use std::io::{ErrorKind, Read};
 /// No profile is larger, unpacked; more is refused before it fills the memory.
 pub const READ_BYTES_MAX: usize = 1 << 30;
 
-/// What a profile may take in memory, with all that is made of it, in bytes; one that is large as
-/// it is given may take more.
+/// Largest memory of a profile with its tables, in bytes; a large uncompressed one may need more.
 const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// So many times as much as it has bytes: profiles that are packed well unpack to thirty times as
-/// much. What is not packed holds what it says: a file of nothing but new names takes twenty times
-/// as much.
+/// Largest memory as a multiple of the profile's bytes. Well compressed profiles expand thirty
+/// times; a plain file of only new names takes twenty times its size.
 const MEMORY_TIMES_PACKED: usize = 64;
 const MEMORY_TIMES: usize = 16;
 
-/// So many bytes tell text from pprof.
+/// Number of first bytes that tell text from pprof.
 const SNIFF_BYTES: usize = 4096;
 
 /// Reads a profile in any of the formats that plimsoll knows.

@@ -9,7 +9,7 @@ pub enum ReadError {
     /// Nothing in it.
     #[error("is empty: fetch it again")]
     Empty,
-    /// Something else, that is known; the text says what, and the way out.
+    /// Another known format; the text names it and the way out.
     #[error("{0}")]
     Other(&'static str),
     /// The gzip stream ends early.
@@ -39,7 +39,7 @@ pub enum ReadError {
     Line {
         /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         what: &'static str,
     },
 }
@@ -52,7 +52,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// So much in all, of which so much is taken.
+    /// A budget of `whole` bytes, of which `taken` are used.
     pub(super) fn new(whole: usize, taken: usize) -> Room {
         Room { whole, left: whole.saturating_sub(taken) }
     }
@@ -64,7 +64,7 @@ impl Room {
         Ok(())
     }
 
-    /// Whether what is built so far fits, and `more` bytes beside it.
+    /// Whether the tables so far and `more` bytes fit the budget.
     #[inline]
     pub(super) fn holds(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
         match builder.memory_bytes() + more <= self.left {

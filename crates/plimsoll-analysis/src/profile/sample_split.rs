@@ -1,10 +1,10 @@
-//! Costs by endpoint, or by whatever else tells samples apart: each stack is put under a frame that
-//! names its group.
+//! Costs by endpoint, or by another group: each stack gets a root frame with the name of its group.
 //!
-//! A group is the value of a label (in Go only CPU and goroutine profiles carry labels), or the
-//! first function from the root that a pattern knows, such as the handler. The frame makes a group
-//! a row of every table, a block of every flame graph and a line of every comparison, so nothing
-//! else needs to know of groups (pprof's `-tagroot`).
+//!
+//! A group is the value of a label (in Go only CPU and goroutine profiles have labels), or the
+//! first function from the root that matches a pattern, such as the handler. The frame makes the
+//! group a row of every table, a block of every flame graph and a line of every comparison, so no
+//! other code needs to know groups (pprof's `-tagroot`).
 
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 

@@ -1,8 +1,8 @@
-//! Functions that the kernel's clock caught during a load, as a profile ([`SampledProfile`]): each
-//! sample stands for the CPU time between two of them, and those that were lost for what the others
-//! show.
+//! The kernel's samples of a load as a profile ([`SampledProfile`]): each sample stands for the CPU
+//! time between two of them, and lost samples are distributed like the others.
 //!
-//! Not here: how samples are taken, and what functions are for.
+//!
+//! Not here: sampling, and the purpose of functions.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
 use plimsoll_model::{Run, SampleInterval, SampledFunctions};

@@ -1,12 +1,13 @@
-//! Profiles taken under load: which stretches of a trial they are taken in, what the load was
-//! meanwhile, and what profiling cost.
+//! Profiles under load: the intervals of a trial in which they are taken, the load at the time, and
+//! the cost of profiling.
 //!
-//! A trial has a fixed rate. After a warm-up it goes on without profiling, then with the CPU
-//! profile, then without again, so that a drift of the server meets both alike; the other kinds of
-//! profiles follow in a stretch of their own, because taking them costs the server time that the
-//! CPU profile would show.
 //!
-//! Not here: fetching profiles, reading them.
+//! A trial has a fixed rate. After a warm-up it runs without profiling, then with the CPU profile,
+//! then without again, so that drift affects both equally. Other kinds of profiles follow in an
+//! interval of their own, since their cost would show in the CPU profile.
+//!
+//!
+//! Not here: fetching and parsing profiles.
 
 use crate::Summary;
 use plimsoll_model::units::SECOND;
@@ -16,9 +17,9 @@ use plimsoll_model::{Histogram, LoadShape, Run};
 const WARMUP_NS: u64 = 2 * SECOND;
 /// A server needs some time to stop a profile and to write it.
 const GAP_NS: u64 = SECOND / 2;
-/// The other kinds are differences of two snapshots; so long lies between these at most, in s.
+/// Longest time between the two snapshots of other kinds, s.
 const OTHERS_SECONDS_MAX: u32 = 5;
-/// A server that answers this share of an offered rate holds it.
+/// Least share of an offered rate that a server must reach to sustain it.
 const HOLDS_SHARE: f64 = 0.98;
 /// Below a throughput that was the server's limit, a queue stays short.
 const BELOW_LIMIT: f64 = 0.85;
@@ -58,8 +59,7 @@ impl Stretches {
         Stretches { warmup_ns: WARMUP_NS, without: [before, after], cpu, others, end_ns: others.1 + GAP_NS }
     }
 
-    /// How long the profiles of the other kinds take, in s, beside a CPU profile of so many
-    /// seconds.
+    /// Length of the profiles of other kinds, s, for a CPU profile of this length.
     pub fn others_seconds(cpu_seconds: u32) -> u32 {
         cpu_seconds.min(OTHERS_SECONDS_MAX)
     }
@@ -73,8 +73,8 @@ pub fn rates(level_rps: f64) -> [f64; 2] {
     [(low / unit).round() * unit, level_rps]
 }
 
-/// The rate at which a server can be profiled in a steady state, 1/s: the final offered rate if it
-/// was sustained, else well below the throughput.
+/// The rate for profiling a server in steady state, 1/s: the final offered rate if it was
+/// sustained, otherwise well below the throughput.
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {

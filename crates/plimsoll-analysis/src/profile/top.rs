@@ -33,9 +33,9 @@ pub struct Row {
 /// By what rows are sorted, the largest amount first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// By what a function spent itself.
+    /// By the cost of a function itself.
     Flat,
-    /// By what it and its callees spent.
+    /// By the cost of a function and its callees.
     Cum,
 }
 

@@ -1,16 +1,19 @@
-//! Stacks merged from the root: what a flame graph draws.
+//! Stacks merged from the root, for a flame graph.
 //!
-//! Siblings stand in the order of their names, since there is no time in a profile. A tree holds at
-//! most a given number of frames, the widest; what the others spent stands under their caller as
-//! [`Tree::SMALLER`], so that a frame's children never hide what it spent itself. For a difference
-//! each frame carries both sides, per request.
 //!
-//! Why it grows from the widest frame on: a profile of 50 MB may hold ten million different frames,
-//! of which a picture shows some thousands. All samples of a frame lie side by side in one array; a
-//! frame that is kept divides its part of it among its callees, and the widest of those waiting is
-//! the next. What is not kept is never taken apart.
+//! Siblings are ordered by name, since a profile has no time. A tree has at most a given number of
+//! frames, the widest. The cost of smaller ones appears under their caller as [`Tree::SMALLER`], so
+//! that a frame's children never hide its own cost. For a difference each frame has both sides, for
+//! each request.
 //!
-//! Not here: pixels, colours, the inverted tree (the picture derives it from this one).
+//!
+//! The tree grows from the widest frame on: a profile of 50 MB may have ten million distinct
+//! frames, of which a flame graph shows thousands. All samples of a frame are adjacent in one
+//! array; a frame in the tree divides its part among its callees, and the widest waiting one is
+//! next. Other frames are never divided.
+//!
+//!
+//! Not here: pixels, colours, the inverted tree (derived from this one).
 
 use super::View;
 use super::diff::{Basis, DiffError, events_variance, sides};
@@ -69,8 +72,8 @@ impl SampleSums {
 /// Stands for the caller of the first frames.
 const ROOT: u32 = u32::MAX;
 
-/// A frame that waits to be kept: the samples in a part of the order, which agree in their first
-/// `depth` + 1 functions.
+/// A frame that may join the tree: a part of the ordered samples that agree in their first `depth`
+/// + 1 functions.
 struct WaitingFrame {
     sums: SampleSums,
     caller: u32,
@@ -81,8 +84,8 @@ struct WaitingFrame {
 }
 
 impl Ord for WaitingFrame {
-    /// The widest first; of two alike, the one that stands first in the order, which makes it
-    /// certain.
+    /// The widest first; of equal ones, the first in the order, so that the result is
+    /// deterministic.
     fn cmp(&self, other: &WaitingFrame) -> Ordering {
         let by_width = self.sums.width.total_cmp(&other.sums.width);
         by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
@@ -178,8 +181,8 @@ struct Divider {
 }
 
 impl Divider {
-    /// Sorts a part of the stacks, which begins at `start`, by their next function, those that end
-    /// first; each stack goes on by a frame, and each function waits to be kept.
+    /// Sorts a part of the stacks, which begins at `start`, by their next function, with ending
+    /// stacks first. Each function becomes a waiting frame.
     fn divide(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
@@ -363,7 +366,7 @@ mod tests {
         let all = ["main 11", " a 2", " b 9", "  c 8", "   b 5", "other 1"];
         assert_eq!(lines(text, 100), all);
         assert_eq!(lines(text, 6), all);
-        // What is left out stands under its caller, so that nothing is lost.
+        // The cost of smaller frames appears under their caller.
         let few = ["(smaller frames) 1", "main 11", " (smaller frames) 2", " b 9", "  c 8", "   (smaller frames) 5"];
         assert_eq!(lines(text, 3), few);
         assert_eq!(lines(text, 0), ["(smaller frames) 12"]);

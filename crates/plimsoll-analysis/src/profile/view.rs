@@ -1,8 +1,9 @@
-//! Which column of a profile and which of its samples are meant.
+//! The selected column and samples of a profile.
 //!
-//! As in pprof, `focus` keeps samples with a frame whose function or file matches, `ignore` leaves
-//! out samples with such a frame, and percentages stay relative to all samples. Unlike pprof, a
-//! match with the name of the binary does not count: it would match every frame of it.
+//!
+//! As in pprof, `focus` selects samples with a frame whose function or file matches, `ignore` drops
+//! samples with such a frame, and percentages stay relative to all samples. Unlike pprof, the name
+//! of the binary does not count: it would match every frame.
 
 use plimsoll_model::profile::{Profile, Sample};
 

@@ -71,8 +71,8 @@ struct Test {
     p: f64,
 }
 
-/// Whether so many blocks could tell of any route at this look, if all of them said the same; a
-/// comparison does not end before they could, or it would end without a word on its routes.
+/// Whether this number of blocks can decide about a route at this look, if all blocks agreed. A
+/// comparison does not end before, or it would say nothing about its routes.
 pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();

@@ -21,7 +21,7 @@ pub enum ProveVerdict {
     Same,
     /// A real difference inside the margin.
     Small,
-    /// None of these can be said.
+    /// No decision.
     Inconclusive,
 }
 
@@ -71,9 +71,9 @@ impl<M> MeasureComparison<M> {
     }
 }
 
-/// Whether a difference of the measure that decides is real: by the mean, or, where some blocks are
-/// disturbed so much that a mean is blind, by the ranks of what the blocks say, if both have it on
-/// one side. Each is the sign-flip test, at its own error.
+/// Whether a difference of the deciding measure is real: by the mean, or if some blocks are too
+/// disturbed for a mean, by ranks, if both point to the same side. Each is a sign-flip test with
+/// its own error.
 fn is_real(seen: &Look, by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = stats::median(by_block).unwrap_or(0.0);

@@ -6,10 +6,10 @@ use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 
-/// In standard errors: half of the interval that must exclude 0 at a last look (2.51), and as far
-/// as the estimate may lie below the truth in four of five cases (0.84). With so much room in the
-/// margin a difference as large as the margin is seen; copies, which take half of the equivalence
-/// interval (1.66) and 1.28, are the same more often.
+/// In standard errors: half of the interval that must exclude 0 at a last look (2.51), plus the
+/// amount by which the estimate may fall below the truth in four of five cases (0.84). With this
+/// room in the margin, a difference as large as the margin is detected. Copies need half of the
+/// equivalence interval (1.66) plus 1.28, so they count as the same more often.
 const ROOM: f64 = 3.35;
 /// A quantile is compared with some more requests than it needs to be printed.
 const ROOM_FOR_REQUESTS: f64 = 1.2;
@@ -33,8 +33,8 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
     let Some(interval) = interval else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
     let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    // A difference that is likely is as large as it seems; else one as large as the margin is
-    // looked for.
+    // A likely difference is taken at its estimate; otherwise one as large as the margin is
+    // assumed.
     let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
     let needed = (ROOM * spread / (1.0 + settings.margin).ln().max(likely)).powi(2).ceil() as usize;
     needed.max(BLOCKS_LEAST).saturating_sub(n).max(n / 2).max(1)

@@ -1,9 +1,10 @@
-//! One variable at a time: rungs that each do one thing more than the one before (an empty
-//! endpoint, one with a cache look-up, one with a query), as shares of one another and as cost a
-//! request.
+//! A ladder, one variable at a time: each rung does one thing more than the one before (an empty
+//! endpoint, one with a cache lookup, one with a query). Results are shares of one another, and
+//! costs of a request.
 //!
-//! No verdict and no looks: the blocks are as many as the budget holds, and the intervals hold
-//! together over all rungs.
+//!
+//! There are no verdict and no looks: the budget decides the number of blocks, and the intervals
+//! hold simultaneously over all rungs.
 
 use super::looks::ERROR;
 use super::reading::{self, Block};

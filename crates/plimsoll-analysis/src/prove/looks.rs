@@ -1,10 +1,10 @@
-//! When a comparison may be looked at, and at which error: the chance of being wrong somewhere is
-//! spent in parts.
+//! The planned looks of a comparison, and the error of each: the total error is divided among them.
 //!
-//! Who looks after every block and stops at the first p < 0.05 is wrong far more often than one
-//! time in twenty. So the looks that may stop a comparison are planned (after 10, 14, 20, 28, 40,
-//! ... blocks), and each has a part of the error of its own; the parts sum up to the whole, so that
-//! it holds over all looks together, however they hang together.
+//!
+//! Stopping at the first p < 0.05 after any block would be wrong far more often than one time in
+//! twenty. So the looks are planned (after 10, 14, 20, 28, 40, ... blocks), and each has a part of
+//! the error. The parts sum to the whole, so the guarantee holds over all looks together, whatever
+//! their dependence.
 
 use super::resample::ProvedEffect;
 use super::stats::ConfidenceInterval;
@@ -28,7 +28,7 @@ const LAST_EQUIVALENCE_PART: f64 = 0.96;
 /// Fewer blocks than these are never looked at.
 const FIRST_BLOCKS: f64 = 10.0;
 
-/// Which look of a comparison one is, and so what part of the error it spends.
+/// The look of a comparison, which determines its part of the error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LookNumber {
     /// The n-th that may stop the comparison, from 1.

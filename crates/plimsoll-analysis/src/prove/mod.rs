@@ -106,7 +106,7 @@ pub struct Proof {
 /// The planned look at exactly these blocks, if its verdict is certain, with the verdict.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)> {
     let number = looks::interim(counted.len()).filter(|number| by_route::can_tell(counted, *number))?;
-    // Most looks are not certain, which the declared measure and success tell by themselves.
+    // Most looks cannot be certain, as the declared measure and success alone show.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
     }
@@ -127,7 +127,7 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::Blocks)
 }
 
-/// How the primary measure stands after these blocks, to be shown while more are measured.
+/// The primary measure after these blocks, for display during the comparison.
 pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
     standing_of(settings, &counting(blocks, settings.primary))
 }

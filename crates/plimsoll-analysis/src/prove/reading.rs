@@ -21,8 +21,7 @@ pub struct Reading {
     pub goodput: BlockAmount,
     /// All scheduled requests of it.
     pub ledger: LedgerTimes,
-    /// CPU time of the server's processes, ns, and the answers that it made, where it could be
-    /// read.
+    /// CPU time of the server's processes, ns, and its responses; `None` if not readable.
     pub cpu_ns: Option<BlockAmount>,
     /// Bytes of answers, and answers.
     pub answer_bytes: BlockAmount,
@@ -63,7 +62,7 @@ impl Reading {
     pub fn from_trial(trial: &Trial) -> Reading {
         let run = &trial.run;
         let summary = Summary::from_run(run);
-        let whole = run.totals().whole;
+        let whole = run.totals().routes_sum;
         let used = ServerUse::from_run(run).ok().filter(|used| used.cpu_us_per_request().is_some());
         let several = run.plan.traffic.routes.len() > 1;
         let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| RouteReading {
@@ -119,7 +118,7 @@ impl Reading {
         }
     }
 
-    /// The same where it may be printed: a quantile needs enough requests beyond it.
+    /// The value as it may be printed: a quantile needs enough requests beyond it.
     pub fn value_shown(&self, measure: Criterion) -> Option<f64> {
         let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= QUANTILE_BEYOND);
         self.value(measure).filter(|value| enough && value.is_finite())
@@ -131,7 +130,7 @@ impl Reading {
     }
 }
 
-/// Fewer requests beyond a quantile do not tell it: it is neither printed nor compared.
+/// Fewest requests beyond a quantile; otherwise it is neither printed nor compared.
 pub const QUANTILE_BEYOND: f64 = BEYOND_MIN as f64;
 
 /// The share of a measure that is a quantile of response times.

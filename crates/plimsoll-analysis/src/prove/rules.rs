@@ -98,10 +98,9 @@ impl Quantity<'_> {
         }
     }
 
-    /// The weight of each block: those that others disturbed count for less where they scatter
-    /// more, by the inverse of their variance. Who disturbed is known by the machine's accounts,
-    /// and the scatter by sizes without signs: what the blocks say decides nothing, so the test
-    /// keeps its level.
+    /// The weight of each block: disturbed blocks with a larger scatter count less, by the inverse
+    /// of their variance. Interference comes from the machine's accounts, and scatter from sizes
+    /// without signs. The differences themselves decide nothing, so the test keeps its level.
     fn weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.by_block();
         let middle = stats::median(&values).unwrap_or(0.0);

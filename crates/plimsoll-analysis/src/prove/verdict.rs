@@ -1,8 +1,9 @@
-//! The verdict at one look ([`decide`]): what the declared measure says, unless something that it
-//! does not see speaks against it: requests that fail, answers that are others, blocks that lie far
-//! out on one side, a difference that grows.
+//! The verdict at one look ([`decide`]): the declared measure decides, unless other evidence
+//! contradicts it: failed requests, different responses, outlying blocks on one side, a growing
+//! difference.
 //!
-//! Not here: when to look (`looks`), and how one measure is judged (`compared`).
+//!
+//! Not here: the planned looks (`looks`), and the test of one measure (`compared`).
 
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
 use super::looks::{Look, LookNumber, SUCCESS_ERROR};
@@ -58,8 +59,8 @@ const SIGN_ERROR: f64 = 0.01;
 const FAR_OUT: f64 = 4.0;
 /// The standard deviation of a normal distribution is so many median absolute deviations.
 const DEVIATIONS: f64 = 1.4826;
-/// Mean sizes of answers that differ by this share are other answers; statuses of this share of
-/// them, too.
+/// Relative difference in mean response size, or in the share of statuses, above which responses
+/// count as different.
 const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
@@ -174,7 +175,7 @@ fn against_better(settings: &Rules, counted: &[Block]) -> Option<String> {
 pub(super) struct AnswerMismatch {
     /// In words, without a full stop.
     pub(super) text: String,
-    /// Whether these are other answers: it may be other work.
+    /// Whether the responses differ so much that the work may differ.
     pub(super) much: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct Comparison {
     spec: BlocksSpec,
     /// Profiles to be taken afterwards.
     profiles: Option<ProfilesSpec>,
-    /// By what it is decided; `None`: a ladder.
+    /// The rules of the decision; `None`: a ladder.
     rules: Option<Rules>,
     wanted: LoadRules,
     blocks: Blocks,
@@ -47,7 +47,7 @@ impl Comparison {
         Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
-    /// By what it is decided; `None`: a ladder.
+    /// The rules of the decision; `None`: a ladder.
     pub fn rules(&self) -> Option<&Rules> {
         self.rules.as_ref()
     }

@@ -10,8 +10,8 @@ use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Ta
 
 /// Users tried to find the peak, in turn.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Length of each of these loads; where answers take long, so many times as long as they take, up
-/// to the longest.
+/// Length of each of these loads, ns; with long response times a multiple of them, up to the
+/// longest.
 const CLIMB_NS: u64 = 250 * MS;
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
@@ -45,8 +45,8 @@ const RATE_SHARE: f64 = 0.6;
 const LOAD_NS: u64 = 400 * MS;
 /// as long as so many answers after one another take,
 const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
-/// and as so many answers in all take, on the slower side; but so short that the budget holds so
-/// many blocks.
+/// and the time of this number of responses on the slower side; but short enough for this number of
+/// blocks within the budget.
 const LOAD_ANSWERS: f64 = 100.0;
 const BLOCKS_MIN: u64 = 16;
 /// For slow responses, where this is impossible: this number of consecutive responses, and of
@@ -169,9 +169,9 @@ fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
     crate::find::best(tried, |peak| peak.rps).copied()
 }
 
-/// The fewest users tried that are more than enough by Little's law: it knows how many fill a
-/// server that answers one alone as fast as it did, where a disturbance may hide that few users
-/// were enough.
+/// The smallest tried number of users that surely suffices by Little's law: it is the number that
+/// saturates a server whose response time stays that of a single request. A disturbance may hide
+/// that fewer users suffice.
 fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
@@ -191,8 +191,8 @@ fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     Some(peak)
 }
 
-/// The load of each arm, given what it can do and the time left for all blocks. Sides that are
-/// compared have the same.
+/// The load of each arm, given its capacity and the time left for all blocks. Compared sides have
+/// equal loads.
 pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
         return loads_of(spec, wanted, peaks, left_ns);
@@ -213,8 +213,7 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    // Beside what is measured, a load takes its warm-up, which is a part of it, and the last
-    // answers.
+    // Besides the measured part, a load has its warm-up and the last responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
@@ -233,8 +232,8 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
     peaks.iter().zip(lengths).map(load).collect()
 }
 
-/// The largest part for each such that all of `wanted` together have `sum`: a smaller wish leaves
-/// the rest to the others.
+/// The largest equal parts so that all of `wanted` sum to `sum`: a smaller wish leaves its rest to
+/// the others.
 fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);
@@ -248,8 +247,7 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     u64::MAX
 }
 
-/// How long to load before what is measured, where an answer takes `mean_ns` and a load
-/// `length_ns`.
+/// Length of the unmeasured warm-up, for a response time of `mean_ns` and a load of `length_ns`.
 fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
     let fresh = spec.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);

@@ -1,10 +1,10 @@
-//! What holds the line, as a study: a search with a part of the budget, then steady loads at a low
-//! rate, half way, at the line and just past it. What changes from one to the next tells the cause;
-//! all are of one length, so that they compare. Then, for the causes that stand after that, loads
-//! with one thing changed, between two without a change; last, loads with other values of a setting
-//! of the server's.
+//! The study of a line's limit: a search with a part of the budget, then steady loads at a low
+//! rate, half way, at the line and just past it. Changes from one to the next are evidence of the
+//! cause; all have equal length, so that they compare. Then, for the remaining causes, loads with
+//! an intervention between two controls; last, loads with other values of a server setting.
 //!
-//! Not here: what they say (`explain`).
+//!
+//! Not here: the diagnosis (`explain`).
 
 use super::search::Search;
 use super::step::{History, Step, StopRule, closed};
@@ -60,7 +60,7 @@ impl HoldLevel {
         }
     }
 
-    /// Its rate after a search; `None`: it would say nothing, or is not allowed.
+    /// The rate of the level after a search; `None`: it is not allowed, or gives no information.
     fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = level_of(findings);
         let share = match self {
@@ -86,9 +86,9 @@ impl HoldLevel {
 
 /// How far past the line is just past it.
 const PAST: f64 = 1.1;
-/// A load past the line that was answered to this share was not past it: the next is so much
-/// higher, so often at the most, and no higher than this times the most that was answered before
-/// where nothing is known not to hold.
+/// A load past the line with at least this share of responses was not past the line: the next one
+/// is higher by a factor, up to a number of times. Without a rate known to break the SLO, it is
+/// limited to a multiple of the highest throughput.
 const ANSWERED: f64 = 0.97;
 const FURTHER: f64 = 1.4;
 const FURTHER_MAX: usize = 3;
@@ -123,9 +123,9 @@ const BRIDGING_MAX: u64 = 1024;
 /// Bursts: a tenth of a second at four times the rate, then nothing for three.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
-/// Requests at once leave within this time; then there is none for so many times what one takes
-/// alone, so that all are answered before the next ones come, even if one is answered after the
-/// other, and a bucket is full again.
+/// A burst is sent within this time, followed by a pause of a multiple of a single response time.
+/// So all responses arrive before the next burst, even one after another, and a token bucket
+/// refills.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
 /// With fewer requests at once, a mean needs more of them: that load is so many times as long.
@@ -146,7 +146,7 @@ pub struct Explain {
     pub budget_ns: u64,
     /// The possible experiments.
     pub interventions: Vec<Intervention>,
-    /// Those of them that a flag asks for.
+    /// The interventions that a flag requests.
     pub flagged: Vec<Intervention>,
     /// Values of a setting of the server's that are tried after that.
     pub varied: Vec<f64>,
@@ -159,8 +159,8 @@ impl Explain {
             search: Search::new(&spec.search, slo),
             budget_ns: spec.budget_ns,
             interventions: spec.interventions.clone(),
-            flagged: spec.flagged.clone(),
-            varied: spec.varied.clone(),
+            flagged: spec.requested_interventions.clone(),
+            varied: spec.setting_values.clone(),
         }
     }
 
@@ -189,8 +189,8 @@ impl Explain {
         }
         let is_wide = is_wide(&findings);
         let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
-        // Where there is no time for all: half way tells least, and the line itself the search has
-        // seen.
+        // Without time for all loads: half way is the least informative, and the search has
+        // measured the line itself.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
@@ -363,7 +363,7 @@ impl Explain {
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let answered = (level_of(findings) * USERS_WAIT_S.max(2.0 * alone_s)).ceil() as u64;
         let users = (USERS_TIMES * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
-        // So many that enough of them wait elsewhere while what is behind is stopped.
+        // Enough requests that some are served elsewhere while the dependency is paused.
         let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
@@ -379,7 +379,7 @@ impl Explain {
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
         let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
-        // Nothing first: the time before the window goes on as it begins.
+        // Start with no load: the warm-up continues as the cycle begins.
         let cycle = [level(0.0, apart_ns), level(rate, TOGETHER_NS)];
         let cycles = (WARMUP_NS + ABREAST_TIMES * CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -394,7 +394,7 @@ impl Explain {
             let level = rate * times as f64;
             Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
-        // Nothing first: the time before the window goes on as it begins.
+        // Start with no load: the warm-up continues as the cycle begins.
         let cycle = [level(0, BURST_TIMES - 1), level(BURST_TIMES, 1)];
         let cycles = CHANGED_NS / (BURST_NS * BURST_TIMES);
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -418,10 +418,9 @@ impl Explain {
         (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// The length of each of so many steady loads. Experiments get time as long as steady loads do
-    /// not become too short; a setting of `--vary` always does. For a wide bracket a higher load
-    /// may follow the one past the line. There is time for that, or it uses that of the
-    /// experiments.
+    /// The length of each of `loads` steady loads, ns. Experiments get time as long as steady loads
+    /// are not too short; settings of `--vary` always do. With a wide bracket a higher load may
+    /// follow the one past the line; it uses spare time, or that of experiments.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept =
@@ -460,7 +459,7 @@ impl Explain {
             grace_ns: self.grace_ns(),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            newcomers: false,
+            new_users: false,
         };
         Step::measure(level.tag(), PlanRecord { load, ..base.clone() }, StopRule::End)
     }
@@ -478,8 +477,7 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Whether it is not known closely what the server can do: nothing is known to hold, or not to
-/// hold, or much lies between the two.
+/// Whether the line is imprecise: one end of the bracket is missing, or the bracket is wide.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * rps)

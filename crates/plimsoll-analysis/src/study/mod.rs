@@ -1,14 +1,16 @@
-//! Studies: from what was asked, and what was measured so far, to the next load ([`Study::next`]).
-//! The same history always gives the same step, whoever carries the loads out: this machine, a
-//! simulated server in a test, several machines.
+//! Studies: a function from the question and the measurements so far to the next load
+//! ([`Study::next`]). Equal histories give equal steps, whatever the runner: this machine, a
+//! simulated server in a test, or several machines.
 //!
-//! Profiles that were asked for are taken under loads of their own, which are the last steps of any
-//! study ([`profiling`]).
 //!
-//! A [`Study`] remembers what earlier loads said, so that none is read twice; it holds nothing that
-//! the history does not.
+//! Requested profiles are taken in loads of their own, the last steps of any study ([`profiling`]).
 //!
-//! Not here: carrying loads out, and what a whole recording says (`find`, `prove`, `levels`).
+//!
+//! A [`Study`] caches results of earlier loads; it contains nothing that the history does not.
+//!
+//!
+//! Not here: the execution of loads, and the meaning of a whole recording (`find`, `prove`,
+//! `levels`).
 
 pub mod blocks;
 pub mod climb;

@@ -1,8 +1,9 @@
-//! What a server does past its line, as a study: a search where no line is given, then one load in
-//! steps of it. It is one load, so that what waits at a step is still there at the next: a server
-//! that does not come back shows only so. Then the same load on another target, where one is named.
+//! The study of overload: a search unless the line is given, then one load in steps of the line. It
+//! is a single load, so that the backlog of one step remains in the next: only this shows a server
+//! that does not recover. Then the same load on a second target, if there is one.
 //!
-//! Not here: what the load says (`overload`).
+//!
+//! Not here: the meaning of the load (`overload`).
 
 use super::search::{SEARCH_PART, Search};
 use super::step::{History, Step, StopRule};
@@ -16,8 +17,8 @@ const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
 /// Connecting, and handing over the result.
 const OVERHEAD_NS: u64 = SECOND;
 
-/// The shortest budget in which all steps can be made, ns: with the search of the line where it is
-/// not given (`has_line`), on so many targets.
+/// The shortest budget for all steps, ns, on this number of targets; with a search unless the line
+/// is given (`has_line`).
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
     // The grace period, and what comes before the first load.
     let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
@@ -38,7 +39,7 @@ pub struct Overload {
     pub against: Option<PlanRecord>,
 }
 
-/// The tag of the load on the target whose line it is, or on the other.
+/// The tag of the load on the first target, or on the second.
 pub fn overload_tag(against: bool) -> Tag {
     Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::for_purpose(Purpose::Overload) }
 }
@@ -46,7 +47,7 @@ pub fn overload_tag(against: bool) -> Tag {
 impl Overload {
     /// Nothing is measured yet.
     pub fn new(spec: &OverloadSpec, slo: Slo) -> Overload {
-        let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.against.clone());
+        let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.second_target.clone());
         Overload { search: Search::new(&spec.search, slo), line_rps, budget_ns, against }
     }
 

@@ -1,8 +1,9 @@
-//! Loads under which profiles of the target are taken: the last steps of a study that was asked for
-//! them, after all that it measures, so that no figure pays for a profile. Of one target at a low
-//! rate and at the one in question; of two sides in turn, several times each, at one rate.
+//! The loads for profiles: the last steps of a study, after all measurements, so that no figure
+//! pays for a profile. For one target at a low rate and at the one in question; for two sides in
+//! turn, several times each, at one rate.
 //!
-//! Not here: how profiles are fetched and kept (the binary), and what they say (`profile`).
+//!
+//! Not here: fetching and storing profiles (`plimsoll-study`), and their meaning (`profile`).
 
 use super::climb::WARMUP_FRESH_NS;
 use super::step::{History, NoProfile, Step, StopRule};
@@ -85,11 +86,11 @@ pub(super) fn levels(
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
-        // As many as answers of 10 ms keep busy; the warm-up opens what is missing.
+        // Enough for response times of 10 ms; the warm-up opens further ones.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
-        newcomers: false,
+        new_users: false,
     };
     Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
@@ -118,7 +119,7 @@ pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], h
     Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
 }
 
-/// The rate at which both sides are profiled, 1/s: that of the blocks, or what both hold easily.
+/// The rate for profiles of both sides, 1/s: that of the blocks, or one that both easily sustain.
 fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
     }
 
-    /// Each level has one load, or the record says why not; then it is over.
+    /// Each level has one load, or the record has a reason; then it is done.
     #[test]
     fn levels_follow_each_other_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
@@ -167,7 +168,7 @@ mod tests {
         // That one could not be made: why is recorded.
         let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
         assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
-        // Nothing is held: said once.
+        // No rate is sustained: reported once.
         assert!(matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingHeld) if tag == level_tag(0)));
         let said = Remark::Profile(ProfileRecord { tag: level_tag(0), ..missing });
         assert!(matches!(step(&[], &[said], 0.0), Step::Stop));

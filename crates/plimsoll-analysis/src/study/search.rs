@@ -31,7 +31,7 @@ pub struct Search {
 /// The load that is made below the line takes this part of the budget, and no more than this, ns.
 const PLANNED_PART: u64 = 6;
 const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
-/// Load before it that is not measured, and what it takes beside its schedule, ns.
+/// Unmeasured warm-up of a planned load, and its overhead, ns.
 const PLANNED_WARMUP_NS: u64 = 500 * MS;
 const OVERHEAD_NS: u64 = 150 * MS;
 
@@ -163,7 +163,7 @@ impl Search {
             grace_ns: base.load.grace_ns.min(SECOND),
             connections_ready: ready,
             interval_ns: Plan::TICK_NS,
-            newcomers: false,
+            new_users: false,
         };
         PlanRecord { load, ..base.clone() }
     }

@@ -32,7 +32,7 @@ pub struct TrialPlan {
 pub enum StopRule {
     /// Never.
     End,
-    /// When it has shown what it was to show.
+    /// When its verdict is certain.
     Shown(Box<Watch>),
     /// When a condition becomes true.
     Condition(Box<ConditionWatch>),

@@ -1,10 +1,11 @@
-//! A sweep as a study: which concurrency is visited next, and for how long.
+//! The study of a sweep: the next concurrency to visit, and the length of the visit.
 //!
-//! Each level is visited several times, in rounds that begin at another level each: what the
-//! machine and the server do from minute to minute falls on all levels alike, and differences
-//! between visits of one level say how sure its figure is. A level with a budget has a short trial
-//! beforehand: how long its answers take says how long a visit must be. The trial counts for
-//! nothing else. Visits that others on the machine disturbed count as they are: the machine was so.
+//!
+//! Each level is visited several times, in rounds with different starting levels. So drift of
+//! machine and server affects all levels equally, and differences between visits of one level show
+//! the precision of its figure. With a budget, a level has a short trial first: its response times
+//! decide the length of a visit. That trial counts for nothing else. Disturbed visits count as they
+//! are.
 
 use super::step::{History, Step, StopRule, closed};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
@@ -12,7 +13,7 @@ use crate::summary::Summary;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial};
 
-/// Answers under way at the end of a visit are waited for at least so long, ns.
+/// Least wait for responses to open requests at the end of a visit, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
 /// The part of a budget for the time between visits and after the last, ns.
 const END_NS: u64 = 200 * MS;
@@ -70,7 +71,7 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
 /// The state of a level.
 struct VisitedLevel {
     turn: usize,
-    /// How often it is to be visited, and was.
+    /// Number of planned and completed visits.
     visits: u64,
     done: u64,
     /// How long its answers take on average and at most, ns; `None` before its first trial.
@@ -119,7 +120,7 @@ impl VisitedLevel {
         self.warmup_ns + self.length_ns_min
     }
 
-    /// The time that what is left of it needs, ns, if it may take `level_ns` in all.
+    /// Time for the remaining visits, ns, if the level may take `level_ns` in all.
     fn left_ns(&self, level_ns: u64) -> u64 {
         let visits = self.visits.saturating_sub(self.done);
         let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };

@@ -65,7 +65,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     let (mut question, terms) = run.parse(&asked.as_run())?;
     let route = &mut question.plan.traffic.routes[0];
     // What is asked is as it was written, braces too.
-    (route.request, route.filled) = (
+    (route.request, route.template_parts) = (
         Request { method: asked.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
         TemplateFlags::default(),
     );

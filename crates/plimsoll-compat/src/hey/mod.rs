@@ -83,7 +83,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
     // What is asked is as it was written, braces too.
-    (route.request, route.filled) =
+    (route.request, route.template_parts) =
         (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
     // Connecting is in what hey measures, and whoever was asked is waited for.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);

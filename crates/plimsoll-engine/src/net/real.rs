@@ -1,4 +1,4 @@
-//! This machine: epoll, TCP and unix sockets.
+//! The network of this machine: epoll, TCP and unix sockets.
 
 use super::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
 use plimsoll_sys::epoll::Epoll;
@@ -6,8 +6,8 @@ use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 
-/// Events taken at a time: enough that a busy loop rarely asks twice, few enough that arrivals are
-/// not held up.
+/// Events fetched at once: enough that a busy loop rarely fetches twice, few enough that arrivals
+/// are not delayed.
 const EVENTS: usize = 256;
 
 /// The network of this machine, for one worker.
@@ -17,7 +17,7 @@ pub struct RealNet {
 }
 
 impl RealNet {
-    /// `close_reset`: connections are reset when they are closed.
+    /// `close_reset`: connections are closed with a reset.
     pub fn new(close_reset: bool) -> io::Result<RealNet> {
         Ok(RealNet { epoll: Epoll::new(EVENTS)?, close_reset })
     }
@@ -42,8 +42,8 @@ impl Net for RealNet {
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectError> {
         let connecting = match peer {
             Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address).and_then(|socket| {
-                // Waiting for news that are there already costs a turn, and the server a second
-                // wake-up.
+                // Waiting for an event that is already due would cost a turn, and the server
+                // another wake-up.
                 let stands = address.ip().is_loopback() && socket.stands(address)?;
                 Ok((socket, stands))
             }),
@@ -96,7 +96,7 @@ impl Net for RealNet {
             Wait::Poll => 0,
             Wait::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
         };
-        // The only errors left are those of a wrong call (EBADF, EFAULT, EINVAL).
+        // Only errors of a wrong call are left (EBADF, EFAULT, EINVAL).
         let events = self.epoll.wait(Some(timeout_ns)).unwrap_or_else(|error| panic!("epoll_wait: {error}"));
         let idle = events.is_empty() && wait == Wait::Poll;
         ready.extend(events.iter().map(|event| Ready {

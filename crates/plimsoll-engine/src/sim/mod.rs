@@ -1,9 +1,10 @@
-//! The engine's simulated twin of the world: the real worker and the real collector on one thread,
+//! The simulated environment of the engine: the real worker and the real collector on one thread,
 //! on simulated time, against simulated servers, all by seed.
 //!
-//! [`net`] is the clock and the wire, [`server`] says what is at the other end, [`simulate`]
-//! carries a plan out, and [`verify`] compares what the run says with what the world saw. Not here:
-//! threads, sleeping, the real network.
+//!
+//! [`net`] is the clock and the network, [`server`] the peer, [`simulate`] executes a plan, and
+//! [`verify`] compares the run with the simulation's own account. Not here: threads, sleeping, the
+//! real network.
 
 mod net;
 mod server;
@@ -23,20 +24,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What came of a simulated run.
+/// The result of a simulated run.
 #[derive(Debug)]
 pub struct Sim {
     pub run: Run,
     pub schedule: Arc<Schedule>,
-    /// What the worlds of all workers saw.
+    /// The account of all simulated worlds.
     pub account: Account,
-    /// How long the preparation took, of the worker that took longest.
+    /// Length of the longest preparation of a worker, ns.
     pub prepared_ns: u64,
-    /// Schedule time at which the last worker was done.
+    /// Schedule time at which the last worker ended, ns.
     pub over_ns: u64,
 }
 
-/// A plan, and who carries it out.
+/// A plan with its injector.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub plan: Plan,
@@ -65,7 +66,7 @@ impl DerefMut for Setup {
     }
 }
 
-/// Everything that a simulation is made of.
+/// The parameters of a simulation.
 pub struct Simulation<'a> {
     pub plan: &'a Setup,
     pub stripe: Stripe,
@@ -74,20 +75,20 @@ pub struct Simulation<'a> {
     pub seed: u64,
 }
 
-/// Carries `plan` out on a perfect machine against `server`.
+/// Executes `plan` on an ideal machine against `server`.
 pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()))
 }
 
 impl Simulation<'_> {
-    /// Carries the stripe out. Workers have a world each and run one after the other, so `on_tick`
-    /// can stop a run of one worker only; it is asked once before the preparation.
+    /// Executes the stripe. Workers have a world each and run one after another, so `on_tick` can
+    /// stop a run with a single worker only. It is called once before the preparation.
     pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Sim {
         self.run_from(&mut |_| (), on_tick)
     }
 
-    /// The same with what is asked changed by `sourced`.
+    /// The same with a source changed by `sourced`.
     pub fn run_from(
         &self,
         sourced: &mut dyn FnMut(&mut Source),
@@ -96,7 +97,7 @@ impl Simulation<'_> {
         let Setup { plan, injector } = self.plan;
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(plan).expect("requests that can be written");
-        // The world knows one request: routes differ in what is expected of its answer.
+        // The world knows one request: routes differ only in their expectations.
         let request = source.route(0).request.clone();
         let resources = Resources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
@@ -129,7 +130,7 @@ impl Simulation<'_> {
             account.add(&world.borrow().account);
             over_ns = over_ns.max(world.borrow().now_ns() - origin_ns);
         }
-        // As if the workers had run side by side.
+        // Order the reports as if the workers had run concurrently.
         kept.sort_by_key(|reported| match reported {
             PartReport::Tick { index, .. } => *index,
             PartReport::Done { .. } | PartReport::Lost { .. } => u64::MAX,
@@ -139,41 +140,44 @@ impl Simulation<'_> {
     }
 }
 
-/// What must hold for every run whatever the server does: the ledger closes, every list agrees with
-/// it, and what the worker counted is what the world saw. Says what does not hold.
+/// Checks the invariants of every run: the ledger closes, all figures agree with it, and the
+/// worker's counts equal those of the world. The error names the violation.
 pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
     let totals = run.totals();
-    let ledger = &totals.whole.ledger;
+    let ledger = &totals.routes_sum.ledger;
     let timeouts = ledger.failed[RequestFailure::Timeout as usize];
-    let statuses: u64 = totals.whole.statuses.iter().map(|(_, count)| count).sum();
+    let statuses: u64 = totals.routes_sum.statuses.iter().map(|(_, count)| count).sum();
     let claim = |holds: bool, what: &str| match holds {
         true => Ok(()),
         false => Err(format!("{what}: {ledger:?}, {totals:?}, {account:?}")),
     };
     claim(ledger.closes(), "the ledger closes")?;
     claim(
-        totals.whole.response.count() == ledger.succeeded + timeouts,
+        totals.routes_sum.response.count() == ledger.succeeded + timeouts,
         "response times are of successes and timeouts",
     )?;
-    claim(totals.whole.failed.count() == ledger.failed_total() - timeouts, "other failures have their own histogram")?;
-    claim(totals.whole.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
-    let unsent_timeouts = totals.whole.response.count().checked_sub(totals.whole.service.count());
+    claim(
+        totals.routes_sum.failed.count() == ledger.failed_total() - timeouts,
+        "other failures have their own histogram",
+    )?;
+    claim(totals.routes_sum.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
+    let unsent_timeouts = totals.routes_sum.response.count().checked_sub(totals.routes_sum.service.count());
     claim(unsent_timeouts.is_some_and(|count| count <= timeouts), "only a timeout lacks a service time")?;
     let answers = ledger.answered();
     claim(statuses == answers, "every answer has a status, and nothing else has")?;
     if plan.load.warmup_ns == 0 {
-        claim(totals.whole.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
+        claim(totals.routes_sum.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;
     }
     claim(totals.load.connections_opened == account.connected, "connections opened are those that stood")?;
     claim(totals.load.bytes_out == account.bytes_sent, "bytes sent are those that were taken")?;
     claim(totals.load.bytes_in == account.bytes_read, "bytes received are those that were read")?;
-    let of_answers = totals.whole.answers_bytes + totals.load.surplus_bytes;
+    let of_answers = totals.routes_sum.answers_bytes + totals.load.surplus_bytes;
     claim(of_answers <= totals.load.bytes_in, "what is counted by route was received")?;
     claim(account.streams_over == 0, "no more streams are opened than the server takes")?;
     claim(totals.load.resent >= account.untaken || timeouts > 0, "what the server has not taken is sent again")?;
-    // Over HTTP/2 content alone is counted by route.
+    // Over HTTP/2 only content counts by route.
     if ledger.failed_total() == 0 && plan.load.warmup_ns == 0 && server.h2.is_none() {
         claim(of_answers == totals.load.bytes_in, "all that was received is of an answer, or surplus")?;
     }
@@ -186,19 +190,19 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     } else {
         claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
     }
-    // No answer can come sooner than the way there and back. (Early answers come without the
-    // service.)
+    // No response is faster than the round trip. (Early responses skip the service time.)
     let way_ns = 2 * server.latency_ns;
     claim(
-        totals.whole.ttfb.count() == 0 || totals.whole.ttfb.min_ns() >= way_ns,
+        totals.routes_sum.ttfb.count() == 0 || totals.routes_sum.ttfb.min_ns() >= way_ns,
         "no answer comes before its question",
     )?;
     for q in [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0] {
-        let [response, service, ttfb] = [&totals.whole.response, &totals.whole.service, &totals.whole.ttfb];
+        let [response, service, ttfb] =
+            [&totals.routes_sum.response, &totals.routes_sum.service, &totals.routes_sum.ttfb];
         let (what, bounds) =
             (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
-        // Above any bound there are no fewer response times than service times, whether or not all
-        // were sent, and no fewer service times than times to first byte.
+        // For any bound, at least as many response times exceed it as service times, and at least
+        // as many service times as times to first byte.
         claim(response.count_above(bounds.0) >= service.count_above(bounds.0), &what)?;
         claim(service.count_above(bounds.1) >= ttfb.count_above(bounds.1), &what)?;
         if unsent_timeouts == Some(0) {
@@ -219,8 +223,7 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     }
     let looked_ns: u64 = run.intervals.values().map(|i| i.load.looked_ns).sum();
     claim(looked_ns <= wall_ns - work_ns, "who works does not look around in vain")?;
-    // Requests in flight over time and the times that requests took are the same area, seen from
-    // two sides.
+    // The integral of requests in flight equals the sum of their times.
     let in_flight_ns: u64 = run.intervals.values().map(|i| i.load.in_flight_ns).sum();
     if plan.load.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
         let took_ns: u128 =

@@ -1,10 +1,10 @@
-//! The simulated network: a virtual clock, a heap of what will happen, and connections with two
-//! ends, one of them the worker's [`Net`], the other a [`SimServer`].
+//! The simulated network: a virtual clock, a queue of future events, and connections between a
+//! worker's [`Net`] and a [`SimServer`].
 //!
-//! Readiness is what Linux makes of edge-triggered epoll on TCP: whatever arrives (a piece, an end,
-//! a reset, room after a blocked send) queues the connection; when the queue is fetched, the event
-//! tells what holds at that moment. Bytes that arrived before a reset can still be read. Nothing
-//! here is random beyond the seed.
+//!
+//! Readiness follows Linux's edge-triggered epoll on TCP: each arrival (bytes, an end, a reset,
+//! room after a blocked send) queues the connection, and a fetched event reports the current state.
+//! Bytes that arrived before a reset stay readable. All randomness comes from the seed.
 
 mod serving;
 
@@ -17,66 +17,67 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-/// A look that finds nothing takes this long.
+/// Duration of a poll without events, ns.
 const POLL_NS: u64 = 500;
-/// Events handed out at a time.
+/// Most events returned at once.
 const EVENTS: usize = 256;
-/// So many reads and sends between two waits mean that the worker forgets the rest of the world.
+/// Most reads and sends between two waits: more means that the worker starves its other
+/// connections.
 const UNSEEN_MAX: u32 = 10_000;
-/// So many waits in a row without events or progress mean that the worker is stuck.
+/// Most consecutive waits without events or progress: more means that the worker is stuck.
 const STUCK: u32 = 100_000;
 const REFUSED: ConnectError = 111;
 const RESET: ConnectError = 104;
 const NO_PORT: ConnectError = 99;
 
-/// What the client's machine costs: CPU time of each operation, and how late it wakes.
+/// The costs of the client's machine: CPU time of each operation, and wake-up latency.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SimMachine {
     pub wait_ns: u64,
     pub connect_ns: u64,
     pub send_ns: u64,
     pub receive_ns: u64,
-    /// From the end of a sleep to the first instruction after it.
+    /// Time from the end of a sleep to the first instruction, ns.
     pub wake_ns: u64,
-    /// Connections stand as soon as they are begun, as those within one machine do.
+    /// Whether connections open at once, as within one machine.
     pub connects_at_once: bool,
-    /// Times in which the worker gets no core.
+    /// Times without a core for the worker.
     pub pause: Option<SimStall>,
-    /// Every so-manieth event is lost: a broken machine, to show that the tests would see it.
+    /// Loses every n-th event: a broken machine, to prove that the tests detect it.
     pub lose_event: Option<u64>,
 }
 
-/// What the world saw, to be compared with what the worker says.
+/// The simulation's own account, to compare with the worker's.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     pub connects: u64,
-    /// Connections begun after the schedule's start.
+    /// Connections begun after the start of the schedule.
     pub connects_under_load: u64,
-    /// Connections begun under load while the client had an idle one.
+    /// Connections begun under load while an idle one existed.
     pub connects_beside_idle: u64,
-    /// Most connections at once, opening ones included.
+    /// Most concurrent connections, including opening ones.
     pub connections_max: u64,
-    /// Connections whose standing was told.
+    /// Connections reported as open.
     pub connected: u64,
-    /// Requests that arrived whole.
+    /// Requests received completely.
     pub requests: u64,
-    /// Requests and connections that a fault befell.
+    /// Requests and connections with a fault.
     pub faults: u64,
-    /// Bytes that are not those of the request.
+    /// Bytes that differ from the request's.
     pub bytes_wrong: u64,
-    /// Bytes that the client's sockets took.
+    /// Bytes that the client's sockets accepted.
     pub bytes_sent: u64,
     /// Bytes that the client read.
     pub bytes_read: u64,
-    /// Sends that found no room.
+    /// Sends without room.
     pub blocked: u64,
-    /// Sends that found the connection broken.
+    /// Sends on a broken connection.
     pub broken: u64,
-    /// Over HTTP/2, streams that the server has refused, or passed over since it goes away.
+    /// HTTP/2 streams that the server refused, or ignored after GOAWAY.
     pub untaken: u64,
-    /// Streams above what the server takes, which the client knew.
+    /// Streams above a limit that the client knew.
     pub streams_over: u64,
-    /// Connections, numbered as they were begun, in the order of their first requests.
+    /// Connections by number, in the order of their first requests.
     pub first_asked: Vec<usize>,
 }
 
@@ -100,7 +101,7 @@ impl Account {
     }
 }
 
-/// Bytes on their way to the client.
+/// Bytes in transit to the client.
 struct BytesInTransit {
     bytes: Rc<[u8]>,
     from: usize,
@@ -108,17 +109,17 @@ struct BytesInTransit {
 }
 
 enum SimEventKind {
-    // At the client.
+    // Events at the client.
     Opens,
     Refuses,
     Brings(BytesInTransit),
     Ends,
     Breaks,
-    // At the server.
+    // Events at the server.
     Reaches(usize),
     Takes,
     Answers,
-    /// Over HTTP/2: of this stream, with so many messages to come.
+    /// Over HTTP/2: a stream and its number of remaining messages.
     AnswersStream(u32, u32),
     Closes,
     AnswersAgain,
@@ -155,50 +156,50 @@ enum SocketState {
     Opening,
     Open,
     Refused,
-    /// A reset has arrived.
+    /// A reset arrived.
     Dead,
 }
 
-/// A connection, both ends.
+/// A connection with both ends.
 struct Link {
     token: u64,
     standing: SocketState,
     inbox: VecDeque<BytesInTransit>,
-    /// The server's end has arrived.
+    /// Whether the server's end arrived.
     ended: bool,
-    /// A reset that no call has told of yet.
+    /// Whether a reset arrived that no call has returned yet.
     error: bool,
     queued: bool,
-    /// The client was told that there is no room.
+    /// Whether the client was told to wait for room.
     blocked: bool,
     client_closed: bool,
-    /// Known to the client as open and without work.
+    /// Whether the client knows the connection as open and idle.
     idle: bool,
-    /// Bytes of the current answer that the client has not read.
+    /// Unread bytes of the current response.
     reply_left: usize,
-    /// The server sends chunks without end: where in [`FLOOD`] the next byte stands.
+    /// For an endless chunked response, the position in [`FLOOD`].
     flood_at: Option<usize>,
     /// Bytes sent and not yet read by the server.
     in_pipe: usize,
-    /// Position of the next byte sent within the request.
+    /// Position of the next byte within the request.
     sent_at: usize,
 
     server_closed: bool,
-    /// Bytes that have arrived at the server and were not read.
+    /// Bytes that arrived at the server unread.
     arrived: usize,
-    /// Bytes of the current request that were read.
+    /// Bytes read of the current request.
     taken: usize,
     fault: Option<Fault>,
-    /// The request is being worked on.
+    /// Whether the request is in service.
     serving: bool,
     taking: bool,
-    /// The server reads no more.
+    /// Whether the server reads no more.
     deaf: bool,
-    /// Grows whenever the server hears or says something.
+    /// Increases with everything the server receives or sends.
     activity: u64,
-    /// Arrival of the last thing sent to the client: what follows cannot overtake it.
+    /// Latest arrival at the client: later data cannot overtake it.
     last_ns: u64,
-    /// The server's side of HTTP/2.
+    /// The server's HTTP/2 state.
     streams: Option<Box<SimStreams>>,
 }
 
@@ -215,7 +216,7 @@ pub struct SimWorld {
     serial: u64,
     links: Vec<Link>,
     ready: VecDeque<usize>,
-    /// When each of the server's slots is free.
+    /// When each server slot becomes free.
     slots: BinaryHeap<Reverse<u64>>,
     /// Schedule time 0; `u64::MAX` before it is set.
     origin_ns: u64,
@@ -231,7 +232,7 @@ pub struct SimWorld {
 impl SimWorld {
     pub fn new(server: &SimServer, machine: SimMachine, request: &[u8], seed: u64) -> SimWorld {
         SimWorld {
-            // Not 0, as on any machine that was started before.
+            // Not 0, since a real machine has run before.
             now_ns: 1_000_000_000,
             cpu_ns: 0,
             machine,
@@ -258,7 +259,7 @@ impl SimWorld {
         self.now_ns
     }
 
-    /// The schedule begins here.
+    /// Sets the start of the schedule.
     pub fn set_origin(&mut self, origin_ns: u64) {
         self.origin_ns = origin_ns;
     }
@@ -269,7 +270,7 @@ impl SimWorld {
         self.settle();
     }
 
-    /// Lets everything happen that is due.
+    /// Executes all due events.
     fn settle(&mut self) {
         while let Some(Reverse(first)) = self.heap.peek()
             && first.at_ns <= self.now_ns
@@ -284,7 +285,7 @@ impl SimWorld {
         self.heap.push(Reverse(SimEvent { at_ns, serial: self.serial, link, what }));
     }
 
-    /// Sends something to the client: it arrives in order.
+    /// Sends an event to the client, in order.
     fn deliver(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         let arrives_ns = (at_ns + self.server.latency_ns).max(self.links[link].last_ns);
         self.links[link].last_ns = arrives_ns;
@@ -374,7 +375,7 @@ impl SimWorld {
         }
     }
 
-    /// The fault that befalls a connection or request now.
+    /// Draws the fault of a connection or request.
     fn draw_fault(&mut self, at_ns: u64, of_connection: bool) -> Option<Fault> {
         let over = self.origin_ns != u64::MAX && at_ns.saturating_sub(self.origin_ns) >= self.server.faults_until_ns;
         if over || self.server.faults.is_empty() {
@@ -392,12 +393,12 @@ impl SimWorld {
         None
     }
 
-    /// Schedule time; 0 before it begins.
+    /// Schedule time; 0 before its start.
     fn schedule_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_sub(self.origin_ns)
     }
 
-    /// The new link, and whether it stands already.
+    /// Creates a link. Returns its number, and whether it is open already.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectError> {
         self.spend(self.machine.connect_ns);
         self.account.connects += 1;
@@ -505,7 +506,7 @@ impl SimWorld {
         if let Some(streams) = &mut it.streams {
             streams.sent(&bytes[..count]);
         } else {
-            // A send never goes beyond the request that it belongs to.
+            // A send never exceeds its request.
             let expected = self.request.get(it.sent_at..it.sent_at + count);
             self.account.bytes_wrong += if expected == Some(&bytes[..count]) { 0 } else { count as u64 };
             it.sent_at = (it.sent_at + count) % self.request.len();
@@ -556,7 +557,7 @@ impl SimWorld {
                 self.set_idle(link, true);
             }
             if floods {
-                // What comes after it is an event of its own.
+                // The rest is a separate event.
                 self.wake(link);
             }
             return ReceiveOutcome::Bytes(count);
@@ -569,7 +570,7 @@ impl SimWorld {
         }
     }
 
-    /// The worker does something else than to wait.
+    /// The worker does something other than waiting.
     fn look_away(&mut self) {
         self.unseen += 1;
         assert!(self.unseen < UNSEEN_MAX, "the worker has looked at nothing else until {} ns", self.now_ns);
@@ -642,7 +643,7 @@ impl SimWorld {
     }
 }
 
-/// A worker's access to its world.
+/// A worker's handle to its world.
 pub struct SimNet(pub Rc<RefCell<SimWorld>>);
 
 /// The client's end of a connection.

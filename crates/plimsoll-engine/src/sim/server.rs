@@ -1,15 +1,14 @@
-//! Simulated servers as data: how fast one serves, when it stalls, and what it does wrong how
-//! often.
+//! Simulated servers as data: service times, stalls, and faults with their probabilities.
 //!
-//! A [`SimServer`] only describes; [`super::net::SimWorld`] plays it. Not here: clocks, buffers,
-//! connections.
+//!
+//! A [`SimServer`] is only a description; [`super::net::SimWorld`] executes it. Not here: clocks,
+//! buffers, connections.
 
 use plimsoll_model::RequestFailure;
 use plimsoll_model::rng::Rng;
 use std::net::SocketAddr;
 
-/// A stretch of every period in which nothing moves: the last `length_ns` of every `every_ns`, from
-/// schedule time 0 on.
+/// A periodic stall: the last `length_ns` of every `every_ns`, from schedule time 0 on.
 #[derive(Debug, Clone, Copy)]
 pub struct SimStall {
     pub every_ns: u64,
@@ -17,13 +16,13 @@ pub struct SimStall {
 }
 
 impl SimStall {
-    /// `at_ns`, or the end of the stall that it lies in. Times in ns of schedule time.
+    /// `at_ns`, or the end of the stall around it, ns of schedule time.
     pub fn end_of(self, at_ns: u64) -> u64 {
         let phase_ns = at_ns % self.every_ns;
         if phase_ns >= self.every_ns - self.length_ns { at_ns - phase_ns + self.every_ns } else { at_ns }
     }
 
-    /// When work of `need_ns`, begun at `at_ns`, is done.
+    /// The end of work of `need_ns` that begins at `at_ns`.
     pub fn work(self, at_ns: u64, need_ns: u64) -> u64 {
         let (mut at_ns, mut need_ns) = (self.end_of(at_ns), need_ns);
         loop {
@@ -37,13 +36,13 @@ impl SimStall {
     }
 }
 
-/// How long a request is worked on.
+/// The service time of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Service {
     Constant(u64),
     /// Exponentially distributed with this mean.
     Exponential(u64),
-    /// The first time for most, the second for one in so many.
+    /// The first time for most requests, the second for one in so many.
     SlowOneIn(u64, u64, u64),
 }
 
@@ -58,11 +57,11 @@ impl Service {
     }
 }
 
-/// What a server does wrong, or in a way of its own. Those of the first group befall a connection,
-/// the others a request.
+/// A fault or peculiarity of a server. Those of the first group affect a connection, the others a
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
-    /// The client's own system refuses at once (no port left).
+    /// The client's system refuses the connect (no free port).
     NoPort,
     Refuses,
     NeverAccepts,
@@ -70,65 +69,63 @@ pub enum Fault {
 
     ResetsBeforeReading,
     ResetsAfterReading,
-    /// Ends the connection in place of an answer.
+    /// Closes the connection without a response.
     ClosesWithoutReply,
     ClosesInReply,
     ResetsInReply,
     Garbage,
-    /// A whole answer, and garbage in the same breath.
+    /// Sends a complete response with garbage after it.
     GarbageAfterReply,
-    /// Two answers to one request, the second so much later.
+    /// Sends two responses to one request, the second after this time, ns.
     AnswersTwice(u64),
-    /// One byte at a time, so many ns apart.
+    /// Sends one byte at a time, at this distance, ns.
     Drips(u64),
     NeverAnswers,
     Status(u16),
-    /// `Connection: close`, and closes.
+    /// Sends `Connection: close`, and closes.
     SaysClose,
-    /// Closes along with the answer without having said so.
+    /// Closes with the response, without announcement.
     ClosesUnannounced,
-    /// Closes so long after the answer without having said so.
+    /// Closes this long after the response, without announcement, ns.
     ClosesAfter(u64),
-    /// A body that ends with the connection.
+    /// Sends a body that ends with the connection.
     UntilClose,
-    /// Chunks and trailers.
+    /// Sends chunks and trailers.
     Chunked,
-    /// The answer in many pieces, cut anywhere, some of them later.
+    /// Sends the response in many pieces, some of them delayed.
     Pieces,
-    /// Interim answers first.
+    /// Sends interim responses first.
     Interim,
-    /// An answer larger than a read.
+    /// Sends a response larger than a read.
     Large,
-    /// An answer of 3 MB, all of it there at once.
+    /// Sends a response of 3 MB at once.
     Huge,
     /// The same, ended by the connection.
     HugeUntilClose,
-    /// A body of small chunks without end, as fast as it is read.
+    /// Sends an endless body of small chunks, as fast as it is read.
     Floods,
-    /// Bytes that nobody asked for, so long after the answer.
+    /// Sends unsolicited bytes this long after the response, ns.
     Blurts(u64),
-    /// Takes half of the request and no more.
+    /// Reads only half of the request.
     TakesHalf,
-    /// Answers 413 when it has half of the request, and closes.
+    /// Responds with 413 after half of the request, and closes.
     AnswersEarlyAndCloses,
-    /// Answers 413 when it has half of the request, takes the rest and goes on.
+    /// Responds with 413 after half of the request, reads the rest and continues.
     AnswersEarlyAndGoesOn,
 }
 
-/// Length of a huge body: several slices of a connection's turn.
+/// Length of a huge body: several times the bytes of one turn.
 const HUGE_BYTES: usize = 3_000_000;
-/// What a flood repeats.
+/// The repeated bytes of a flood.
 pub const FLOOD: &[u8] = b"30\r\n................................................\r\n";
-/// CPU time of the client that reading from a flood takes, each time: about what it costs when the
-/// chunks are tiny.
+/// The client's CPU time for each read from a flood: roughly the cost of tiny chunks.
 pub const FLOOD_READ_NS: u64 = 200_000;
 
 /// A millisecond.
 pub const MS: u64 = 1_000_000;
 
 impl Fault {
-    /// Every fault, with parameters that fit a timeout of 60 ms. Not here, for their cost: those of
-    /// millions of bytes.
+    /// Every fault but those with millions of bytes, with parameters for a timeout of 60 ms.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,
@@ -161,21 +158,20 @@ impl Fault {
         Fault::AnswersEarlyAndGoesOn,
     ];
 
-    /// Whether it befalls a connection, before any request.
+    /// Whether the fault affects a connection, before any request.
     pub fn is_of_connection(self) -> bool {
         matches!(self, Fault::NoPort | Fault::Refuses | Fault::NeverAccepts | Fault::ResetsOnAccept)
     }
 
-    /// How requests may end when this fault befalls all of them: (whether with success, with which
-    /// failures).
+    /// Possible outcomes of requests when the fault affects all of them: whether success is
+    /// possible, and which failures.
     pub fn may_end(self) -> (bool, &'static [RequestFailure]) {
         match self {
             Fault::NoPort | Fault::Refuses => (false, &[RequestFailure::Connect]),
             Fault::NeverAccepts | Fault::NeverAnswers | Fault::TakesHalf | Fault::Floods => {
                 (false, &[RequestFailure::Timeout])
             }
-            // A reset that comes along with the news that the connection stands is one of
-            // connecting.
+            // A reset that arrives together with the connect result counts as a failed connect.
             Fault::ResetsOnAccept => (false, &[RequestFailure::Connect, RequestFailure::Reset]),
             Fault::ResetsBeforeReading | Fault::ResetsAfterReading | Fault::ResetsInReply => {
                 (false, &[RequestFailure::Reset])
@@ -197,7 +193,7 @@ impl Fault {
             | Fault::Large
             | Fault::Huge
             | Fault::HugeUntilClose => (true, &[]),
-            // The next request may be on its way already.
+            // The next request may be in transit already.
             Fault::ClosesAfter(_) => (true, &[RequestFailure::ClosedEarly, RequestFailure::Reset]),
             Fault::Blurts(_) => (true, &[RequestFailure::Protocol]),
             Fault::AnswersTwice(_) => (true, &[RequestFailure::Protocol]),
@@ -205,67 +201,65 @@ impl Fault {
     }
 }
 
-/// How a server's bytes are cut.
+/// How the server's bytes are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// An answer is one piece, unless a fault says otherwise.
+    /// A response is one piece, unless a fault splits it.
     Whole,
-    /// Every byte is a piece, a nanosecond apart.
+    /// Every byte is a piece, 1 ns apart.
     Bytes,
 }
 
 /// A server.
 #[derive(Debug, Clone)]
 pub struct SimServer {
-    /// Requests worked on at once, first come, first served; `None`: any number.
+    /// Concurrent requests in service, first come, first served; `None`: any number.
     pub slots: Option<usize>,
     pub service: Service,
     pub stall: Option<SimStall>,
     /// Whether connections are accepted during a stall.
     pub accepts_in_stall: bool,
-    /// One way.
+    /// One-way latency, ns.
     pub latency_ns: u64,
-    /// Faults and the share of connections or requests that each befalls; the rest is served well.
+    /// Faults, with the share of connections or requests affected.
     pub faults: Vec<(Fault, f64)>,
-    /// Faults end at this schedule time.
+    /// End of all faults, ns of schedule time.
     pub faults_until_ns: u64,
-    /// Addresses where nobody listens.
+    /// Addresses without a listener.
     pub dead: Vec<SocketAddr>,
-    /// Bytes that fit between a client's send and the server's reading.
+    /// Bytes of buffer between the client's send and the server's read.
     pub buffer_bytes: usize,
-    /// Reads at most so many bytes in every so many ns; `None`: at once.
+    /// Most bytes read in an interval of ns; `None`: no limit.
     pub intake: Option<(usize, u64)>,
     pub cut: Cut,
-    /// Closes connections that were idle for this long.
+    /// Closes connections after this idle time, ns.
     pub idle_close_ns: Option<u64>,
-    /// Speaks HTTP/2 instead, and then none of the faults of requests befalls it.
+    /// Uses HTTP/2, without faults of requests.
     pub h2: Option<SimH2>,
 }
 
-/// How a server speaks HTTP/2.
+/// The HTTP/2 behaviour of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct SimH2 {
-    /// Streams of a connection that it takes at a time; what comes above is refused.
+    /// Concurrent streams of a connection; further ones are refused.
     pub streams_max: u32,
-    /// Every so-manieth stream of a connection is refused.
+    /// Refuses every n-th stream of a connection.
     pub refuses_every: Option<u64>,
-    /// It goes away from a connection that it has taken so many streams of (GOAWAY), and ends it
-    /// when these are answered.
+    /// Sends GOAWAY after this number of streams, and closes after their responses.
     pub leaves_after: Option<u64>,
-    /// Its answers are streams of so many messages, so far apart in ns; 0: single ones, with the
-    /// end of the request.
+    /// Number of messages in a streamed response, and their distance in ns; 0: a single response.
     pub messages: (u32, u64),
 }
 
 impl SimH2 {
-    /// A good one, that takes so many streams at a time.
+    /// A server without faults, with this limit of streams.
     pub fn new(streams_max: u32) -> SimH2 {
         SimH2 { streams_max, refuses_every: None, leaves_after: None, messages: (0, 0) }
     }
 }
 
 impl SimServer {
-    /// A good server: any number at once, `service_ns` each, 50 us away.
+    /// A server without faults: unlimited concurrency, `service_ns` each, 50 us latency.
     pub fn new(service_ns: u64) -> SimServer {
         SimServer {
             slots: None,
@@ -290,12 +284,11 @@ impl SimServer {
     }
 }
 
-/// An answer as bytes.
+/// A response as bytes.
 pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
     let (head, body) = match fault {
         Some(Fault::Garbage) => {
-            // Not even the first byte could be HTTP, or only a later one could not, or the framing
-            // is nonsense.
+            // Invalid from the first byte, from a later byte, or in its framing.
             let texts = ["\0\x01\x02garbage\r\n\r\n", "HTTP/9.9 nonsense\r\n\r\n", "SSH-2.0-thing\r\n", "HTTP/1.1 abc\r\n\r\n"];
             return texts[serial as usize % texts.len()].into();
         }

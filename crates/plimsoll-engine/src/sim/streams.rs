@@ -1,8 +1,8 @@
-//! The server's side of HTTP/2 in the simulated world: frames written and read by hand, so that
-//! nothing of the client's own code judges the client. It takes requests without content (or one
-//! message of it), all of them the same.
+//! The server's side of HTTP/2 in the simulation. Frames are written and parsed by hand, so that no
+//! client code checks itself. Requests have no content or one message, and are all equal.
 //!
-//! Not here: when an answer is due, and when bytes arrive.
+//!
+//! Not here: the timing of responses and bytes.
 
 use super::server::SimH2;
 
@@ -17,24 +17,23 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const REFUSED_STREAM: u8 = 7;
-/// `:status: 200` by the static table.
+/// `:status: 200` from the static table.
 const HEAD_OK: &[u8] = &[0x88];
-/// `grpc-status: 0`, a literal.
+/// `grpc-status: 0` as a literal.
 const TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
-/// An empty message of gRPC's.
+/// An empty gRPC message.
 const MESSAGE: &[u8] = &[0; 5];
 
-/// What the server makes of what it heard.
+/// The server's reaction to received bytes.
 #[derive(Debug)]
 pub enum StreamAction {
-    /// This is to be said at once.
+    /// Sends these bytes at once.
     Says(Vec<u8>),
-    /// A request is whole, and taken.
+    /// A request is complete and accepted.
     Asks(u32),
-    /// A stream is not taken, and the client hears this; whether it is one more than the client
-    /// knew to be taken.
+    /// A stream is refused with these bytes; and whether the client knew the limit.
     Untaken(Vec<u8>, bool),
-    /// Bytes that no client should send.
+    /// The client sent invalid bytes.
     Wrong,
 }
 
@@ -42,19 +41,19 @@ pub enum StreamAction {
 #[derive(Debug)]
 pub struct SimStreams {
     how: SimH2,
-    /// Sent by the client; how many of the bytes have arrived.
+    /// Bytes sent by the client; how many have arrived.
     bytes: Vec<u8>,
     arrived: usize,
     begun: bool,
-    /// The client knows how many streams are taken.
+    /// Whether the client knows the limit of streams.
     acknowledged: bool,
-    /// Taken, and not answered yet.
+    /// Accepted streams without a complete response.
     active: Vec<u32>,
-    /// Streams that were opened.
+    /// Number of opened streams.
     opened: u64,
     last_stream: u32,
     leaves: bool,
-    /// The head of the first request: all are the same.
+    /// The head of the first request: all are equal.
     head: Vec<u8>,
 }
 
@@ -79,17 +78,17 @@ impl SimStreams {
         }
     }
 
-    /// What is said first.
+    /// The first bytes of the server.
     pub fn begin(&mut self) -> Vec<u8> {
         frame(SETTINGS, 0, 0, &[&[0, 3][..], &self.how.streams_max.to_be_bytes()].concat())
     }
 
-    /// The client has sent these; they are on their way.
+    /// Takes bytes that the client sent; they are in transit.
     pub fn sent(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// What is found next, with so many bytes more that have arrived.
+    /// The next reaction, after `arrived` more bytes arrived.
     pub fn next(&mut self, arrived: usize) -> Option<StreamAction> {
         self.arrived += arrived;
         if !self.begun {
@@ -115,7 +114,7 @@ impl SimStreams {
                 SETTINGS => return Some(StreamAction::Says(frame(SETTINGS, ACK, 0, &[]))),
                 PING if flags & ACK == 0 => return Some(StreamAction::Says(frame(PING, ACK, 0, &payload))),
                 HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
-                // Of a request that is not taken it may still come.
+                // Data of a refused request may still arrive.
                 DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => {
                     return Some(StreamAction::Asks(stream));
                 }
@@ -135,7 +134,7 @@ impl SimStreams {
         if self.head.is_empty() {
             self.head.clone_from(&head);
         }
-        // Numbers ascend and are odd, and every request is the same.
+        // Stream numbers ascend and are odd; all requests are equal.
         if stream <= self.last_stream || stream.is_multiple_of(2) || head != self.head {
             return StreamAction::Wrong;
         }
@@ -152,12 +151,12 @@ impl SimStreams {
             );
         }
         self.active.push(stream);
-        // With content it is whole later.
+        // A request with content is complete later.
         if is_whole { StreamAction::Asks(stream) } else { StreamAction::Says(Vec::new()) }
     }
 
-    /// What is said of an answer with so many messages to come, and whether the connection is over
-    /// with it; `None`: the client has given it up.
+    /// The bytes of a response with `left` remaining messages, and whether the connection ends with
+    /// it; `None`: the client cancelled the stream.
     pub fn answer(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
         let at = self.active.iter().position(|active| *active == stream)?;
         let (messages, _) = self.how.messages;

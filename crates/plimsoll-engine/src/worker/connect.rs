@@ -1,5 +1,5 @@
-//! Connections of a worker: how they are opened, at one address after the other, with TLS where the
-//! plan asks for it, and given up. What they carry is not here.
+//! Connections of a worker: opened at one address after another, with TLS if the plan demands it,
+//! and closed. Not here: their exchanges.
 
 use super::state::{Starts, Worker};
 use crate::connection::{Readiness, State, token};
@@ -9,14 +9,14 @@ use plimsoll_sys::tcp;
 use plimsoll_wire::Conn;
 
 impl<N: Net> Worker<N> {
-    /// Begins to open the slot's connection. Refusals are recorded; of a name's addresses every one
-    /// is tried, as clients do (RFC 6724, section 2), and the last one's error returned.
+    /// Starts to open the slot's connection, and records refusals. All addresses of a name are
+    /// tried, as clients do (RFC 6724, section 2). The error is the last one's.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
         self.connections[slot as usize].tried = 0;
         self.open_next(slot)
     }
 
-    /// Begins to open the slot's connection at the next address, or the one after it.
+    /// Starts to open the slot's connection at the next address.
     fn open_next(&mut self, slot: u32) -> Result<(), u16> {
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -49,12 +49,12 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether an address is left to be tried for the slot after this error.
+    /// Whether another address is left to try after this error.
     fn another_may_do(&self, slot: u32, error: u16) -> bool {
         tcp::is_of_address(error) && u64::from(self.connections[slot as usize].tried) < self.job.addresses.choices()
     }
 
-    /// The outcome of opening the slot's connection is known.
+    /// Handles the result of a connect.
     pub(super) fn connecting_ended(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return };
@@ -74,7 +74,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The slot's connection reaches the server.
+    /// The slot's connection is open.
     fn connected(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
         self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
@@ -92,7 +92,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The slot's connection reaches the server: TLS is to be agreed on.
+    /// Starts the TLS handshake of the slot's connection.
     #[cold]
     fn begin_handshake(&mut self, slot: u32, conn: Result<Conn, TlsFailure>) {
         let connection = &mut self.connections[slot as usize];
@@ -107,7 +107,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// TLS is agreed on.
+    /// The TLS handshake has succeeded.
     #[cold]
     pub(super) fn handshaken(&mut self, slot: u32, resumed: bool) {
         let connection = &self.connections[slot as usize];
@@ -123,7 +123,7 @@ impl<N: Net> Worker<N> {
         self.give_up(slot, RequestFailure::Tls);
     }
 
-    /// The slot's connection can carry requests from now on.
+    /// The slot's connection is ready for requests.
     fn stands(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Standing;
@@ -133,14 +133,14 @@ impl<N: Net> Worker<N> {
             self.recorder.speaks_h2();
         }
         self.feed(slot);
-        // A connection may begin with something of its own.
+        // A protocol may begin with bytes of its own.
         if self.connections[slot as usize].conn.wants_to_send() {
             self.send(slot);
         }
         self.rest(slot);
     }
 
-    /// Has the slot's connection, which stands, carry those who wait for it, as far as it has room.
+    /// Sends waiting exchanges on the slot's open connection, as far as it has room.
     pub(super) fn feed(&mut self, slot: u32) {
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -152,7 +152,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Those who wait on the slot go on, now that its connection has room, or is gone.
+    /// Continues waiting exchanges, now that the slot's connection has room or is closed.
     #[cold]
     pub(super) fn serve_waiting(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
@@ -174,7 +174,7 @@ impl<N: Net> Worker<N> {
             State::Connecting | State::Handshaking => self.opening -= 1,
             State::Standing => self.connections_open -= 1,
         }
-        // What is said of it in the list of idle ones is of the past.
+        // Its entry in the list of idle slots is outdated.
         connection.listed = false;
         connection.socket = None;
         connection.conn = Conn::new();
@@ -185,7 +185,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A connection without a request is gone.
+    /// A connection without exchanges was lost.
     pub(super) fn lose(&mut self, slot: u32) {
         self.close(slot);
         if !self.connections[slot as usize].waiting.is_empty() {
@@ -194,8 +194,8 @@ impl<N: Net> Worker<N> {
         self.rest(slot);
     }
 
-    /// Puts a slot back to where the next arrival looks (open loads), if its connection has room,
-    /// or it has none.
+    /// Returns a slot to the list for the next arrival (open loops), if its connection has room or
+    /// there is none.
     #[inline]
     pub(super) fn rest(&mut self, slot: u32) {
         if matches!(self.starts, Starts::Open { .. }) {

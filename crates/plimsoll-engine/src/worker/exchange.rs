@@ -1,5 +1,5 @@
-//! One request and its answer on a connection, and how each ends: the connection tells facts, here
-//! they are given their time, judged and counted.
+//! One request and its response on a connection, and its end: the connection reports facts, and
+//! this file times, judges and counts them.
 
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
@@ -17,26 +17,25 @@ use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailur
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 
-/// A request that servers have not taken so often is not sent once more.
+/// Most resends of a request that servers did not process.
 const RESENT_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
-    /// Starts the request of `user` for `route` on `slot` at the present time, over its connection
-    /// or a new one.
+    /// Starts a request of `user` for `route` on `slot` now, over its connection or a new one.
     pub(super) fn start(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.recorder.started(route, intended_ns, measured);
         self.measured_in_flight += u64::from(measured);
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
         if self.job.source.fill(number, user, route, self.now_ns) {
-            // The server is not charged for it.
+            // This time does not count for the server.
             self.now_ns = self.net.now_ns();
             self.count_further(number);
         }
         self.carry(slot, number);
     }
 
-    /// An exchange of several messages begins: each is a request of its own in all that is counted.
+    /// Counts the additional messages of an exchange as requests of their own.
     fn count_further(&mut self, number: u32) {
         let further = self.job.source.messages(number) - 1;
         let exchange = &mut self.exchanges[number];
@@ -48,7 +47,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Has the slot's connection carry an exchange: at once, or as soon as it can.
+    /// Sends an exchange on the slot's connection, now or when possible.
     #[inline]
     fn carry(&mut self, slot: u32, number: u32) {
         if self.connections[slot as usize].has_room() {
@@ -58,8 +57,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange waits for the slot's connection to stand, or for room on it; where that is
-    /// left, for the one of another slot.
+    /// Makes an exchange wait for the slot's connection to open or to have room. After GOAWAY it
+    /// uses a stand-in slot.
     #[inline(never)]
     fn wait_for_room(&mut self, slot: u32, number: u32) {
         if self.is_left(slot) {
@@ -76,21 +75,20 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether the server leaves the slot's connection, on which something is still under way, and
-    /// its users have no other (closed loads; arrivals of open ones look for a connection that has
-    /// room).
+    /// Whether the server sent GOAWAY on the slot's connection, exchanges are still in flight on
+    /// it, and its users have no other (closed loops).
     fn is_left(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.state == State::Standing && connection.conn.is_left() && matches!(self.starts, Starts::Closed(_))
     }
 
-    /// The slot that carries what cannot be started on the slot's connection, which is left: the
-    /// same until that is over.
+    /// The stand-in slot for new exchanges of a connection with GOAWAY: the same one until that
+    /// ends.
     fn stand_in_of(&mut self, slot: u32) -> u32 {
         if let Some(other) = self.connections[slot as usize].stand_in {
             return other;
         }
-        // Those of the users are first; behind them are others that have stood in before.
+        // The users' slots come first; earlier stand-ins follow.
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
@@ -103,12 +101,12 @@ impl<N: Net> Worker<N> {
         other
     }
 
-    /// Sends the request of an exchange on the slot's connection, which has room for it.
+    /// Sends an exchange's request on the slot's connection, which has room.
     // Always: once a request, and the call costs as much as the rest.
     #[inline(always)]
     pub(super) fn ask(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
-        // What is asked where an answer redirects to belongs to the first.
+        // A redirected request belongs to the first one.
         if exchange.sent_ns == 0 {
             exchange.sent_ns = self.now_ns;
         }
@@ -118,7 +116,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Sends what the slot's connection has to send, or the rest of it.
+    /// Sends pending bytes of the slot's connection.
     #[inline]
     pub(super) fn send(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
@@ -159,15 +157,14 @@ impl<N: Net> Worker<N> {
         connection.sending = false;
     }
 
-    /// Bytes, an end or an error can be read from the slot's connection.
+    /// Reads from the slot's connection.
     pub(super) fn on_readable(&mut self, slot: u32, hangup: bool) {
         let Some(mut buffers) = self.buffers.take() else { return };
         let generation = self.connections[slot as usize].generation;
         let (began_ns, mut taken) = (self.now_ns, 0);
         loop {
             let connection = &self.connections[slot as usize];
-            // The slot may have been closed, or reopened for the next request, by what was just
-            // read.
+            // The bytes just read may have closed the slot, or reopened it for the next request.
             if connection.generation != generation {
                 break;
             }
@@ -181,8 +178,8 @@ impl<N: Net> Worker<N> {
                     }
                     self.recorder.load.bytes_in += count as u64;
                     self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
-                    // A short read has emptied the socket: the next bytes bring an event of their
-                    // own. The end does not, if it was announced along with these bytes.
+                    // A short read has emptied the socket, and later bytes cause a new event. An
+                    // end announced with these bytes does not.
                     if count < buffers.input.len() && !hangup {
                         break;
                     }
@@ -205,7 +202,7 @@ impl<N: Net> Worker<N> {
         self.buffers = Some(buffers);
     }
 
-    /// Bytes have come; `plain` is room for what TLS makes of them.
+    /// Handles received bytes; `plain` is a buffer for decrypted text.
     #[inline]
     fn on_bytes(&mut self, slot: u32, bytes: &[u8], plain: &mut Vec<u8>, hangup: bool) {
         let connection = &mut self.connections[slot as usize];
@@ -213,7 +210,7 @@ impl<N: Net> Worker<N> {
         let mut received = connection.conn.receive(bytes, plain);
         while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
             match fact {
-                // The usual case, without a detour.
+                // The usual case, handled directly.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.hears() && self.hear(exchange, status, piece, true) {
                         self.ask_on(slot, exchange, (piece, surplus), hangup);
@@ -229,14 +226,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether the slot has the connection still that it had.
+    /// Whether the slot still has the connection of this generation.
     #[inline]
     fn is_there(&self, slot: u32, generation: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.generation == generation && connection.socket.is_some()
     }
 
-    /// What a fact of the slot's connection means.
+    /// Handles a fact of the slot's connection.
     #[inline(never)]
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
@@ -289,7 +286,7 @@ impl<N: Net> Worker<N> {
                 if self.connections[slot as usize].conn.is_over() {
                     self.lose(slot);
                 } else if self.is_left(slot) {
-                    // Who waits for room on it would wait for the slowest of the others.
+                    // Waiting exchanges would wait for the slowest response.
                     let mut waiting =
                         std::mem::replace(&mut self.connections[slot as usize].waiting, WaitingLine::EMPTY);
                     while let Some(number) = self.exchanges.take_first(&mut waiting) {
@@ -297,7 +294,7 @@ impl<N: Net> Worker<N> {
                     }
                 }
             }
-            // Nothing was asked on it: there is nothing to fail.
+            // The connection was idle, so no request fails.
             Fact::Broke(_) => self.lose(slot),
             Fact::WindowEmpty => self.recorder.window_empty(),
             Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
@@ -307,21 +304,22 @@ impl<N: Net> Worker<N> {
                 if !self.connections[slot as usize].waiting.is_empty() {
                     self.feed(slot);
                 }
-                // A connection that waits for the network goes on by itself.
+                // A connection that waits for the network continues by itself.
                 if !self.connections[slot as usize].sending {
                     self.send(slot);
                 }
             }
             Fact::Ended => self.on_end(slot, false),
             Fact::TlsFailed(reason) => {
-                // The alert tells the server why.
+                // The alert tells the server the reason.
                 self.send(slot);
                 self.tls_failed(slot, reason);
             }
         }
     }
 
-    /// Counts bytes of the exchange's answer; notes the time if they are its first, and says so.
+    /// Counts bytes of an exchange's response. Returns whether they are its first, and records the
+    /// time.
     #[inline]
     fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
@@ -333,8 +331,8 @@ impl<N: Net> Worker<N> {
         first
     }
 
-    /// Counts messages of the answer to a call that are whole now, and of streams notes when they
-    /// came. `first`: nothing of the answer had come before.
+    /// Counts complete messages of a gRPC response, and for streams their times. `first`: these are
+    /// the first bytes of the response.
     fn note_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -361,7 +359,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Bytes that nobody asked for: the connection cannot be trusted any more.
+    /// Handles unsolicited bytes: the connection can no longer be trusted.
     #[cold]
     fn on_surplus(&mut self, slot: u32, bytes: &[u8]) {
         self.recorder.surplus(bytes.len());
@@ -372,12 +370,12 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The peer has ended (or broken) the connection.
+    /// The peer has closed or broken the connection.
     fn on_end(&mut self, slot: u32, broken: bool) {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
             State::Handshaking => self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed }),
-            // The outcome of connecting is told by the writable event.
+            // The writable event reports the result of the connect.
             State::Connecting if !connection.waiting.is_empty() => {}
             _ if broken => self.give_up(slot, RequestFailure::Reset),
             _ => {
@@ -396,7 +394,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A piece of an answer has come that does not end it: of one that fails it is kept.
+    /// Handles a piece of an unfinished response; pieces of a failed one are stored.
     fn unfinished(&mut self, number: u32, status: Option<u16>, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         let bare = self.connections[exchange.slot as usize].conn.is_h2();
@@ -409,14 +407,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// What came is no answer to the exchange's request.
+    /// The bytes are no response to the exchange's request.
     #[cold]
     fn broke_protocol(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
         self.answered_badly(number, AnswerKind::Protocol(error), first, last);
         self.fail(number, RequestFailure::Protocol);
     }
 
-    /// The exchange's answer has come to an end, and is a failure.
+    /// The exchange's response ended as a failure.
     #[cold]
     fn answered_badly(&mut self, number: u32, kind: AnswerKind, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
@@ -427,8 +425,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange was answered, and that is a failure by a status; `is_said`: by one of gRPC's,
-    /// with which the server may have said more than in the content.
+    /// The exchange's response failed by status; `is_said`: by a gRPC status, whose message may say
+    /// more than the content.
     #[cold]
     fn judged_bad(&mut self, number: u32, kind: AnswerKind, is_said: bool, (first, last): (bool, &[u8])) {
         if is_said {
@@ -440,7 +438,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Counts the bytes that came after an answer, if there are any.
+    /// Counts surplus bytes after a response.
     #[inline]
     fn note_surplus(&mut self, bytes: usize) {
         if bytes > 0 {
@@ -448,7 +446,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// More of an answer has come that is looked at.
+    /// Stores a piece of a checked response.
     #[inline(never)]
     fn read_answer(&mut self, number: u32, first: bool, piece: Piece) {
         while self.answers.len() <= number as usize {
@@ -463,7 +461,7 @@ impl<N: Net> Worker<N> {
         answer.add(piece);
     }
 
-    /// How an answer that is kept ends its exchange.
+    /// The outcome of an exchange with a stored response.
     #[inline(never)]
     fn judged(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
         self.read_answer(number, first, last);
@@ -472,7 +470,7 @@ impl<N: Net> Worker<N> {
         outcome
     }
 
-    /// What an answer that has come is.
+    /// The outcome of a complete response.
     fn judge(&mut self, number: u32, status: u16) -> Outcome {
         let exchange = &self.exchanges[number];
         let (user, route) = (exchange.user, exchange.route);
@@ -498,13 +496,12 @@ impl<N: Net> Worker<N> {
         Outcome::Failed(miss.failure)
     }
 
-    /// An answer that is kept redirects, and such are followed: its exchange goes on where that
-    /// leads.
+    /// A stored response is a redirect to follow: its exchange continues at the new URL.
     #[cold]
     fn redirected(&mut self, of: AnswerOf, status: u16) -> Outcome {
         let AnswerOf { user, route, exchange: number, now_ns, .. } = of;
         let answer = &self.answers[number as usize];
-        // Its cookies are taken all the same.
+        // Its cookies are stored in any case.
         self.job.source.judge(AnswerOf { ok_status: false, ..of }, answer);
         let location = String::from_utf8_lossy(answer.fields("location").next().unwrap_or_default());
         let exchange = &self.exchanges[number];
@@ -526,7 +523,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange asks on, over the same connection where that goes on.
+    /// The exchange sends its next request, over the same connection if possible.
     #[cold]
     fn follow(&mut self, slot: u32, number: u32, hangup: bool) {
         self.failed_answers.given_up(number);
@@ -538,8 +535,8 @@ impl<N: Net> Worker<N> {
         self.carry(slot, number);
     }
 
-    /// Who hears answers hears this one, or has its exchange ask on where it redirects to, if it
-    /// alone was asked for (`is_only`) and there is time; returns that.
+    /// Reports a response to the author, or follows its redirect if it is the only response
+    /// (`is_only`) and there is time. Returns whether it does.
     fn hear(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
         let (times, is_last) = self.heard_at(number);
         let exchange = &self.exchanges[number];
@@ -548,8 +545,8 @@ impl<N: Net> Worker<N> {
         self.job.source.hear(number, status, piece, times, (is_last, may_ask_on))
     }
 
-    /// The exchange asks on instead of being answered; `last`: what of the answer came last, with
-    /// so many bytes that belong to none.
+    /// The exchange sends a further request in place of ending; `last`: the last piece of the
+    /// response, with its number of surplus bytes.
     #[cold]
     fn ask_on(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
         self.note_surplus(surplus);
@@ -558,9 +555,9 @@ impl<N: Net> Worker<N> {
         self.follow(slot, number, hangup);
     }
 
-    /// An exchange on the slot's connection was answered, with gRPC's status beside HTTP's where it
-    /// has one. `last`: what of the answer came last, with so many bytes at its end that belong to
-    /// no answer. `hangup`: the peer has closed its side.
+    /// An exchange on the slot's connection got its response, with a gRPC status if it has one.
+    /// `last`: the last piece, with its number of surplus bytes. `hangup`: the peer has closed its
+    /// side.
     #[inline]
     fn answered(
         &mut self,
@@ -586,8 +583,8 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// What an answer of this status is. `last`: what of it came last, with as many bytes at its
-    /// end that belong to no answer as `surplus` says.
+    /// The outcome of a response with these statuses. `last`: its last piece, of which `surplus`
+    /// bytes at the end do not belong to it.
     #[inline]
     fn outcome_of(&mut self, number: u32, statuses: (u16, Option<u16>), last: Piece, surplus: usize) -> (u16, Outcome) {
         let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
@@ -596,8 +593,7 @@ impl<N: Net> Worker<N> {
         let route = self.job.source.route(asked);
         let (status, grpc_status) = statuses;
         let mut kind = AnswerKind::Status(status);
-        // An answer after the deadline is a timeout and no answer, however close: the caller had
-        // given up.
+        // A response after the deadline is a timeout, however close: the caller had given up.
         let (status, outcome) = if exchange.deadline_ns <= self.now_ns {
             (0, Outcome::Failed(RequestFailure::Timeout))
         } else {
@@ -636,17 +632,17 @@ impl<N: Net> Worker<N> {
         (status, outcome)
     }
 
-    /// One of an exchange's messages was answered, and more answers are to come.
+    /// One of an exchange's messages got its response, and further ones follow.
     fn answered_one_of(&mut self, number: u32, status: u16, last: Piece) {
         let (status, outcome) = self.outcome_of(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
         self.count_finished(number, status, outcome);
-        // The next answer has a first byte of its own.
+        // The next response has its own first byte.
         self.exchanges[number].first_byte_ns = 0;
     }
 
-    /// The server has not taken the exchange's request: it is asked again, on another connection
-    /// where there is a choice.
+    /// The server did not process the exchange's request: it is sent again, on another connection
+    /// if possible.
     #[cold]
     fn ask_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
@@ -672,7 +668,7 @@ impl<N: Net> Worker<N> {
         };
         self.exchanges[number].slot = other;
         self.carry(other, number);
-        // The connection that it was on may be of no more use.
+        // The previous connection may be unusable now.
         let connection = &self.connections[slot as usize];
         if connection.state == State::Standing && connection.conn.is_over() {
             self.lose(slot);
@@ -681,14 +677,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange is given up at its deadline.
+    /// The exchange reached its deadline.
     #[cold]
     pub(super) fn time_out(&mut self, number: u32) {
         let slot = self.exchanges[number].slot;
         let connection = &mut self.connections[slot as usize];
         if !self.exchanges.take_out(&mut connection.waiting, number) {
             connection.conn.cancel(number);
-            // Where the connection goes on, the server is told.
+            // If the connection stays open, the server gets a cancellation.
             if !connection.sending && connection.conn.wants_to_send() {
                 self.send(slot);
             }
@@ -696,14 +692,13 @@ impl<N: Net> Worker<N> {
         self.fail(number, RequestFailure::Timeout);
     }
 
-    /// The slot's connection is given up: whatever was under way on it has failed, and whoever
-    /// waited for it to stand.
+    /// Closes the slot's connection: its exchanges fail, and those that wait for it to open.
     #[cold]
     pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
         let mut fallen = std::mem::take(&mut self.fallen);
         if connection.state == State::Standing {
-            // Who waits for room on it goes on with the next.
+            // Exchanges that wait for room continue with the next connection.
             while let Some(number) = connection.conn.give_up() {
                 fallen.push(number);
             }
@@ -723,8 +718,7 @@ impl<N: Net> Worker<N> {
         self.fallen = fallen;
     }
 
-    /// The exchange has failed, and is no longer its connection's; that ends where it is of no more
-    /// use.
+    /// The exchange has failed and leaves its connection, which closes if it is unusable.
     #[cold]
     fn fail(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);
@@ -744,11 +738,10 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// Counts an exchange that has ended. Returns whose it was, and what that user may want to
-    /// know.
+    /// Counts an ended exchange. Returns its user and the result of its request.
     #[inline]
     fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
-        // What was not answered by now of several messages has ended in the same way.
+        // Further messages without a response end in the same way.
         for _ in 0..self.exchanges[number].further {
             self.count_finished(number, status, outcome);
         }
@@ -764,22 +757,23 @@ impl<N: Net> Worker<N> {
         (exchange.user, LastRequest { route: exchange.route, status, outcome })
     }
 
-    /// When an answer has come that is whole now, and whether no more of its exchange are to come.
+    /// The times of a response that is now complete, and whether no other response of its exchange
+    /// follows.
     fn heard_at(&self, number: u32) -> (AnswerTimes, bool) {
         let times = self.times_of(number);
-        // All of it may have come at once.
+        // The whole response may have arrived at once.
         let first_byte_ns = if times.first_byte_ns == 0 { self.now_ns } else { times.first_byte_ns };
         (AnswerTimes { first_byte_ns, ..times }, self.exchanges[number].further == 0)
     }
 
-    /// What somebody who hears answers is told of an exchange's times.
+    /// The times of an exchange, as reported to an author.
     fn times_of(&self, number: u32) -> AnswerTimes {
         let exchange = &self.exchanges[number];
         let Exchange { intended_ns, sent_ns, first_byte_ns, .. } = *exchange;
         AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns: self.now_ns }
     }
 
-    /// Counts one message of an exchange that has ended.
+    /// Counts one ended message of an exchange.
     #[inline]
     fn count_finished(&mut self, number: u32, status: u16, outcome: Outcome) {
         let exchange = &self.exchanges[number];
@@ -805,8 +799,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Ends what the slot's connection carries, which was found broken in sending, when all that it
-    /// held has been read.
+    /// Ends the exchanges of a connection on which a send failed, once all received bytes are read.
     #[cold]
     pub(super) fn settle_broken(&mut self, slot: u32, generation: u32) {
         let connection = &mut self.connections[slot as usize];

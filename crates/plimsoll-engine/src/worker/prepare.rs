@@ -1,5 +1,5 @@
-//! Making ready: connections that are to stand before the schedule begins are opened at a pace that
-//! an accept queue can take. Nothing of this is measured.
+//! Preparation: opens connections before the schedule begins, at a pace that an accept queue can
+//! take. Nothing of it is measured.
 
 use super::state::{Starts, Worker};
 use crate::connection::State;
@@ -7,20 +7,20 @@ use crate::net::{Net, Wait};
 use plimsoll_sys::tcp::BACKLOG_FULL;
 use std::sync::atomic::Ordering;
 
-/// Connections being opened at once by all workers: fewer than the accept queues of common servers
-/// hold. When a queue overflows nevertheless, those that wait for an answer hold the others up.
+/// Most connections that all workers open concurrently: fewer than the accept queues of common
+/// servers. If a queue overflows, connections wait for a SYN retransmission.
 const OPENING_MAX: u64 = 100;
-/// Opened in one go; then the pace is looked at again.
+/// Connections opened at once; then the pace is checked.
 const BURST: u64 = 32;
-/// Making ready gives up after this or the timeout of a request, or after the time that opening at
-/// a quarter of the pace takes, if that is longer; the rest is opened under load.
+/// Time limit of the preparation, ns, unless a request's timeout or four times the expected time is
+/// longer. The load opens the rest.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
-/// Pause after a unix socket's backlog was full.
+/// Pause after a unix socket's backlog was full, ns.
 const FULL_PAUSE_NS: u64 = 1_000_000;
 
 impl<N: Net> Worker<N> {
-    /// Opens the connections that are to be ready before the schedule begins. Those that cannot be
-    /// opened are left to the load, which will count their failures.
+    /// Opens the connections that must be ready before the schedule begins. Those that fail are
+    /// left to the load, which counts the failures.
     pub fn prepare(&mut self) {
         let closed = matches!(self.starts, Starts::Closed(_));
         let mut left = match closed {
@@ -35,8 +35,7 @@ impl<N: Net> Worker<N> {
         let mut opened: u64 = 0;
         let mut slot = 0;
         while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
-            // The pace, in bursts: as many as would have been opened by now, and the rest of that
-            // burst.
+            // The pace, in bursts: the number that should be open by now, rounded up.
             let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST * 1_000_000_000) + 1;
             let mut wait_ns = self.now_ns + 10_000_000;
             while left > 0 && self.opening < opening_max && opened < bursts * BURST {
@@ -54,7 +53,7 @@ impl<N: Net> Worker<N> {
                         if error == BACKLOG_FULL {
                             wait_ns = self.now_ns + FULL_PAUSE_NS;
                         } else {
-                            // Refused at once (no ports, no files): the load will show it.
+                            // The system refuses (no ports, no files): the load will show it.
                             left = 0;
                         }
                         break;
@@ -68,16 +67,14 @@ impl<N: Net> Worker<N> {
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
-        // What does not stand by now would only take the place of a connection that the load opens,
-        // and counts.
+        // A connection still opening would occupy the slot of one that the load opens and counts.
         for slot in 0..self.connections.len() as u32 {
             if matches!(self.connections[slot as usize].state, State::Connecting | State::Handshaking) {
                 self.lose(slot);
             }
         }
-        // Servers whose threads wait for the first request of whatever they have accepted are held
-        // by connections that carry none: each is used in the order in which it was opened, which
-        // is that in which such threads wait, before any is used again.
+        // Some servers block a thread on each accepted connection until its first request. So each
+        // connection is used once, in the order of opening, before any is used again.
         if self.job.streams_max == 1 {
             self.fresh = std::mem::take(&mut self.idle);
             self.fresh.reverse();

@@ -1,4 +1,4 @@
-//! Who starts the next request, and when: the arrivals of an open load, the users of a closed one.
+//! When requests start: the arrivals of an open loop, and the users of a closed one.
 
 use super::state::{DueUser, Starts, Users, Worker};
 use crate::connection::State;
@@ -8,24 +8,22 @@ use crate::users::{LastRequest, UserAction};
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
 
-/// A user whose connection could not be opened tries again after this: a closed port would else be
-/// asked 100 000 times a second.
+/// Pause of a user whose connection failed to open, ns: without it a closed port would get 100 000
+/// connects a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
-/// Requests started in one turn before replies are looked at again.
+/// Most requests started in one turn before replies are read.
 const STARTS_PER_TURN: u32 = 64;
-/// Requests ended by their deadline in one turn: many, since what is late gets no better by
-/// waiting.
+/// Most requests timed out in one turn: many, since a delay does not help them.
 const TIMEOUTS_PER_TURN: u32 = 512;
-/// Arrivals that are late at the schedule's end are still started for this long; the rest is
-/// unsent.
+/// Time after the schedule's end during which late arrivals still start, ns; later ones are unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
-    /// The next time at which something is to be done, replies aside.
+    /// The next time at which an action is due, apart from replies, ns.
     pub(super) fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
-        // The schedule's end, then that of the grace period.
+        // The end of the schedule, then that of the grace period.
         let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
         let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
         if let Some((at_ns, _)) = self.exchanges.first_deadline() {
@@ -44,7 +42,7 @@ impl<N: Net> Worker<N> {
         due_ns
     }
 
-    /// Starts and ends what the time asks for. Returns whether there was anything.
+    /// Starts and times out everything that is due. Returns whether there was anything.
     pub(super) fn start_due(&mut self) -> bool {
         let mut left = TIMEOUTS_PER_TURN;
         while left > 0
@@ -67,7 +65,7 @@ impl<N: Net> Worker<N> {
         worked | self.start_users()
     }
 
-    /// Open loads: starts every arrival that is due.
+    /// Open loop: starts every due arrival.
     fn release_arrivals(&mut self) -> bool {
         let mut released = 0;
         while let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
@@ -85,7 +83,7 @@ impl<N: Net> Worker<N> {
                 None => None,
             };
             let measured = intended_ns >= self.measured_from_ns;
-            // Of those that are too late to start, the ones that count are counted.
+            // Arrivals too late to start are counted if they are measured.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
                 if measured
                     && let UserAction::Send(route) | UserAction::Wait(_, route) = self.job.source.next(user, None)
@@ -116,14 +114,14 @@ impl<N: Net> Worker<N> {
         released > 0
     }
 
-    /// An arrival that counts cannot begin.
+    /// Counts a measured arrival that cannot start.
     fn unsent(&mut self, route: RouteNumber) {
         for _ in 0..self.job.source.messages_each() {
             self.recorder.unsent(route);
         }
     }
 
-    /// A request of an arrival has no connection to go over.
+    /// A request of an arrival has no connection.
     #[cold]
     fn not_sent(&mut self, user: u64, route: RouteNumber, measured: bool) {
         if measured {
@@ -132,7 +130,7 @@ impl<N: Net> Worker<N> {
         self.cut_session(user);
     }
 
-    /// The session of `user`, if it has one, goes no further.
+    /// Cuts the session of `user`, if it has one.
     #[cold]
     fn cut_session(&mut self, user: u64) {
         let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.cut(user)) else { return };
@@ -140,7 +138,7 @@ impl<N: Net> Worker<N> {
         self.release(ended);
     }
 
-    /// A session has come to its end.
+    /// Counts an ended session.
     #[inline(never)]
     fn session_ended(&mut self, ended: EndedSession) {
         if ended.measured {
@@ -149,7 +147,7 @@ impl<N: Net> Worker<N> {
         self.release(ended);
     }
 
-    /// The connection that was a session's own ends with it.
+    /// Closes the connection that belonged to an ended session.
     fn release(&mut self, ended: EndedSession) {
         if let Some(slot) = ended.slot {
             self.connections[slot as usize].owned = false;
@@ -158,7 +156,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A connection for the next request of an arrival: that of its session, if it has its own.
+    /// The connection for an arrival's next request: the session's own, if it has one.
     #[inline]
     pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
@@ -171,7 +169,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A connection that carries nobody else, for as long as the session of `user` lasts.
+    /// A connection for the session of `user` alone.
     fn own_slot(&mut self, user: u64) -> Option<u32> {
         let slot = if self.job.streams_max == 1 { self.slot_for_arrival() } else { self.fresh_slot() }?;
         self.filling = self.filling.filter(|filling| *filling != slot);
@@ -182,8 +180,8 @@ impl<N: Net> Worker<N> {
         Some(slot)
     }
 
-    /// A connection with room, else one that is being opened and has room to come, else a slot for
-    /// a new one, else nothing.
+    /// A slot with room, otherwise one that is opening, otherwise one for a new connection,
+    /// otherwise `None`.
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.fresh.pop() {
             let connection = &mut self.connections[slot as usize];
@@ -196,7 +194,7 @@ impl<N: Net> Worker<N> {
             let connection = &mut self.connections[slot as usize];
             let is_listed = connection.generation == generation && connection.state == State::Standing;
             let room = if is_listed { connection.conn.room() } else { 0 };
-            // One that is not full after this stays where it is.
+            // A connection with further room keeps its place.
             if room > 1 {
                 return Some(slot);
             }
@@ -221,37 +219,37 @@ impl<N: Net> Worker<N> {
         self.filling
     }
 
-    /// A slot without a connection, if there may be one more.
+    /// A slot without a connection, if the limit allows one.
     fn fresh_slot(&mut self) -> Option<u32> {
         let has_place = self.connections.len() < self.job.connections_max;
         self.free_slot().or_else(|| has_place.then(|| self.add_slot()))
     }
 
-    /// Takes a slot without a connection from the list of those.
+    /// Takes a slot from the list of free ones.
     pub(super) fn free_slot(&mut self) -> Option<u32> {
         let slot = self.free.pop()?;
         self.connections[slot as usize].listed = false;
         Some(slot)
     }
 
-    /// The slot of a user of a closed load: those whose connection can carry several share one.
+    /// The slot of a user of a closed loop: with several streams, users share connections.
     #[inline]
     pub(super) fn slot_of(&self, user: u64) -> u32 {
         if self.job.streams_max == 1 { user as u32 } else { (user / u64::from(self.job.streams_max)) as u32 }
     }
 
-    /// Whether a request of this user's (closed loads) is under way, or waits.
+    /// Whether a request of this user (closed loop) is in flight or waits.
     fn is_at_work(&self, user: u64) -> bool {
         let connection = &self.connections[self.slot_of(user) as usize];
         let is_of_user = |number: u32| self.exchanges[number].user == user;
         connection.conn.carries(is_of_user) || self.exchanges.in_line(&connection.waiting).any(is_of_user)
     }
 
-    /// Closed loads: brings the number of active users to what the schedule says.
+    /// Closed loop: sets the number of active users by the schedule.
     fn change_users(&mut self) {
         let Starts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
-        // The change was to happen when it was announced; the first one at the schedule's start.
+        // The change is due at its announced time; the first one at the start of the schedule.
         let intended_ns = users.change_ns.min(self.now_ns);
         let at_ns = intended_ns - self.origin_ns;
         let (before, active) = (users.active, stripe.count_of(schedule.users_at(at_ns)));
@@ -261,8 +259,8 @@ impl<N: Net> Worker<N> {
         users.joined_ns = intended_ns;
     }
 
-    /// Starts the users that have joined (closed loads), and those that have waited. Returns
-    /// whether there was any.
+    /// Starts new users (closed loop), and users whose wait has ended. Returns whether there was
+    /// any.
     fn start_users(&mut self) -> bool {
         let mut started = 0;
         while let Starts::Closed(users) = &mut self.starts
@@ -270,8 +268,8 @@ impl<N: Net> Worker<N> {
             && let Some(user) = users.joining.next()
         {
             started += 1;
-            // Users that were sent away earlier may still be under way, or wait to try again; they
-            // carry on by themselves.
+            // A user that left may still have a request in flight or a retry pending; it continues
+            // by itself.
             let intended_ns = users.joined_ns;
             if !self.is_at_work(user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
@@ -299,7 +297,7 @@ impl<N: Net> Worker<N> {
         started > 0
     }
 
-    /// What `user` asks first, who was to begin at `intended_ns`, if it is to be asked now.
+    /// The first route of `user`, whose intended start is `intended_ns`, if it sends now.
     #[inline]
     fn first_of(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
         let next = self.job.source.next(user, None);
@@ -333,8 +331,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A session is over in which nothing was to be asked. Its user does not begin anew at once:
-    /// that would never end.
+    /// A session ended without any request. Its user waits before the next one, to avoid an endless
+    /// loop.
     #[cold]
     fn asks_nothing(&mut self, user: u64, ended: EndedSession) {
         self.session_ended(ended);
@@ -351,8 +349,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The user's next request, to start at `intended_ns`, if there is to be one: for `route`, or
-    /// the first. Returns whether there was one that counts.
+    /// Prepares the user's next request with its intended start: for `route`, or the first one.
+    /// Returns whether there is a measured one.
     #[inline]
     fn next_of_user(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
@@ -362,7 +360,7 @@ impl<N: Net> Worker<N> {
         if let Starts::Closed(users) = &self.starts
             && (user >= users.active || (route.is_none() && measured && users.left == Some(0)))
         {
-            // Who is sent away does not go on, but who has begun may end.
+            // A user that left sends no more, but may finish its session.
             if route.is_some() {
                 self.cut_session(user);
             }
@@ -373,7 +371,7 @@ impl<N: Net> Worker<N> {
             return false;
         }
         let slot = match &self.starts {
-            // A user of a closed load has a connection of its own, or its part of one.
+            // A user of a closed loop has its own connection, or its share of one.
             Starts::Closed(_) => self.slot_of(user),
             Starts::Open { .. } => match self.slot_for_user(user) {
                 Some(slot) => slot,
@@ -387,8 +385,8 @@ impl<N: Net> Worker<N> {
         measured
     }
 
-    /// What `user` does after its exchange on `slot`: its next one, now or later, or it is done;
-    /// then a user of a closed load begins anew.
+    /// Continues `user` after its exchange on `slot`: its next request, now or later, or its end. A
+    /// user of a closed loop then begins again.
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32, user: u64, last: LastRequest) {
         let next = self.job.source.next(user, Some(&last));
@@ -405,17 +403,17 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A user goes on in the midst of its session, or tries again.
+    /// Continues a user within its session, or after a failed connect.
     #[inline(never)]
     fn go_on_within(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
-        // Its connection is there for others meanwhile (open loads).
+        // Other users may use its connection meanwhile (open loop).
         self.rest(slot);
         let (wait_ns, route) = match next {
             UserAction::End => (0, None),
             UserAction::Send(route) => (0, Some(route)),
             UserAction::Wait(ns, route) => (ns, Some(route)),
         };
-        // A connection that could not be made is not tried again at once.
+        // After a failed connect, pause before the retry.
         match wait_ns.max(if refused { RECONNECT_PAUSE_NS } else { 0 }) {
             0 => {
                 self.next_of_user(user, route, self.now_ns);
@@ -424,7 +422,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether every request of a limited number was started, or every session has ended.
+    /// Whether all of a limited number of requests were started, or all sessions have ended.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
             Starts::Open { next_ns, .. } => {
@@ -439,7 +437,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether no arrival is left over from before the schedule's end.
+    /// Whether every arrival before the schedule's end was handled.
     pub(super) fn nothing_due(&self) -> bool {
         matches!(&self.starts, Starts::Closed(_) | Starts::Open { next_ns: None, .. })
     }

@@ -1,5 +1,4 @@
-//! What a worker holds: everything that its loop, its starts, its exchanges and its connections
-//! share.
+//! The state of a worker, shared by its loop, starts, exchanges and connections.
 
 use crate::answers::AnswerText;
 use crate::connection::Connection;
@@ -17,108 +16,106 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A closed load's part in a worker.
+/// A worker's part of a closed loop.
 pub(super) struct Users {
-    /// Users 0..active make requests.
+    /// Users 0..active send requests.
     pub(super) active: u64,
-    /// When `active` changes next (absolute).
+    /// The next change of `active` (absolute, ns).
     pub(super) change_ns: u64,
-    /// Users that have joined and whose first request is still to be started, and when it was to be
-    /// (absolute).
+    /// New users whose first request is not started yet, and its intended start (absolute, ns).
     pub(super) joining: Range<u64>,
     pub(super) joined_ns: u64,
     /// Measured requests left to start; `None`: no limit.
     pub(super) left: Option<u64>,
 }
 
-/// A user who goes on later.
+/// A user that continues later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DueUser {
-    /// When (absolute).
+    /// The time (absolute, ns).
     pub(super) at_ns: u64,
     pub(super) user: u64,
-    /// With what; `None`: from the beginning.
+    /// The route; `None`: from the beginning.
     pub(super) route: Option<RouteNumber>,
 }
 
-/// Who starts requests.
+/// The origin of request starts.
 pub(super) enum Starts {
     Closed(Users),
     Open {
         arrivals: ArrivalCursor,
-        /// Number of the next arrival, who is a user of its own.
+        /// Number of the next arrival, which is a user of its own.
         next_user: u64,
-        /// Intended start of the next arrival (absolute).
+        /// Intended start of the next arrival (absolute, ns).
         next_ns: Option<u64>,
     },
 }
 
-/// Received at a time; a reply that is longer is read in pieces.
+/// Size of the receive buffer in bytes; longer replies are read in pieces.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Room for what is read from the connection at hand.
+/// Buffers for the current connection.
 pub(super) struct Buffers {
     pub(super) input: [u8; BUFFER_BYTES],
-    /// What TLS makes of it.
+    /// Decrypted text.
     pub(super) plain: Vec<u8>,
 }
 
-/// A worker on its part of the world.
+/// A worker in its environment.
 pub struct Worker<N: Net> {
     pub(super) net: N,
     pub(super) job: Job,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) connections: Vec<Connection<N::Socket>>,
-    /// Open connections without work: (slot, generation), the most recently used last. Entries may
-    /// be stale.
+    /// Open idle connections as (slot, generation), the most recently used last. Entries may be
+    /// outdated.
     pub(super) idle: Vec<(u32, u32)>,
-    /// The same of those that were made ready and never used, the one that was opened first last.
+    /// Prepared connections not used yet, the first opened last.
     pub(super) fresh: Vec<(u32, u32)>,
     /// Slots without a socket.
     pub(super) free: Vec<u32>,
-    /// The slot that was last given to an arrival that needs a new connection: others may wait for
-    /// it too.
+    /// The slot last given to an arrival that needs a new connection; other arrivals may wait for
+    /// it, too.
     pub(super) filling: Option<u32>,
-    /// Of each user of a closed load: whether it waits before it goes on.
+    /// For each user of a closed loop: whether it waits before it continues.
     pub(super) paused: Vec<bool>,
-    /// Room for exchanges that end together.
+    /// A buffer for exchanges that end together.
     pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
-    /// The answer at hand is no end of its exchange, which asks on where that redirects to.
+    /// Whether the current response is a redirect, so that its exchange continues.
     pub(super) follows: bool,
-    /// Connections with something left over for the next turn, in the order in which they get it:
-    /// (slot, generation). Entries may be stale.
+    /// Connections with readiness left for the next turn, in order, as (slot, generation). Entries
+    /// may be outdated.
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
-    /// Users who go on later.
+    /// Users that continue later.
     pub(super) waiting: BinaryHeap<Reverse<DueUser>>,
     pub(super) recorder: Recorder,
     pub(super) failed_answers: FailedAnswers,
-    /// What has come of answers that are looked at, by the number of their exchange.
+    /// Checked responses in progress, by exchange number.
     pub(super) answers: Vec<AnswerText>,
-    /// When the last message of an answer came that is a stream, by the number of its exchange; 0:
-    /// none has come.
+    /// Time of the last message of a streamed response, by exchange number; 0: none.
     pub(super) last_messages_ns: Vec<u64>,
     pub(super) spinner: Spinner,
     pub(super) starts: Starts,
     pub(super) ready: Vec<Ready>,
-    /// `None` while something is read.
+    /// `None` while a read is in progress.
     pub(super) buffers: Option<Box<Buffers>>,
-    /// Bytes that the connection at hand makes for sending.
+    /// Outgoing bytes of the current connection.
     pub(super) scratch: Vec<u8>,
-    /// Schedule time 0 (absolute); everything before is preparation.
+    /// Schedule time 0 (absolute, ns); earlier times belong to the preparation.
     pub(super) origin_ns: u64,
     pub(super) measured_from_ns: u64,
     pub(super) end_ns: u64,
     pub(super) measured_in_flight: u64,
     pub(super) last_done_ns: u64,
-    /// When the wish to stop was seen.
+    /// When the stop was noticed, ns.
     pub(super) stopped_ns: Option<u64>,
-    /// The time as of the latest look at the clock.
+    /// The time of the last clock reading, ns.
     pub(super) now_ns: u64,
-    /// When events were last asked for, and since when those at hand are taken to be readable; 0:
-    /// not known.
+    /// Time of the last fetch of events, and the time from which the current ones count as
+    /// readable; 0: unknown.
     pub(super) asked_ns: u64,
     pub(super) readable_ns: u64,
 }

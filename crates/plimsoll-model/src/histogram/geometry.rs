@@ -1,4 +1,4 @@
-//! The one geometry of all histograms, and the exact figures that each keeps beside its buckets.
+//! The one geometry of all histograms, and the exact figures that each stores beside its buckets.
 
 /// The largest value with a bucket of its own: one hour, in ns.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;

@@ -1,12 +1,12 @@
-//! Counts by bucket that cost memory only where values fall: pages of a quarter of an octave each,
-//! made when first used.
+//! Counts by bucket that use memory only for occupied ranges: pages of a quarter octave each,
+//! allocated at first use.
 
 use super::geometry::BUCKETS;
 use super::sparse::Bucket;
 use std::ops::Range;
 
-/// Buckets of a page, and places for pages. Both are what a byte can number, so that neither needs
-/// a look at its length.
+/// Buckets of a page, and the number of pages. A byte indexes both, so that neither index needs a
+/// bounds check.
 const PAGE: usize = 1 << u8::BITS;
 const _: () = assert!(BUCKETS <= PAGE * PAGE);
 
@@ -40,15 +40,15 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         counts.filter(move |(index, count)| *count > C::default() && span.contains(index))
     }
 
-    /// Takes the occupied buckets in `span` out, ascending; the pages stay, for what comes next.
+    /// Moves out the occupied buckets in `span`, ascending. The pages stay for later values.
     pub(super) fn take(&mut self, span: Range<usize>) -> Vec<Bucket> {
         let first = span.start / PAGE;
         let (mut taken, mut length) = (Vec::new(), 0);
         for (at, page) in self.0[first..span.end.div_ceil(PAGE)].iter_mut().enumerate() {
             let Some(page) = page else { continue };
             taken.resize(length + PAGE, Bucket::EMPTY);
-            // Each is written, and stays where it is occupied: which ones are is no pattern that a
-            // processor could foresee.
+            // Every bucket is written and kept if occupied: the occupied ones form no pattern that
+            // a branch predictor could learn.
             for (index, count) in page.iter().enumerate() {
                 taken[length] = Bucket::new((first + at) * PAGE + index, (*count).into());
                 length += usize::from(*count > C::default());

@@ -1,9 +1,9 @@
-//! A histogram at rest: what intervals hold, and a run file.
+//! A histogram at rest, as intervals and run files store it.
 
 use super::geometry::{BUCKETS, ExactFigures, index_of};
 
-/// An occupied bucket, its index before its count in one word: a load with many routes is a hundred
-/// thousand of them in a second.
+/// An occupied bucket: index and count in one word, because a load with many routes has a hundred
+/// thousand buckets a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bucket(u64);
 
@@ -14,7 +14,7 @@ const _: () = assert!(BUCKETS <= 1 << (u64::BITS - COUNT_BITS));
 impl Bucket {
     pub(super) const EMPTY: Bucket = Bucket(0);
 
-    /// Counts beyond 48 bits, which nobody counts to, stay there.
+    /// Counts above 48 bits saturate.
     #[inline]
     pub(super) fn new(index: usize, count: u64) -> Bucket {
         Bucket((index as u64) << COUNT_BITS | count.min(COUNT_MAX))
@@ -78,7 +78,8 @@ impl SparseHistogram {
         if bound_ns >= self.exact.max_ns { 0 } else { self.buckets[from..].iter().map(|bucket| bucket.count()).sum() }
     }
 
-    /// Adds all values of `other`: in place from the end, since most often little is added to much.
+    /// Adds all values of `other`, in place from the end: most often a small histogram joins a
+    /// large one.
     pub fn merge(&mut self, other: &SparseHistogram) {
         if self.buckets.is_empty() {
             self.clone_from(other);
@@ -106,13 +107,13 @@ impl SparseHistogram {
                 }
             };
         }
-        // What is left of mine stands where it stood; each bucket of both has left one place empty.
+        // The remaining buckets of `self` are in place; each bucket that both had left one gap.
         mine.drain(a..to);
         self.exact.merge(&other.exact);
     }
 
-    /// Puts a histogram together from stored parts: buckets as (index, count). `None` when they
-    /// contradict each other (a damaged file).
+    /// A histogram from stored parts, with buckets as (index, count). `None`: the parts contradict
+    /// each other (a damaged file).
     pub(crate) fn from_parts(
         buckets: &[(usize, u64)],
         min_ns: u64,

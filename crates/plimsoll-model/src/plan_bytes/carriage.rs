@@ -1,4 +1,4 @@
-//! Over what it is asked: addresses, protocol, certificates.
+//! The transport of a plan as bytes: addresses, protocol, certificates.
 
 use super::fields::{bytes, number, once, push, read, read_flag, read_port, read_text, read_u32};
 use crate::carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
@@ -62,7 +62,7 @@ pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
     Some(ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max })
 }
 
-/// The bytes of the IP address, the port, and of IPv6 also flow and scope.
+/// The bytes of the IP address and the port; for IPv6 also flow label and scope.
 fn address(out: &mut Vec<u8>, address: &SocketAddr) {
     match address {
         SocketAddr::V4(v4) => out.extend_from_slice(&v4.ip().octets()),

@@ -1,13 +1,11 @@
-//! What all parts of a plan are written with: fields with a tag each, none of them left out, and
-//! none passed over.
+//! The encoding of all parts of a plan: tagged fields, without defaults, and none may be unknown.
 
 use crate::tagged::{Field, Reader, field, varint};
 
-/// Most routes, headers of a route, addresses, stages, protocols or issuers: far more than anybody
-/// has.
+/// Most routes, headers of a route, addresses, stages, protocols or issuers: far above real plans.
 pub(super) const ITEMS_MAX: usize = 1 << 16;
 
-/// Appends a number, whatever it is: a plan leaves nothing to defaults.
+/// Appends a number, also if it is 0: a plan has no defaults.
 pub(super) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
     field(out, tag, |out| varint(out, value));
 }
@@ -16,12 +14,12 @@ pub(super) fn bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
     field(out, tag, |out| out.extend_from_slice(value));
 }
 
-/// Reads a message of which every field must be known.
+/// Reads a message and refuses unknown fields.
 pub(super) fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>) -> Option<()>) -> Option<()> {
     message.fields(|tag, value| each(tag, value).map(|()| Field::Known)).map(|_| ())
 }
 
-/// Takes what may come only once.
+/// Stores a value that may occur only once.
 pub(super) fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
@@ -54,7 +52,7 @@ pub(super) fn read_level(value: Reader) -> Option<f64> {
     Some(f64::from_le_bytes(value.bytes.try_into().ok()?))
 }
 
-/// A name and what it stands for.
+/// Appends a name and its value.
 pub(super) fn pair(out: &mut Vec<u8>, tag: u32, name: &str, value: &str) {
     field(out, tag, |out| {
         bytes(out, 1, name.as_bytes());
@@ -72,7 +70,7 @@ pub(super) fn read_pair(message: Reader) -> Option<(String, String)> {
     Some((name?, content?))
 }
 
-/// Numbers one after the other.
+/// Reads consecutive numbers.
 pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Option<T>) -> Option<Vec<T>> {
     let mut numbers = Vec::new();
     while !value.bytes.is_empty() {
@@ -81,7 +79,7 @@ pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Op
     Some(numbers)
 }
 
-/// Moments in order, each as the short step from the one before.
+/// Appends ascending times as differences.
 pub(super) fn moments(out: &mut Vec<u8>, moments_ns: &[u64]) {
     let mut before_ns = 0;
     for at_ns in moments_ns {

@@ -1,11 +1,11 @@
-//! What arrivals ask that are listed one by one.
+//! The bytes of a request list, with one request for each arrival.
 
 use super::fields::{ITEMS_MAX, bytes, moments, number, once, read, read_flag, read_moments, read_numbers, read_text};
 use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList};
 use crate::session_draws::{ListedSessions, SessionsFacts};
 use crate::tagged::{Reader, field, varint};
 
-/// Paths, then what each arrival asks: the differences to the number of the path before would be no
+/// Writes the paths, then the request of each arrival. Differences between path numbers would be no
 /// shorter.
 pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
     let RequestList { targets, entries, sessions, facts } = listed;
@@ -23,7 +23,14 @@ pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
             field(out, tag, |out| numbers.iter().for_each(|number| varint(out, u64::from(*number))));
         }
     }
-    let ReplayFacts { speed_milli, scale_milli, lines, left_out, spread, drawn_from } = facts;
+    let ReplayFacts {
+        speed_milli,
+        scale_milli,
+        lines,
+        skip_counts: left_out,
+        has_whole_seconds: spread,
+        sessions: drawn_from,
+    } = facts;
     number(out, 3, *speed_milli);
     number(out, 4, *scale_milli);
     number(out, 5, *lines);
@@ -60,13 +67,13 @@ pub(super) fn read_listed(message: Reader) -> Option<RequestList> {
                 2 => once(&mut count, value.number()?),
                 _ => None,
             })?;
-            (facts.left_out.len() < ITEMS_MAX && facts.left_out.insert(why?, count?).is_none()).then_some(())
+            (facts.skip_counts.len() < ITEMS_MAX && facts.skip_counts.insert(why?, count?).is_none()).then_some(())
         }
         7 => once(&mut spread, read_flag(value)?),
         8 => once(&mut starts, read_moments(value)?),
         9 => once(&mut by_session, read_numbers(value, |number| u32::try_from(number).ok())?),
         10 => once(&mut ends, read_numbers(value, |number| u32::try_from(number).ok())?),
-        11 => once(&mut facts.drawn_from, read_sessions_facts(value)?),
+        11 => once(&mut facts.sessions, read_sessions_facts(value)?),
         _ => None,
     })?;
     let sessions = match (starts, by_session, ends) {
@@ -75,7 +82,7 @@ pub(super) fn read_listed(message: Reader) -> Option<RequestList> {
         _ => return None,
     };
     (facts.speed_milli, facts.scale_milli) = (speed_milli?, scale_milli?);
-    (facts.lines, facts.spread) = (lines?, spread?);
+    (facts.lines, facts.has_whole_seconds) = (lines?, spread?);
     Some(RequestList { targets: targets.into(), entries: entries?, sessions, facts })
 }
 

@@ -1,4 +1,4 @@
-//! When it is asked, and by how many.
+//! The load of a plan as bytes: load model, level and times.
 
 use super::fields::{bytes, moments, number, once, push, read, read_flag, read_level, read_moments, read_u32};
 use crate::arrival_times::ArrivalTimes;
@@ -7,10 +7,19 @@ use crate::load::{Arrivals, Load, LoadShape};
 use crate::tagged::{Reader, field};
 
 pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
-    let Load { seed, shape, requests_max, duration_ns, warmup_ns, grace_ns, connections_ready, interval_ns, newcomers } =
-        load;
+    let Load {
+        seed,
+        shape,
+        requests_max,
+        duration_ns,
+        warmup_ns,
+        grace_ns,
+        connections_ready,
+        interval_ns,
+        new_users: newcomers,
+    } = load;
     number(out, 1, *seed);
-    // That of given moments follows from them.
+    // The curve of given arrival times follows from the times.
     let follows = Curve { stages: Vec::new() };
     let (kind, curve) = match shape {
         LoadShape::Closed { users } => (0, users),
@@ -39,7 +48,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
     number(out, 12, u64::from(*newcomers));
 }
 
-/// The moments, and what part of them is measured.
+/// Appends the arrival times, and the range that is measured.
 fn arrival_times(out: &mut Vec<u8>, load: &Load, arrivals: &ArrivalTimes) {
     field(out, 10, |out| moments(out, arrivals.starts_ns()));
     let span_ns = arrivals.rate().duration_ns().unwrap_or(0);
@@ -86,7 +95,7 @@ pub(super) fn read_load(message: Reader) -> Option<Load> {
         grace_ns: grace_ns?,
         connections_ready: connections_ready?,
         interval_ns: interval_ns?,
-        newcomers: newcomers?,
+        new_users: newcomers?,
     })
 }
 

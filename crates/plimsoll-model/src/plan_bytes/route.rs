@@ -1,5 +1,4 @@
-//! A request with all that belongs to it: what counts as its success, what is expected and taken of
-//! its answer.
+//! A route as bytes: its request, successful statuses, expectations and captures.
 
 use super::fields::{bytes, number, once, pair, push, read, read_pair, read_text, read_u32};
 use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
@@ -9,7 +8,8 @@ use crate::tagged::{Reader, field};
 use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
-    let Route { label, request, weight, ok_status, timeout_ns, filled, expect, captures, follow, grpc } = route;
+    let Route { label, request, weight, ok_status, timeout_ns, template_parts: filled, expect, captures, follow, grpc } =
+        route;
     let Request { method, target, headers, body } = request;
     bytes(out, 1, label.as_bytes());
     bytes(out, 2, method.as_bytes());
@@ -65,7 +65,7 @@ pub(super) fn read_route(message: Reader) -> Option<Route> {
         weight,
         ok_status,
         timeout_ns,
-        filled,
+        template_parts: filled,
         expect: expect?,
         captures,
         follow: follow?,
@@ -186,15 +186,16 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
     Some(AnswerCapture { name: name?, from: from?, default })
 }
 
-/// What a record cannot show of a route whole: templates of its path and headers, what is expected
-/// and what is taken. Nothing else of it, so that a header that is given anew makes no other route.
-/// Empty where there is none.
+/// The parts of a route that a record cannot show: templates of path and headers, expectations, and
+/// captures. Empty without these. Plain header values are not included, so that a restored header
+/// does not change the digest.
 pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
-    if route.filled.target {
+    if route.template_parts.target {
         bytes(&mut out, 3, route.request.target.as_bytes());
     }
-    for (name, value) in route.request.headers.iter().filter(|(_, value)| route.filled.headers && value.contains("{{"))
+    for (name, value) in
+        route.request.headers.iter().filter(|(_, value)| route.template_parts.headers && value.contains("{{"))
     {
         bytes(&mut out, 4, name.as_bytes());
         bytes(&mut out, 4, value.as_bytes());

@@ -1,4 +1,4 @@
-//! What is asked: routes, scenarios, tables of values, and what is asked around a load.
+//! The traffic of a plan as bytes: routes, scenarios, tables of values, setup and cleanup.
 
 use super::fields::{bytes, number, once, pair, push, read, read_flag, read_pair, read_port, read_text, read_u32};
 use super::listed::{read_listed, write_listed};
@@ -19,8 +19,8 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         first,
         data,
         variables,
-        around,
-        listed,
+        setup_teardown: around,
+        request_list: listed,
         redact,
     } = traffic;
     bytes(out, 1, scheme.as_bytes());
@@ -50,7 +50,7 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     variables.iter().for_each(|(name, value)| pair(out, 9, name, value));
     scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
     listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
-    let SetupTeardown { setup, cleanup, given } = around;
+    let SetupTeardown { setup, cleanup, captured_values: given } = around;
     setup.iter().for_each(|it| field(out, 11, |out| once_asked(out, it)));
     cleanup.iter().for_each(|it| field(out, 12, |out| once_asked(out, it)));
     given.iter().for_each(|(name, value)| pair(out, 13, name, value));
@@ -89,7 +89,7 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
         10 => push(&mut scenarios, read_scenario(value)?),
         11 => push(&mut around.setup, read_once_asked(value)?),
         12 => push(&mut around.cleanup, read_once_asked(value)?),
-        13 => push(&mut around.given, read_pair(value)?),
+        13 => push(&mut around.captured_values, read_pair(value)?),
         20 => once(&mut listed, Arc::new(read_listed(value)?)),
         _ => None,
     })?;
@@ -102,14 +102,14 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
         first,
         data,
         variables,
-        around,
-        listed,
+        setup_teardown: around,
+        request_list: listed,
         redact: redact?,
     })
 }
 
 fn once_asked(out: &mut Vec<u8>, asked: &OneOffRoute) {
-    let OneOffRoute { route: it, times, goes_on } = asked;
+    let OneOffRoute { route: it, times, may_fail: goes_on } = asked;
     field(out, 1, |out| route(out, it));
     number(out, 2, u64::from(*times));
     number(out, 3, u64::from(*goes_on));
@@ -123,15 +123,15 @@ fn read_once_asked(message: Reader) -> Option<OneOffRoute> {
         3 => once(&mut goes_on, read_flag(value)?),
         _ => None,
     })?;
-    Some(OneOffRoute { route: route?, times: times?, goes_on: goes_on? })
+    Some(OneOffRoute { route: route?, times: times?, may_fail: goes_on? })
 }
 
-/// What a record cannot show of what is asked around a load, to tell another by; empty where there
-/// is nothing.
+/// The parts of setup and cleanup that a record cannot show, for a digest; empty without setup and
+/// cleanup.
 pub(crate) fn around_bytes(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
-        for OneOffRoute { route, times, goes_on } in list {
+        for OneOffRoute { route, times, may_fail: goes_on } in list {
             field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;
                 [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));
@@ -144,8 +144,7 @@ pub(crate) fn around_bytes(around: &SetupTeardown) -> Vec<u8> {
     out
 }
 
-/// Name, weight, connection, and the program: an operation is its kind and its numbers, in a
-/// message of its own.
+/// Name, weight, connection, and program. Each operation is a message with its kind and numbers.
 fn scenario(out: &mut Vec<u8>, scenario: &Scenario) {
     let Scenario { name, weight, own_connection, ops } = scenario;
     bytes(out, 1, name.as_bytes());
@@ -178,8 +177,7 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
     }
 }
 
-/// Enough of what the sessions of a scenario do, which a record does not show whole, to tell
-/// another program by.
+/// The program of a scenario, for a digest: a record does not show it whole.
 pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
     let mut out = Vec::new();
     scenario.ops.iter().for_each(|op| field(&mut out, 4, |out| session_op(out, op)));
@@ -226,7 +224,7 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
     })
 }
 
-/// Rows with the cells that each has.
+/// Rows with their cells.
 fn table(out: &mut Vec<u8>, data: &Data) {
     bytes(out, 1, data.name.as_bytes());
     data.columns.iter().for_each(|column| bytes(out, 2, column.as_bytes()));

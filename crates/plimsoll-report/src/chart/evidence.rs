@@ -6,8 +6,8 @@ use super::plot::{EDGE, Heading, SMALL, TEXT, empty};
 use super::svg::{Anchor, Canvas, Font, fitted, text_width};
 use super::theme::{Paint, Theme};
 
-/// One signal: its name, and its value with how that is written, at each of the loads; `None` where
-/// it was not seen.
+/// One signal: its name, and its value with text at each of the loads; `None` if it was not
+/// observed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceBars {
     /// In words.

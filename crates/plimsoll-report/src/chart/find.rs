@@ -52,9 +52,8 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// The curve through trials that are no voids: near ones joined to their mean rate and median p99.
-/// A trial that was cut short tells only how large p99 is at least; where that is less than what a
-/// lower rate showed, it tells nothing.
+/// The curve through valid trials: neighbours are joined at their mean rate and median p99. A trial
+/// cut short gives only a lower bound of p99; a bound below that of a lower rate is dropped.
 fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -264,12 +263,12 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
     taken
 }
 
-/// Where a trial stands. Without any answer there is no p99: such a trial stands at the top.
+/// The position of a trial. A trial without responses has no p99, and is at the top.
 fn point(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
     plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
 
-/// Whether the p99 of a trial lies above where it stands: it was cut short, or the axis is.
+/// Whether the p99 of a trial lies above its position: the trial or the axis was cut.
 fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
 }
@@ -383,7 +382,7 @@ fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken:
     }
 }
 
-/// Where the peak stands, if it is on the axis.
+/// The position of the peak, if it is on the axis.
 fn peak_at(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     let peak = findings.peak.as_ref()?.rps;
     (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
@@ -415,7 +414,7 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
     }
 }
 
-/// The mark of Plimsoll, a ring through which the line goes, and what the lines say.
+/// Plimsoll's mark, a ring crossed by the line, and the labels of the lines.
 fn lines(
     canvas: &mut Canvas,
     area: &Area,

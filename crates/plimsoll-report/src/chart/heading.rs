@@ -45,7 +45,7 @@ pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
     let promise = promise(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
-    // Words that stand beside the line in text also stand here.
+    // Qualifications of the line appear here, too, as in the text.
     let carries = match (line.confirmed, findings.doubts.beside().next()) {
         (true, None) => "sustains",
         (true, Some(_)) => "probably sustains",

@@ -1,5 +1,5 @@
-//! The picture of a ladder: a row for each rung, with its goodput in every block, its middle as a
-//! waterline, and what is left of the rung before.
+//! The chart of a ladder: a row for each rung, with its goodput in every block, its centre as a
+//! waterline, and its share of the rung before.
 
 use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty};
 use super::scale::{Scale, extent};

@@ -1,5 +1,5 @@
 //! Charts over the load: throughput and time to last byte on two axes, the success rate, and both
-//! for two recordings beside each other.
+//! for two recordings together.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,

@@ -1,5 +1,5 @@
-//! Where words stand in a plot: at the first of several places at which they cover least of what is
-//! drawn.
+//! The position of a label in a plot: of several candidates the one that covers the least of the
+//! drawing.
 
 use super::plot::Area;
 use super::svg::{Anchor, text_width};

@@ -100,7 +100,7 @@ impl Area {
         self.y + self.height
     }
 
-    /// Where `value` stands from left to right.
+    /// The horizontal position of `value`.
     pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
         self.x + scale.place(value) * self.width
     }
@@ -156,7 +156,7 @@ pub fn margin(axes: &[&Axis]) -> f64 {
 const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
 const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
 
-/// Where values stand: an area, with what its width and its height stand for.
+/// An area with a horizontal and a vertical scale.
 #[derive(Clone, Copy)]
 pub struct Plot<'a> {
     pub area: &'a Area,
@@ -463,7 +463,7 @@ impl Heading {
     }
 }
 
-/// A chart without figures, which says why it has none.
+/// A chart without figures, with the reason.
 pub fn empty(heading: &Heading, reason: &str, theme: Theme) -> String {
     let height = heading.height_in(theme.width()) + 120.0;
     let mut canvas = Canvas::new(theme, theme.width(), height);

@@ -1,9 +1,10 @@
-//! The picture of a comparison: both sides in each block with their levels, and between them the
-//! estimated change and the verdict. Below stands the interval of the change over the blocks,
-//! compared with the margin.
+//! The chart of a comparison: both sides in each block with their levels, and between them the
+//! estimated change and the verdict. Below is the interval of the change over the blocks, compared
+//! with the margin.
 //!
-//! The picture agrees with the sentence above it: the levels differ by the estimate, an arrow
-//! stands only where a difference was found, and the colour is that of the verdict.
+//!
+//! The chart agrees with the sentence above it: the levels differ by the estimate, an arrow marks
+//! only a difference that was found, and the colour is that of the verdict.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,

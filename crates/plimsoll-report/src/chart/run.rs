@@ -1,5 +1,5 @@
-//! Charts of one load: latency by percentile, what happened over time, and which latencies came
-//! when.
+//! Charts of one load: latency by percentile, figures over time, and a heat map of latencies over
+//! time.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y, empty,
@@ -13,7 +13,7 @@ use plimsoll_analysis::series::{Heat, IntervalFigures};
 /// A named line: (x, y) in order; a value that is not finite is a gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// Its name, written beside it.
+    /// The label of the line.
     pub name: String,
     /// Its points.
     pub points: Vec<(f64, f64)>,
@@ -58,8 +58,8 @@ pub(super) fn label_room(lines: &[Line]) -> f64 {
     widest.min(150.0) + 10.0
 }
 
-/// A canvas with its heading, and the area of one plot below it, between margins at the left and
-/// the right; `measure` is what its height stands for.
+/// A canvas with its heading, and the area of one plot below it, between left and right margins;
+/// `measure` is the label of the vertical axis.
 pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, theme: Theme) -> (Area, Canvas) {
     let area = Area {
         x: left,
@@ -139,7 +139,7 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     }
 }
 
-/// One of the charts that stand below each other over the same time.
+/// One of several charts in a column with a common time axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     /// The title of the panel.
@@ -269,8 +269,8 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
 /// Steps of the colours of a heat map.
 const STEPS: u8 = 10;
 
-/// Which latencies came when: the darker (on dark pages: the lighter), the more; `lines` over it,
-/// such as p50 and p99.
+/// A heat map of latencies over time: more requests are darker (on dark pages lighter), with
+/// `lines` such as p50 and p99 on top.
 pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
     let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {

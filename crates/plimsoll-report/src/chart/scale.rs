@@ -101,8 +101,8 @@ impl Scale {
         }
     }
 
-    /// Where `value` stands: 0 at the least, 1 at the greatest value. Values outside stand at the
-    /// nearest end; so does what is no number, at 0.
+    /// The position of `value`: 0 at the minimum, 1 at the maximum. Values outside are clamped; NaN
+    /// is at 0.
     pub fn place(&self, value: f64) -> f64 {
         let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
         let place = (self.straight(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);

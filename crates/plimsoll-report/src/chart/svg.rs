@@ -1,13 +1,12 @@
-//! The writer of SVG: shapes and text on a canvas, in user units of one CSS pixel. No number that
-//! is not finite ever reaches the text; shapes that would need one are left out. Not here: scales,
-//! axes, what a chart means.
+//! The SVG writer: shapes and text on a canvas, in units of one CSS pixel. Non-finite numbers never
+//! reach the text: shapes with one are dropped. Not here: scales, axes, the meaning of a chart.
 
 use super::theme::{Paint, Theme};
 use crate::visible::steers;
 use crate::wrap::atoms;
 use std::fmt::Write;
 
-/// The fonts of charts: the embedded one where it is installed or rasterised, else what is near it.
+/// The fonts of charts: the embedded one if installed or rasterised, otherwise a similar one.
 const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
 /// Advance widths of the characters from space to tilde in 1/1000 of the size, of Inter Regular and
@@ -140,7 +139,7 @@ pub enum Mark {
     Square,
 }
 
-/// How a page's pointer finds what it reads out.
+/// How a page finds the values under the pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointerMode {
     /// The place nearest along the bottom axis.
@@ -223,8 +222,8 @@ impl Canvas {
         self.nearest = nearest;
     }
 
-    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and what
-    /// stands at its ends.
+    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and the
+    /// values at its ends.
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);

@@ -72,7 +72,7 @@ pub fn render_body(report: &Report) -> String {
     let mut answered = false;
     let is_answer = |block: &ReportBlock| matches!(block, ReportBlock::Text(Tone::Answer, _));
     let first_answer = report.blocks.iter().position(is_answer).unwrap_or(0);
-    // The warnings stand in one box below the answer: the answer comes first.
+    // The warnings follow the answer in one box.
     let (before, _) = report.blocks.split_at(first_answer);
     let warnings: Vec<&str> = before
         .iter()

@@ -1,7 +1,8 @@
-//! The first screen of an explanation: the bottleneck, how sure that is, the strongest evidence,
-//! and what would move the line.
+//! The first screen of a diagnosis: the bottleneck, its probability, the strongest evidence, and
+//! what would move the line.
 //!
-//! Not here: the tables of all evidence and of what was ruled out (`explain`).
+//!
+//! Not here: the tables of all evidence and of ruled-out causes (`explain`).
 
 use super::Screen;
 use super::find::{line_sentence, target_words};
@@ -64,7 +65,7 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
     let unseen = match &server.usage {
         Err(reason) => vec![format!("the server: {reason}")],
-        Ok(_) => server.around().unseen,
+        Ok(_) => server.around().missing,
     };
     let refused = match &found.explanation.functions {
         Some(FunctionObservation::Refused(why)) => Some(format!("functions: {why}")),

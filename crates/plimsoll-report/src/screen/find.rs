@@ -55,7 +55,7 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
     }
 }
 
-/// How sure the line is: whether a trial of its own confirmed it, and what would narrow it.
+/// The certainty of the line: whether a separate trial confirmed it, and what would narrow it.
 pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
     let line = findings.load_line_rps;
     if line.rps <= 0.0 {

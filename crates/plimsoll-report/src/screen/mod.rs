@@ -43,7 +43,7 @@ const ANSWER_LINES_MAX: usize = 3;
 /// The words that replace the rest of a text.
 const CLIPPED: &str = "(more: --verbose)";
 
-/// One part of a screen. Parts of a higher rank are left out first; those of rank 0 stay.
+/// One part of a screen. Parts of a higher rank are dropped first; those of rank 0 stay.
 struct ScreenPart<'a> {
     rank: u8,
     content: ScreenContent<'a>,

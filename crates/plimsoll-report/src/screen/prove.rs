@@ -107,7 +107,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     if !proof.fresh {
         screen.fact(1, "scope", "these two running processes; --a CMD --b CMD compares builds, each started afresh");
     }
-    if let ExperimentSpec::Prove(asked) = &context.experiment.asked {
+    if let ExperimentSpec::Prove(asked) = &context.experiment.spec {
         let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
         screen.fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
     }

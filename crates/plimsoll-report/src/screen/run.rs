@@ -89,7 +89,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         let rows = summary.stages.iter().enumerate().map(|(number, stage)| stage_row(number, stage)).collect();
         screen.table(2, &headings, rows, ROUTES_MAX);
     }
-    let times = found.trial.run.totals().whole.response;
+    let times = found.trial.run.totals().routes_sum.response;
     let title = format!("response time of {} requests", count(times.count()));
     if let Some(bars) = Bars::new(title, times) {
         screen.bars(bars);

@@ -30,7 +30,7 @@ fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
-/// So much of the remark tells that it begins, however narrow the terminal is.
+/// Least number of characters of a remark, however narrow the terminal.
 const REMARK_BEGINNING: usize = 15;
 
 /// A row without the remark about interference: a warning contains it.

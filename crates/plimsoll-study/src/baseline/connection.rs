@@ -1,5 +1,5 @@
-//! One connection of the reference server: what was read of a request, what is left to send of an
-//! answer.
+//! One connection of the reference server: the received part of a request, and the unsent part of a
+//! response.
 
 use super::answer::{FILLER, burn, write_answer, write_refusal};
 use super::h2::ServedStreams;
@@ -13,51 +13,51 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-/// How much is received at once.
+/// Size of a receive, bytes.
 pub(super) const INPUT_BYTES: usize = 64 * 1024;
-/// Answers are collected up to this size before they are sent, when many requests came at once.
+/// Size up to which responses to pipelined requests are collected before a send, bytes.
 pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
-/// Turns for one connection, or connections accepted, before the others are served.
+/// Most turns of one connection, or accepted connections, before others are served.
 pub(super) const TURNS_MAX: usize = 64;
-/// After a refusal the rest of what the client sends is read for at most this long, so that it sees
-/// the answer and not a reset.
+/// Longest time to read the client's remaining bytes after a refusal, ns, so that the client sees
+/// the response and no reset.
 pub(super) const DRAIN_NS: u64 = 1_000_000_000;
-/// What a thread has once for all its connections.
+/// The buffers that a thread shares among its connections.
 pub(super) struct Tools {
     pub(super) input: Box<[u8]>,
     pub(super) output: Vec<u8>,
-    /// What TLS makes of the input.
+    /// Decrypted input.
     pub(super) plain: Vec<u8>,
     pub(super) timers: Timers,
 }
 
-/// (when, slot), the earliest first. An entry counts only if the connection in the slot still waits
-/// for that moment.
+/// Timers as (time, slot), the earliest first. An entry counts only if the slot's connection still
+/// waits for that time.
 pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
-/// How a connection goes on.
+/// The phase of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServingPhase {
-    /// Requests are taken.
+    /// Open for requests.
     Open,
-    /// An answer is due at `due_ns`; nothing else is taken meanwhile.
+    /// A response is due at `due_ns`; no request is read meanwhile.
     Delayed(ServedRequest),
-    /// Closed as soon as all is sent.
+    /// Closes once all bytes are sent.
     Closing,
-    /// As soon as all is sent our side ends, and the rest of theirs is read before the socket is
-    /// closed: closing it with unread bytes would reset the connection and could take the answer
-    /// with it.
+    /// Once all bytes are sent, our side ends, and the client's remaining bytes are read before the
+    /// socket is closed. Closing with unread bytes would reset the connection, and could drop the
+    /// response.
     Refusing,
-    /// Our side has ended; until `due_ns`.
+    /// Our side has ended; reads until `due_ns`.
     Draining,
 }
 
-/// What to do with a connection after its turn.
+/// The next step of a connection after its turn.
 #[derive(PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nothing before the next event or timer.
+    /// Wait for the next event or timer.
     Wait,
-    /// There is more to do, but others come first.
+    /// More work remains, after a turn of the others.
     Again,
     /// The end.
     Close,
@@ -65,30 +65,29 @@ pub(super) enum Turn {
 
 pub(super) struct ServedConnection {
     pub(super) socket: Socket,
-    /// Where TLS lies below.
+    /// The TLS session, if any.
     tls: Option<Box<ServedSession>>,
-    /// Received but not consumed: a head cut in two, or requests behind one that takes its time.
-    /// Mostly empty.
+    /// Received and unparsed bytes: a partial head, or requests behind a slow one. Usually empty.
     pub(super) held: Vec<u8>,
-    /// Answers that the socket did not take, over TLS as cipher text. Mostly empty.
+    /// Responses that the socket did not accept, encrypted with TLS. Usually empty.
     pub(super) unsent: Vec<u8>,
-    /// Bytes of filler to send after them.
+    /// Filler bytes to send after them.
     pub(super) filler_left: u64,
     pub(super) reader: RequestReader,
-    /// Nothing was read yet: it may be HTTP/2 that is spoken.
+    /// Whether nothing was read yet, so that the protocol is unknown.
     is_new: bool,
-    /// It is HTTP/2.
+    /// The state of HTTP/2.
     streams: Option<Box<ServedStreams>>,
     pub(super) phase: ServingPhase,
     pub(super) due_ns: u64,
     pub(super) slot: u32,
-    /// The socket may have bytes for us (edge-triggered: known until a short read).
+    /// Whether the socket may have bytes (edge-triggered: until a short read).
     pub(super) readable: bool,
-    /// The peer's end was announced, so that reads go on until it shows.
+    /// Whether the peer's end was announced, so that reads continue until it shows.
     pub(super) hangup: bool,
-    /// `held` is not worth reading again before more comes.
+    /// Whether `held` needs further bytes before it is parsed again.
     pub(super) starved: bool,
-    /// In the list of those who have more to do.
+    /// Whether the connection is in the list of those with more work.
     pub(super) queued: bool,
 }
 
@@ -145,7 +144,7 @@ impl ServedConnection {
         }
     }
 
-    /// Does what can be done without waiting, within bounds.
+    /// Does all work that needs no waiting, within bounds.
     pub(super) fn advance(&mut self, tools: &mut Tools) -> Turn {
         for _ in 0..TURNS_MAX {
             match self.flush() {
@@ -195,8 +194,7 @@ impl ServedConnection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Turn::Close,
             };
-            // Fewer bytes than there was room for: the socket is empty, and the next byte will be
-            // an event.
+            // A short read: the socket is empty, and the next byte causes an event.
             self.readable = received == tools.input.len() || self.hangup;
             if self.phase == ServingPhase::Draining {
                 continue;
@@ -222,8 +220,8 @@ impl ServedConnection {
         Turn::Again
     }
 
-    /// Takes so many bytes of cipher text in; what they hold is in `plain`. A handshake goes on,
-    /// and what breaks TLS ends the connection.
+    /// Decrypts received bytes into `plain`. Continues a handshake; a TLS error ends the
+    /// connection.
     fn decrypt(&mut self, received: usize, tools: &mut Tools) {
         let Some(tls) = &mut self.tls else { return };
         tools.plain.clear();
@@ -231,14 +229,14 @@ impl ServedConnection {
         tls.take_cipher(&mut tools.output);
         self.send_bytes(&mut tools.output);
         if news.is_err() {
-            // The alert, which was the last to be sent, says why: nothing more is encrypted.
+            // The last bytes, the alert, have the reason: nothing further is encrypted.
             self.tls = None;
             tools.plain.clear();
             self.phase = ServingPhase::Refusing;
         }
     }
 
-    /// Over TLS an end is said before it comes; whether it has to be said now, which is done.
+    /// Sends the TLS close notification, if it is due.
     fn say_end(&mut self, tools: &mut Tools) -> bool {
         // Once: there is no TLS after it.
         let Some(mut tls) = self.tls.take() else { return false };
@@ -248,7 +246,7 @@ impl ServedConnection {
         true
     }
 
-    /// Keeps what is left of bytes held before; without a rest their memory is given back.
+    /// Keeps the unparsed rest of held bytes, or frees their memory.
     pub(super) fn hold(&mut self, mut held: Vec<u8>, used: usize) {
         if used < held.len() {
             held.drain(..used);
@@ -256,7 +254,7 @@ impl ServedConnection {
         }
     }
 
-    /// Takes requests from `input` and sends their answers; returns how many bytes are done with.
+    /// Parses requests from `input` and sends responses; returns the number of parsed bytes.
     pub(super) fn serve(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
         let mut at = 0;
         self.starved = false;
@@ -315,7 +313,7 @@ impl ServedConnection {
                 return;
             }
             Resource::Burn(us) => {
-                // What was answered before is not to wait for this.
+                // Earlier responses must not wait for this one.
                 self.send(output);
                 burn(us);
             }
@@ -332,7 +330,7 @@ impl ServedConnection {
         timers.push(Reverse((self.due_ns, self.slot)));
     }
 
-    /// Sends `output`, encrypted where that is agreed on, behind what is unsent, and empties it.
+    /// Sends `output`, encrypted with TLS, after unsent bytes, and empties it.
     pub(super) fn send(&mut self, output: &mut Vec<u8>) {
         if let Some(tls) = &mut self.tls {
             tls.send(output);
@@ -342,7 +340,7 @@ impl ServedConnection {
         self.send_bytes(output);
     }
 
-    /// Sends bytes as they are on the wire.
+    /// Sends bytes unchanged.
     fn send_bytes(&mut self, output: &mut Vec<u8>) {
         let mut sent = 0;
         if self.unsent.is_empty() && !output.is_empty() {
@@ -350,7 +348,7 @@ impl ServedConnection {
                 Ok(count) => sent = count,
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(_) => {
-                    // Nobody to answer any more.
+                    // The client is gone.
                     sent = output.len();
                     self.filler_left = 0;
                     self.phase = ServingPhase::Closing;
@@ -361,7 +359,7 @@ impl ServedConnection {
         output.clear();
     }
 
-    /// Sends one piece of what is unsent. True: all is sent.
+    /// Sends one piece of the unsent bytes. True: all is sent.
     pub(super) fn flush(&mut self) -> io::Result<bool> {
         if !self.unsent.is_empty() {
             let sent = self.socket.send(&self.unsent)?;

@@ -1,6 +1,5 @@
-//! A connection of the reference server that speaks HTTP/2, as its client's first bytes have said:
-//! what was asked on which stream, and what is answered later. How frames are written is
-//! `plimsoll_wire`'s to know.
+//! A connection of the reference server with HTTP/2: requests by stream, and delayed responses.
+//! Frames are encoded by `plimsoll_wire`.
 
 use super::answer::{BareAnswer, FILLER, answer, burn};
 use super::request::{Resource, ServedRequest, resource};
@@ -10,9 +9,9 @@ use plimsoll_wire::h2::{H2Server, ServerFact};
 /// One connection.
 pub(super) struct ServedStreams {
     server: H2Server,
-    /// Requests whose content is still to come.
+    /// Requests whose content is incomplete.
     open: Vec<(u32, ServedRequest)>,
-    /// Answers that are due later: (when, stream, request).
+    /// Delayed responses: (time, stream, request).
     delayed: Vec<(u64, u32, ServedRequest)>,
 }
 
@@ -21,8 +20,8 @@ impl ServedStreams {
         ServedStreams { server: H2Server::new(), open: Vec::new(), delayed: Vec::new() }
     }
 
-    /// Reads on in `input`, and answers what is to be answered at once. Returns when the earliest
-    /// of new answers that are not is due.
+    /// Parses `input`, and sends responses without delay. Returns the earliest time of new delayed
+    /// ones.
     pub(super) fn read(&mut self, input: &[u8]) -> Option<u64> {
         let mut rest = input;
         let mut due_ns: Option<u64> = None;
@@ -70,7 +69,7 @@ impl ServedStreams {
         self.server.answer(stream, status, kind, content, request.head);
     }
 
-    /// Answers what is due at this moment. Returns when the next is.
+    /// Sends the responses due now. Returns the time of the next.
     pub(super) fn on_timer(&mut self, now_ns: u64) -> Option<u64> {
         while let Some(at) = self.delayed.iter().position(|delayed| delayed.0 <= now_ns) {
             let (_, stream, request) = self.delayed.swap_remove(at);
@@ -79,17 +78,17 @@ impl ServedStreams {
         self.delayed.iter().map(|delayed| delayed.0).min()
     }
 
-    /// Whether anything can be sent at this moment.
+    /// Whether anything can be sent now.
     pub(super) fn wants_to_send(&self) -> bool {
         self.server.wants_to_send()
     }
 
-    /// Whether the connection ends when all is sent.
+    /// Whether the connection ends once all is sent.
     pub(super) fn is_over(&self) -> bool {
         self.server.is_over()
     }
 
-    /// Appends what is to be sent next.
+    /// Appends the next bytes to send.
     pub(super) fn write(&mut self, output: &mut Vec<u8>) {
         self.server.write(output, FILLER.len(), &FILLER);
     }

@@ -1,15 +1,17 @@
-//! The reference server (`plimsoll baseline`, and what `plimsoll demo` loads): HTTP/1.1, and HTTP/2
-//! to clients that begin with it (h2c with prior knowledge; over TLS, with a certificate, both are
-//! offered); bare and fast, so that what is measured against it is the client and the kernel.
+//! The reference server (`plimsoll baseline`, and the target of `plimsoll demo`): HTTP/1.1, and
+//! HTTP/2 with prior knowledge (h2c) or by ALPN over TLS. It is minimal and fast, so that a
+//! measurement against it shows the client and the kernel.
 //!
-//! One edge-triggered event loop a thread, each with a listener of its own. A request that arrives
-//! whole is read in place, answered into a buffer of the thread and sent at once: one `recv` and
-//! one `send`, no `epoll_ctl`, no allocation. Only a request cut in two, or an answer that the
-//! socket does not take, is kept, and only for as long as that lasts: an idle connection is a
-//! hundred bytes. A large `/bytes/N` is sent in pieces from one constant.
 //!
-//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; anything else is a 404.
-//! Any method will do, and a body is read and dropped.
+//! Each thread has one edge-triggered event loop and its own listener. A request that arrives whole
+//! is parsed in place, and its response is sent at once: one `recv` and one `send`, no `epoll_ctl`,
+//! no allocation. Only partial requests and unsent responses need memory; an idle connection takes
+//! a hundred bytes. A large `/bytes/N` is sent in pieces of one constant.
+//!
+//!
+//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; others return 404. Any
+//! method is accepted, and bodies are dropped.
+//!
 //!
 //! Not here: files, timeouts of idle connections, logs. It is no server for the open internet.
 
@@ -34,19 +36,19 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// Pause after the system refused another connection (open files, memory).
+/// Pause after the system refused another connection (open files, memory), ns.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
-/// Asked of the system, which caps it (`net.core.somaxconn`).
+/// Requested backlog; the system caps it (`net.core.somaxconn`).
 const BACKLOG: i32 = 65_535;
 
-/// What to listen on.
+/// The listener's options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The address; port 0 takes any free one.
+    /// The address; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Event loops, each on its own thread; at least 1.
     pub threads: usize,
-    /// Speak TLS, and nothing else.
+    /// TLS options; with them, only TLS is accepted.
     pub tls: Option<ServerTls>,
 }
 
@@ -54,10 +56,10 @@ pub struct Options {
 pub struct ReferenceServer {
     address: SocketAddr,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// The sign to stop is a byte that nobody reads: every loop sees it at the other end.
+    /// The stop signal: a byte in a pipe that no loop reads, so that every loop sees it.
     stop: Option<PipeWriter>,
-    /// That other end. Each loop's table of open files has it too; this one is closed last, in the
-    /// table it was opened in.
+    /// The reading end. Each loop's file table has a copy; this one is closed last, in its own
+    /// table.
     #[allow(dead_code, reason = "it only has to be there")]
     stopped: Arc<PipeReader>,
 }
@@ -82,7 +84,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
         let (stopped, tls) = (Arc::clone(&stopped), options.tls.clone());
         let thread = std::thread::Builder::new().name(format!("baseline-{index}"));
         server.threads.push(thread.spawn(move || {
-            // Each thread may have as many connections as the limit of open files allows a process.
+            // Each thread may have as many connections as a process may open files.
             let _ = process::own_file_table(Some(stopped.as_fd()));
             let begun = Listener::bind(&address, BACKLOG, shared)
                 .and_then(|listener| Ok((listener.local_address()?, Loop::new(listener, stopped, tls)?)));
@@ -90,7 +92,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
                 Ok((address, each)) => (Ok(address), Some(each)),
                 Err(error) => (Err(error), None),
             };
-            // If nobody waits for the answer any more, the sign to stop has been given.
+            // If the receiver is gone, the stop signal was given.
             let _ = told.send(begun);
             each.map_or(Ok(()), Loop::run)
         })?);
@@ -100,20 +102,20 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
 }
 
 impl ReferenceServer {
-    /// The address listened on, with the port that was taken.
+    /// The address of the listener, with its actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes every connection and joins the threads; the error is the first that ended a loop
-    /// before its time.
+    /// Closes every connection and joins the threads. The error is the first that ended a loop
+    /// early.
     pub fn stop(mut self) -> io::Result<()> {
         self.end()
     }
 
     fn end(&mut self) -> io::Result<()> {
         if let Some(mut stop) = self.stop.take() {
-            // It fails only where no loop is left to read it.
+            // It fails only if no loop is left to read it.
             let _ = stop.write_all(b"x");
         }
         let mut result = Ok(());
@@ -127,7 +129,7 @@ impl ReferenceServer {
 
 impl Drop for ReferenceServer {
     fn drop(&mut self) {
-        // Nobody is left to hear of an error here; `stop` is for those who want to know.
+        // Errors have no receiver here; `stop` returns them.
         let _ = self.end();
     }
 }
@@ -141,13 +143,13 @@ struct Loop {
     tools: Tools,
     listener: Listener,
     tls: Option<ServerTls>,
-    /// When to accept next, if there may be somebody to accept.
+    /// When to accept next, if connections may be pending.
     accept_due_ns: Option<u64>,
-    /// Watched; it only has to live as long as the loop.
+    /// Kept open for the loop's lifetime.
     _stopped: Arc<PipeReader>,
 }
 
-/// The connections by slot, and which of them have more to do.
+/// Connections by slot, and the slots with more work.
 #[derive(Default)]
 struct Connections {
     slots: Vec<Option<ServedConnection>>,
@@ -156,7 +158,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Gives the connection in `slot`, if there is one, its turn.
+    /// Runs a turn of the connection in `slot`, if there is one.
     fn turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> Turn) {
         let Some(place) = self.slots.get_mut(slot as usize) else { return };
         let Some(connection) = place else { return };
@@ -177,7 +179,7 @@ impl Connections {
     fn add(&mut self, socket: Socket, tls: Option<&ServerTls>, epoll: &Epoll) -> io::Result<()> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len() as u32);
         epoll.add(socket.as_raw_fd(), u64::from(slot))?;
-        // It fails where the system has no random numbers.
+        // This fails if the system has no random numbers.
         let session = |tls: &ServerTls| tls.session().map(Box::new).map_err(|why| io::Error::other(why.text()));
         let connection = Some(ServedConnection::new(socket, tls.map(session).transpose()?, slot));
         match self.free.pop() {
@@ -225,7 +227,7 @@ impl Loop {
         }
     }
 
-    /// How long there is nothing to do unless something happens.
+    /// Time until the next timer.
     fn timeout_ns(&self) -> Option<u64> {
         if !self.connections.again.is_empty() {
             return Some(0);
@@ -260,10 +262,10 @@ impl Loop {
                         self.accept_due_ns = None;
                         return;
                     }
-                    // It went away while it waited.
+                    // The client left while it waited.
                     io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
-                    // No descriptor or memory left for it. It stays in the backlog, and asking
-                    // again at once would only burn the core.
+                    // No descriptor or memory is left. The connection stays in the backlog, and an
+                    // immediate retry would only use CPU time.
                     _ => {
                         self.accept_due_ns = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                         return;

@@ -1,11 +1,12 @@
-//! A reference server with a known limit that is not its own work (`plimsoll baseline --behind URL
-//! --pool N`): `/items` is answered when the server behind has answered, over so many connections
-//! and no more; whoever finds none free waits in a line. Anything else is a 404, which waits for
-//! nobody. This is what `plimsoll demo` explains.
+//! A reference server with a known limit outside its own work (`plimsoll baseline --behind URL
+//! --pool N`). `/items` responds after a request to the upstream server, over a fixed pool of
+//! connections; further requests queue. Other paths return 404 at once. `plimsoll demo` explains
+//! this limit.
 //!
-//! A thread for each connection that is accepted, as many servers of this kind have: the threads
-//! wait, the cores are idle. Not here: speed (that is the plain reference server's), TLS, answers
-//! of the server behind that do not say their length.
+//!
+//! It has a thread for each accepted connection, as many real servers do: threads wait while cores
+//! are idle. Not here: speed (that is the plain reference server's), TLS, upstream responses
+//! without a length.
 
 use plimsoll_traffic::target_url::Url;
 use plimsoll_wire::h1::{RequestParser, RequestStep};
@@ -14,13 +15,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Enough for a thread that calls little.
+/// Stack of a thread with few nested calls, bytes.
 const STACK_BYTES: usize = 128 << 10;
-/// Of a request, or of an answer's head: more than any client of ours sends.
+/// Longest head of a request or response, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// After the system refused another connection or thread.
+/// Pause after the system refused another connection or thread.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The server behind is given up after this time without a byte.
+/// Timeout for the upstream server without a byte.
 const BEHIND_PATIENCE: Duration = Duration::from_secs(30);
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nitems\n";
@@ -40,7 +41,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
             let begun = listener.accept().and_then(|(stream, _)| {
                 let pool = Arc::clone(&pool);
                 let thread = std::thread::Builder::new().name("items".into()).stack_size(STACK_BYTES);
-                // Who leaves in the middle of a request is no concern of the others.
+                // A client that leaves during a request does not affect others.
                 thread.spawn(move || drop(serve(stream, &pool)))
             });
             if begun.is_err() {
@@ -51,7 +52,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
     Ok(address)
 }
 
-/// Answers on one connection until its client closes it.
+/// Serves one connection until its client closes it.
 fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut parser = RequestParser::new();
@@ -84,11 +85,11 @@ fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
     }
 }
 
-/// The connections to the server behind.
+/// The connections to the upstream server.
 struct LinkPool {
     address: String,
     request: Vec<u8>,
-    /// Connections that nobody uses; `None`: one that is to be opened.
+    /// Free connections; `None`: one that is not open yet.
     free: Mutex<Vec<Option<TcpStream>>>,
     freed: Condvar,
 }
@@ -105,7 +106,7 @@ impl LinkPool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the server behind once, when a connection is free.
+    /// Sends one request upstream, when a connection is free.
     fn query_upstream(&self) -> io::Result<()> {
         let mut free = self.free();
         let taken = loop {
@@ -119,7 +120,7 @@ impl LinkPool {
             link.write_all(&self.request)?;
             read_answer(&mut link).map(|()| link)
         });
-        // One that failed is opened anew by who has it next.
+        // A failed connection is reopened at its next use.
         let (back, result) = match answered {
             Ok(link) => (Some(link), Ok(())),
             Err(error) => (None, Err(error)),
@@ -137,7 +138,7 @@ impl LinkPool {
     }
 }
 
-/// Reads one answer to its end, by the length that it says.
+/// Reads one response by its declared length.
 fn read_answer(link: &mut impl Read) -> io::Result<()> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no response of a known length");
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
@@ -190,9 +191,9 @@ mod tests {
         for asker in askers {
             assert!(asker.join().expect("no panic").starts_with("HTTP/1.1 200"));
         }
-        // Three turns of two.
+        // Three rounds of two.
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
-        // Nobody behind is said, and does not last.
+        // A missing upstream server is reported, and the error does not persist.
         drop(store);
         assert!(fetch(address, "/items").starts_with("HTTP/1.1 502"));
     }

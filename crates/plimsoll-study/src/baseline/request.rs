@@ -1,5 +1,4 @@
-//! Requests of the reference server: bytes in, what is asked out. No I/O; how a request is written
-//! is `plimsoll_wire`'s to know.
+//! Parses requests of the reference server. No I/O; HTTP parsing belongs to `plimsoll_wire`.
 
 use plimsoll_wire::h1::{Refusal, RequestParser, RequestStep};
 
@@ -9,7 +8,7 @@ pub(super) const BODY_BYTES_MAX: u64 = 1 << 30;
 pub(super) const DELAY_MS_MAX: u64 = 3_600_000;
 /// The most CPU time of `/burn/US`.
 pub(super) const BURN_US_MAX: u64 = 60_000_000;
-/// What a request asks for.
+/// The requested resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     Health,
@@ -17,34 +16,33 @@ pub(super) enum Resource {
     Delay(u64),
     Status(u16),
     Burn(u64),
-    /// A known resource with a number that is none or out of bounds.
+    /// A known resource with an invalid number.
     BadNumber,
     Unknown,
 }
 
-/// One request, as far as the answer depends on it.
+/// The parts of a request that the response depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServedRequest {
     pub(super) resource: Resource,
-    /// HEAD: the answer has no body.
+    /// HEAD: the response has no body.
     pub(super) head: bool,
-    /// The client wants to keep the connection.
+    /// Whether the client wants keep-alive.
     pub(super) keep: bool,
-    /// HTTP/1.0, which has to be told that the connection is kept.
+    /// HTTP/1.0: the response must announce keep-alive.
     pub(super) old: bool,
 }
 
-/// What the reader found.
+/// The result of a parsing step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderStep {
-    /// The rest of the request is still to come. Bytes that were not consumed must be offered again
-    /// with more.
+    /// The request is incomplete. Unparsed bytes must be offered again with more.
     More,
-    /// A request is complete, its body included.
+    /// A complete request, including its body.
     Request(ServedRequest),
-    /// The client waits for permission to send its body (`Expect: 100-continue`).
+    /// The client waits for `100 Continue` before its body.
     Continue,
-    /// Not HTTP as we know it: answer with this status and close.
+    /// Invalid HTTP: respond with this status and close.
     Refuse(u16),
 }
 
@@ -61,7 +59,7 @@ impl RequestReader {
         RequestReader { parser: RequestParser::new(), request: None }
     }
 
-    /// Reads on in `input`: how many bytes are done with, and what was found.
+    /// Parses `input`: the number of parsed bytes, and the result.
     pub(super) fn read(&mut self, input: &[u8]) -> (usize, ReaderStep) {
         let (used, step) = self.parser.read(input);
         match step {
@@ -76,7 +74,7 @@ impl RequestReader {
                     keep: head.keep_alive,
                     old: head.is_1_0,
                 });
-                // Most have no body: they are complete with their head.
+                // Most requests have no body, so they are complete with their head.
                 let (body, step) = self.read(&input[used..]);
                 let waits = head.awaits_continue && step == ReaderStep::More && used == input.len();
                 (used + body, if waits { ReaderStep::Continue } else { step })
@@ -112,7 +110,7 @@ pub(super) fn resource(target: &[u8]) -> Resource {
     } else if let Some(digits) = path.strip_prefix(b"/burn/") {
         bounded(digits, BURN_US_MAX, Resource::Burn)
     } else if let Some(digits) = path.strip_prefix(b"/status/") {
-        // Interim statuses (1xx) are no answer, so they cannot be asked for.
+        // Interim statuses (1xx) are no final response, so they are refused.
         match number(digits) {
             Some(status @ 200..=599) => Resource::Status(status as u16),
             _ => Resource::BadNumber,

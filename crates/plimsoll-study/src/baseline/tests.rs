@@ -1,4 +1,5 @@
-//! Tests of the reference server: its reading whatever the cuts, and its answers over real sockets.
+//! Tests of the reference server: its parser with any split of bytes, and its responses over real
+//! sockets.
 
 use super::answer::{OK, burn, write};
 use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 // The reader, without sockets.
 
-/// All that the reader finds in `bytes` cut at `cuts`, as a connection would offer them.
+/// The results of the parser for `bytes` split at `cuts`.
 fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
     let (mut reader, mut held, mut found) = (RequestReader::new(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -23,7 +24,7 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
                 ReaderStep::More if used == 0 => break,
                 ReaderStep::More => {}
                 ReaderStep::Request(_) => found.push(step),
-                // Whether it is needed depends on whether the body came along.
+                // It depends on whether the body arrived with the head.
                 ReaderStep::Continue => {}
                 ReaderStep::Refuse(_) => {
                     found.push(step);
@@ -84,11 +85,11 @@ fn requests_are_read_whatever_the_cuts() {
     for (target, expect) in routes {
         check(&one(target), &[get(expect)]);
     }
-    // Several at once, with the tolerance that is asked for: empty lines between, line feeds alone.
+    // Several at once, with the required tolerance: empty lines between, bare line feeds.
     let pipelined = [one("/healthz"), b"\r\n\r\n".to_vec(), one("/bytes/5"), one("/burn/7")].concat();
     check(&pipelined, &[get(Health), get(Bytes(5)), get(Burn(7))]);
     check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
-    // What becomes of the connection.
+    // What happens to the connection.
     check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[closing(Health)]);
     let old = |keep| ReaderStep::Request(ServedRequest { resource: Health, head: false, keep, old: true });
     check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
@@ -148,7 +149,7 @@ fn what_is_not_http_is_refused_whatever_the_cuts() {
         format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{line}").as_bytes(),
         &[ReaderStep::Refuse(400)],
     );
-    // Refused as soon as the limit is passed, whether or not the head ends.
+    // Refused as soon as the limit is exceeded, whether or not the head ends.
     let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(HEAD_BYTES_MAX));
     assert_eq!(read_pieces(long.as_bytes().chunks(1)), [ReaderStep::Refuse(431)]);
     assert_eq!(read_pieces(format!("{long}\r\n\r\n").as_bytes().chunks(4096)), [ReaderStep::Refuse(431)]);
@@ -236,7 +237,7 @@ fn connect(server: &ReferenceServer) -> TcpStream {
     stream
 }
 
-/// Everything the server says to `bytes`, after which the client says no more.
+/// The server's whole output for `bytes`, after which the client sends no more.
 fn exchange(server: &ReferenceServer, bytes: &[u8]) -> String {
     let mut stream = connect(server);
     stream.write_all(bytes).expect("written");
@@ -246,7 +247,7 @@ fn exchange(server: &ReferenceServer, bytes: &[u8]) -> String {
     String::from_utf8(answer).expect("text")
 }
 
-/// One answer with a Content-Length: its head and body.
+/// One response with a Content-Length: its head and body.
 fn receive(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -343,7 +344,7 @@ fn a_delay_blocks_nobody_else() {
     assert!(start.elapsed() < Duration::from_millis(300), "{:?}", start.elapsed());
     receive(&mut slow);
     assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
-    // One who leaves before the answer harms nobody, even if his place is taken.
+    // A client that leaves early affects no other, even if its slot is reused.
     let mut gone = connect(&server);
     gone.write_all(b"GET /delay/50 HTTP/1.1\r\n\r\n").expect("written");
     drop(gone);

@@ -1,6 +1,5 @@
-//! Logs that are named on the command line: opened, their formats found, read line by line and
-//! merged by time. Memory is bounded by the longest line, whatever the size of a log. Not here:
-//! formats (`plimsoll_traffic::logs`), what the lines say.
+//! Logs of the command line: opened, detected, read by line and merged by time. Memory is bounded
+//! by the longest line. Not here: formats (`plimsoll_traffic::logs`), and the content of lines.
 
 mod unpack;
 
@@ -13,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use unpack::LogBytes;
 
-/// Bytes that are read in one go.
+/// Bytes of one read.
 const READ: usize = 1 << 20;
-/// Lines and bytes at the beginning of a log by which its format is found.
+/// Lines and bytes at the beginning of a log for format detection.
 const SAMPLE_LINES: usize = 200;
 const SAMPLE_BYTES: usize = 1 << 20;
-/// How far one log is read ahead of another: what reads them puts lines in order anyway.
+/// How far one log is read ahead of another, ns: the receiver sorts lines anyway.
 const AHEAD_NS: u64 = 1_000_000_000;
 
-/// How lines are to be understood, as the command line says.
+/// Options for parsing lines, from the command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogReading<'a> {
     /// `--log-format`
@@ -32,25 +31,25 @@ pub struct LogReading<'a> {
     pub session: Option<&'a str>,
 }
 
-/// What was read of one log.
+/// Facts about one log.
 #[derive(Debug, Clone)]
 pub struct LogSource {
-    /// Its path.
+    /// The path.
     pub name: String,
-    /// Its format, in words.
+    /// The format, in words.
     pub format: String,
-    /// What its stamps mean.
+    /// The meaning of its timestamps.
     pub stamp: Stamp,
 }
 
-/// Lines that were read.
+/// Number of lines read.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// All but empty ones.
+    /// Lines that are not empty.
     pub read: u64,
-    /// Those that were not understood.
+    /// Unreadable lines.
     pub unparsed: u64,
-    /// The first of them: where it stands, and how it begins.
+    /// The first unreadable line: its position and beginning.
     pub first: Option<(String, String)>,
 }
 
@@ -61,33 +60,33 @@ impl Counts {
     }
 }
 
-/// The bytes of a log, a stretch at a time.
+/// A buffer over the bytes of a log.
 struct LogBuffer {
     name: String,
     bytes: LogBytes,
     buffer: Vec<u8>,
-    /// What of the buffer is still to be understood.
+    /// Start of the unparsed part of the buffer.
     from: usize,
     to: usize,
     ended: bool,
-    /// What ends a line: a line feed, or where there is none a carriage return alone.
+    /// The line terminator: a line feed, or a carriage return in files without line feeds.
     line_end: u8,
 }
 
-/// A log that is being read.
+/// A log in progress.
 struct Log {
     text: LogBuffer,
     format: Format,
     /// Number of the last line read.
     line: u64,
-    /// A line that is longer than any is understood: it is passed over to its end.
+    /// Whether the current line is too long and skipped to its end.
     too_long: bool,
     counts: Counts,
 }
 
-/// Where a log stands.
+/// The position of a log.
 enum LogPosition {
-    /// At a line with this stamp.
+    /// At a line with this timestamp.
     At(u64),
     Ended,
 }
@@ -99,7 +98,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Opens all, and finds their formats.
+    /// Opens all logs and detects their formats.
     pub fn open(paths: &[PathBuf], reading: LogReading) -> Result<Logs, Failure> {
         if reading.log_format.is_some() && reading.field.is_some() {
             return Err(Failure::usage("give either --log-format (for text) or --field (for JSON)"));
@@ -120,7 +119,7 @@ impl Logs {
         Ok(Logs { logs, length })
     }
 
-    /// What each log is.
+    /// Facts about each log.
     pub fn read(&self) -> Vec<LogSource> {
         let read = |log: &Log| LogSource {
             name: log.text.name.clone(),
@@ -130,8 +129,8 @@ impl Logs {
         self.logs.iter().map(read).collect()
     }
 
-    /// Hands every request to `take`, about in the order of time; `passing` hears now and then how
-    /// many bytes of how many were read.
+    /// Calls `take` with every request, roughly in order of time, and `passing` with the progress
+    /// in bytes.
     pub fn each(
         &mut self,
         mut take: impl FnMut(&Entry, Stamp),
@@ -173,13 +172,13 @@ fn with_flag(error: &FormatError, flag: &str) -> Failure {
 }
 
 impl LogBuffer {
-    /// The first lines, as bytes; the others stay where they are.
+    /// The first lines, which stay in the buffer.
     fn sample(&mut self) -> Result<Vec<&[u8]>, Failure> {
         while self.to < SAMPLE_BYTES && !self.ended && lines_in(&self.buffer[..self.to]) <= SAMPLE_LINES {
             self.fill()?;
         }
         if self.buffer[..self.to].starts_with(b"\xef\xbb\xbf") {
-            // A mark of the byte order is no part of a line.
+            // Skip a byte order mark.
             self.from = 3;
         }
         let sample = &self.buffer[self.from..self.to];
@@ -250,7 +249,7 @@ impl Log {
         Ok(Log { text, format, line: 0, too_long: false, counts: Counts::default() })
     }
 
-    /// Hands on all requests with stamps up to `limit_ns`.
+    /// Passes on all requests with timestamps up to `limit_ns`.
     fn read_to(
         &mut self,
         limit_ns: u64,
@@ -295,9 +294,9 @@ impl Log {
     }
 }
 
-/// How a line begins, for people.
+/// The beginning of a line, for people.
 fn beginning(line: &[u8]) -> String {
-    // A line of another kind may hold anything: its shape is shown, and how long it is.
+    // An unreadable line may contain anything: show its shape and length.
     let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
     let text: String = whole.chars().take(80).collect();
     let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };

@@ -1,8 +1,9 @@
-//! The bytes of a log, whether it is a file or standard input, plain or packed (gzip, Zstandard):
-//! what it is tell its first bytes. Unpacking has a thread of its own, so that it costs the reader
-//! nothing while there is a core for it.
+//! The bytes of a log from a file or standard input, plain or compressed (gzip, Zstandard, detected
+//! by the first bytes). Decompression has its own thread, so that it costs the reader nothing while
+//! a core is idle.
 //!
-//! Not here: what lines say (`plimsoll_traffic`).
+//!
+//! Not here: the content of lines (`plimsoll_traffic`).
 
 use flate2::bufread::MultiGzDecoder;
 use plimsoll_model::foreign;
@@ -16,16 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Bytes that are handed from the unpacking thread to the reader in one go, and how often ahead.
+/// Bytes passed from the decompressor to the reader at once, and the number of chunks ahead.
 const CHUNK: usize = 256 << 10;
 const AHEAD: usize = 8;
 
-/// The unpacked bytes of a log.
+/// The decompressed bytes of a log.
 pub struct LogBytes {
     source: ByteSource,
-    /// Bytes that were read of what lies on the disk.
+    /// Bytes read from the disk so far.
     pub read: Arc<AtomicU64>,
-    /// How many there are, if that is known.
+    /// Size of the file, if known.
     pub length: Option<u64>,
 }
 
@@ -34,7 +35,7 @@ enum ByteSource {
     Thread { chunks: Receiver<io::Result<Vec<u8>>>, current: Vec<u8>, at: usize },
 }
 
-/// Counts what goes through it.
+/// Counts the bytes read through it.
 struct CountedReader<R> {
     inner: R,
     read: Arc<AtomicU64>,
@@ -99,7 +100,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
             let work = move || {
                 let unpacked = foreign::call("packed logs", || unpack(inner, &sender));
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
-                    // Nobody reads on if nobody hears it.
+                    // A failed send means that the reader is gone.
                     let _ = sender.send(Err(cut(&error, unpacker)));
                 }
             };
@@ -114,18 +115,18 @@ fn other(kind: &str, way_out: &str) -> String {
     format!("is compressed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
 }
 
-/// Why a packed log ends before its end, with the way to what there is of it.
+/// The error for a truncated compressed log, with the way to its readable part.
 fn cut(error: &io::Error, unpacker: &str) -> io::Error {
     let text = format!("{}; unpack the readable part with {unpacker}, and read it with '-'", system_text(error));
     io::Error::new(error.kind(), text)
 }
 
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
-/// Unpacks what is read to its end.
+/// Decompresses the input to its end.
 type Unpack = fn(PackedReader, &Chunks) -> io::Result<()>;
 type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
-/// Hands on what `from` has; ends when nobody takes it any more.
+/// Passes on bytes until the reader is gone.
 fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     loop {
         let mut chunk = vec![0; CHUNK];
@@ -151,7 +152,7 @@ fn gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
     hand_on(MultiGzDecoder::new(packed), to).map(|_| ())
 }
 
-/// A file may have several frames, and some that hold nothing to unpack.
+/// A file may have several frames, some of them without data.
 fn zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
     let cannot = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     while !packed.fill_buf()?.is_empty() {

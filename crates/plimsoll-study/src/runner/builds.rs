@@ -1,8 +1,8 @@
-//! Loads from this machine on several targets in turn (arms): servers that run already, or builds
-//! that are started afresh, and ended, for each turn of theirs.
+//! Loads from this machine on several targets (arms) in turn: running servers, or builds that are
+//! started and ended for each turn.
 //!
-//! Not here: how a build is started and ended (`subject`), and which side is next
-//! (`plimsoll-analysis`).
+//!
+//! Not here: starting and ending a build (`subject`), and the order of sides (`plimsoll-analysis`).
 
 use super::load_probes::LoadProbes;
 use super::machine::{LoadFitter, on_clock};
@@ -25,54 +25,53 @@ use std::time::{Duration, Instant};
 
 /// One of several targets.
 pub struct BuildTarget {
-    /// Where and how it is asked.
+    /// The resolved target.
     pub base: Base,
-    /// How to start it; `None`: it runs already.
+    /// The command that starts it; `None`: it runs already.
     pub command: Option<String>,
-    /// How its processes are found, where it runs already.
+    /// How to find its processes, if it runs already.
     pub finder: Option<Finder>,
-    /// Who says what is asked, where it is not in the plan.
+    /// The author of requests, if they are not in the plan.
     pub authoring: Option<Arc<dyn AuthorFactory>>,
 }
 
-/// Targets in turn.
+/// The targets of a comparison.
 pub struct Builds<'a> {
     targets: &'a [BuildTarget],
     fitting: LoadFitter,
-    /// The load that was prepared last.
+    /// The last prepared load.
     plan: Plan,
-    /// Who makes it.
+    /// Its injector.
     injector: Injector,
-    /// How long a build may take until it answers.
+    /// Longest time from the start of a build to its first response.
     start_patience: Duration,
-    /// A command to be run before every block.
+    /// A command to run before every block.
     before_block: Option<&'a str>,
-    /// Where output of builds goes: beside the run file.
+    /// Where build output goes: beside the run file.
     beside: PathBuf,
     began: Instant,
-    /// What the loads are on now, and the build there, if it was started.
+    /// The current target, and its build if it was started.
     on: Option<(Tag, Option<RunningBuild>)>,
     /// Whether any build was started already.
     any_started: bool,
-    /// Which HTTP the first build has answered in, where builds have a say in it: all speak that.
+    /// The protocol of the first build's response, if builds choose it: all use that.
     spoken: Option<HttpChoice>,
-    /// The last block before which the command was run.
+    /// The last block whose command was run.
     block: Option<u32>,
     /// Other machines that make all loads in place of this one.
     fleet: Option<Box<dyn RemoteLoad>>,
-    /// Where readings of each target come from, where this machine sees none of them.
+    /// Sources of readings for each target, if this machine cannot see it.
     readings: Vec<Box<dyn ReadingSource>>,
-    /// What was made ready at the target for the load, and what went wrong when that was taken
-    /// away.
+    /// The setup of the load, and failures of earlier cleanups.
     around: Option<TeardownGuard>,
     warnings: Vec<String>,
-    /// The load whose connections are ready, and what is seen while it runs.
+    /// The load with open connections, and its readings.
     ready: Option<PreparedLoad>,
     seen: Option<TargetReadings>,
 }
 
 impl<'a> Builds<'a> {
-    /// The experiment begins.
+    /// Begins an experiment.
     pub fn new(
         targets: &'a [BuildTarget],
         fitting: LoadFitter,
@@ -104,17 +103,17 @@ impl<'a> Builds<'a> {
         }
     }
 
-    /// Loads are made by other machines, if there are any.
+    /// Sets the other machines that make loads, if any.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> Builds<'a> {
         Builds { fleet, ..self }
     }
 
-    /// Each target is watched where it runs, if there are sources: one for each.
+    /// Sets a source of readings for each target, if there are any.
     pub fn with_readings(self, readings: Vec<Box<dyn ReadingSource>>) -> Builds<'a> {
         Builds { readings, ..self }
     }
 
-    /// Where readings of the target under the load come from, if that is elsewhere.
+    /// The remote source of readings for the current target, if any.
     fn source(&self) -> Option<&dyn ReadingSource> {
         let (tag, _) = self.on.as_ref()?;
         self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
@@ -125,8 +124,7 @@ impl<'a> Builds<'a> {
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
 
-    /// Turns to what a load is on: the last build is ended, the next one started, where they are to
-    /// be started.
+    /// Switches to a load's target: ends the last build and starts the next, if builds are started.
     fn turn_to(&mut self, tag: Tag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
@@ -161,7 +159,7 @@ impl<'a> Builds<'a> {
         Ok(())
     }
 
-    /// What builds have a say in is what the first has said.
+    /// Sets the protocol of the first build, if builds choose it.
     fn settle_http(&self, plan: &mut Plan) {
         if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
             plan.carriage.speak(http);
@@ -172,8 +170,7 @@ impl<'a> Builds<'a> {
         self.beside.with_extension(format!("{what}.log"))
     }
 
-    /// The clocks of the processes that are loaded now; `None` where they are not on this machine,
-    /// or not to be seen.
+    /// CPU clocks of the target's processes; `None` if they are remote or not visible.
     fn clocks(&self) -> Option<CpuClocks> {
         if let Some((_, Some(running))) = &self.on {
             return Some(running.cpu_clocks());
@@ -181,7 +178,7 @@ impl<'a> Builds<'a> {
         let finder = self.target()?.finder.as_ref()?;
         let found = finder.first().as_ref().ok()?;
         let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
-        // A server that was restarted has other processes.
+        // A restarted server has new processes.
         let again = || finder.look_again().ok().map(|found| CpuClocks::below(&found.roots));
         clocks.or_else(again).filter(|clocks| !clocks.is_empty())
     }
@@ -200,7 +197,7 @@ impl Runner for Builds<'_> {
         self.settle_http(&mut plan);
         self.plan = plan;
         if self.fleet.is_some() {
-            // Each machine fits its own part.
+            // Each machine adapts its own part.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
@@ -239,7 +236,7 @@ impl Runner for Builds<'_> {
         self.fleet.as_ref().map_or(START_AHEAD_NS, |fleet| fleet.start_ahead_ns())
     }
 
-    /// The build under the load must live to its end.
+    /// The build must survive the load.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
         let mut seen = self.seen.take().expect("it is looked at since then");
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
@@ -256,9 +253,9 @@ impl Runner for Builds<'_> {
             None => self.ready.take().expect("connections were made ready").run(origin_ns, &mut on_tick),
             Some(fleet) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
         };
-        // Sides that other machines load are not alike.
-        if let Some(agent) = run.agents.iter().find(|agent| agent.lost.is_some()) {
-            let why = agent.lost.as_deref().unwrap_or_default();
+        // A lost agent makes the sides unequal.
+        if let Some(agent) = run.agents.iter().find(|agent| agent.loss_reason.is_some()) {
+            let why = agent.loss_reason.as_deref().unwrap_or_default();
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
         }
         authoring.into_iter().for_each(AuthorFactory::unload);
@@ -292,7 +289,7 @@ impl Runner for Builds<'_> {
     }
 }
 
-/// A load ends when the build under it does.
+/// Ends a load when its build ends.
 fn alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
     match running.as_mut().and_then(|running| running.died()) {
         Some(why) => ControlFlow::Break(Stop::Died(why)),
@@ -300,16 +297,16 @@ fn alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
     }
 }
 
-/// What is seen of the target of one load.
+/// Readings of one load's target.
 enum TargetReadings {
-    /// From here.
+    /// From this machine.
     Here(Box<BuildCpuRecorder>),
-    /// By whoever watches it where it runs.
+    /// From the target's own machine.
     Elsewhere(LoadProbes),
 }
 
 impl TargetReadings {
-    /// A tick has passed; gives what is seen besides the load.
+    /// Handles a tick; returns its readings.
     fn look(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> TickProbes {
         match self {
             TargetReadings::Here(seen) => {
@@ -323,7 +320,7 @@ impl TargetReadings {
         }
     }
 
-    /// The load is over: all that was seen, and what of it no tick was told.
+    /// Ends the load: all readings, and the part that no tick had.
     fn end(self, source: Option<&dyn ReadingSource>) -> (Probes, Option<Probes>) {
         match self {
             TargetReadings::Here(seen) => {
@@ -338,11 +335,10 @@ impl TargetReadings {
     }
 }
 
-/// The CPU time of a build, of the machine and of plimsoll over one load: as the series that every
-/// probe keeps.
+/// CPU time of a build, of the machine and of plimsoll over one load, as the usual series.
 struct BuildCpuRecorder {
     clocks: Option<CpuClocks>,
-    /// Schedule time 0 on the monotonic clock.
+    /// Schedule time 0 on the monotonic clock, ns.
     origin_ns: u64,
     machine: MachineRecorder,
 }
@@ -350,7 +346,7 @@ struct BuildCpuRecorder {
 impl BuildCpuRecorder {
     fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> BuildCpuRecorder {
         let mut seen = BuildCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
-        // Before the load: its first tick comes later than the measured part begins.
+        // Read before the load: its first tick comes after the measured part begins.
         seen.look(0, true);
         seen
     }

@@ -1,17 +1,16 @@
-//! What a source of readings tells of one load, moved to the load's clock and kept in parts
-//! ([`LoadProbes`]).
+//! Readings of one load, converted to the load's clock and stored in parts ([`LoadProbes`]).
 //!
-//! Not here: where readings come from (`plimsoll-probe`), and what is recorded of them
-//! (`recording`).
+//!
+//! Not here: the source of readings (`plimsoll-probe`), and their recording (`recording`).
 
 use plimsoll_engine::Tick;
 use plimsoll_model::Probes;
 use plimsoll_probe::ReadingSource;
 
-/// What is read during one load.
+/// Readings of one load.
 #[derive(Default)]
 pub struct LoadProbes {
-    /// Schedule time 0 on the monotonic clock, once it is known.
+    /// Schedule time 0 on the monotonic clock, once known.
     origin_ns: Option<i64>,
     taken_ns: u64,
     /// All parts so far.
@@ -19,20 +18,20 @@ pub struct LoadProbes {
 }
 
 impl LoadProbes {
-    /// How often a part goes to the run file: what a crash can lose.
+    /// Interval at which a part goes to the run file, ns: the most that a crash loses.
     const PART_NS: u64 = 2_000_000_000;
 
-    /// The load's connections are going to be made.
+    /// Begins a load, before its connections open.
     pub fn begin(source: Option<&dyn ReadingSource>) -> LoadProbes {
         if let Some(source) = source {
-            // What was seen between loads belongs to none.
+            // Readings between loads are dropped.
             source.take();
             source.sample_now();
         }
         LoadProbes::default()
     }
 
-    /// A tick has passed; gives the part to be written, if it is time for one.
+    /// Handles a tick; returns a part when it is due.
     pub fn tick(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         self.origin_ns = Some(tick.origin_ns as i64);
         if tick.end_ns < self.taken_ns + Self::PART_NS {
@@ -42,7 +41,7 @@ impl LoadProbes {
         self.take(source)
     }
 
-    /// The load is over; gives the last part.
+    /// Ends the load; returns the last part.
     pub fn end(&mut self, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         source?.sample_now();
         self.take(source)

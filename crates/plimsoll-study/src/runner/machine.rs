@@ -1,6 +1,7 @@
-//! Loads from this machine on a target that runs already, which is watched meanwhile.
+//! Loads from this machine on a running target, with probes.
 //!
-//! Not here: which load is next (`plimsoll-analysis`), and what is recorded of it (`recording`).
+//!
+//! Not here: the choice of loads (`plimsoll-analysis`), and their recording (`recording`).
 
 use super::load_probes::LoadProbes;
 use super::part_processes::{self, PartProcesses};
@@ -25,58 +26,56 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// This machine.
+/// This machine as a runner.
 pub struct ThisMachine {
     began: Instant,
-    /// Where readings of the target come from.
+    /// The source of readings of the target.
     source: Option<Box<dyn ReadingSource>>,
-    /// What all loads share, and the load that is ready.
+    /// The common plan, with the current load.
     plan: Plan,
     injector: Injector,
     fitting: Option<LoadFitter>,
-    /// Who says what is asked, where it is not in the plan.
+    /// The author of requests, if they are not in the plan.
     authoring: Option<Arc<dyn AuthorFactory>>,
-    /// The same plan with one thing changed, by what that is; and, where there are any, as it is.
+    /// Changed plans, by change; `None` is the original plan while a change is active.
     variants: BTreeMap<Option<PlanChange>, Variant>,
-    /// Which of them is ready.
+    /// The active change.
     variant: Option<PlanChange>,
-    /// What changes a setting of the server's before a load that asks for it.
+    /// The command that changes a server setting.
     setting: Option<Setting>,
-    /// What may be stopped while a load runs that asks for it, and what stops it for the load that
-    /// is ready.
+    /// Processes that may be paused, and the pauser of the current load.
     may_stop: Vec<PausableProcess>,
     stopping: Option<ProcessPauser>,
-    /// Who makes half of the load that is ready, where it asks for that; or why nobody does.
+    /// The other processes of the current load, or why there are none.
     others: Option<Result<PartProcesses, String>>,
-    /// Other machines that make all loads in place of this one, and whether the load that is ready
-    /// goes on without one that is lost.
+    /// Other machines that make all loads, and whether the current load continues without a lost
+    /// one.
     fleet: Option<Box<dyn RemoteLoad>>,
     goes_on: bool,
-    /// What was made ready at the target for the load, and what went wrong when that was taken
-    /// away.
+    /// The setup of the load, and failures of earlier cleanups.
     around: Option<TeardownGuard>,
-    /// Where loads come from, if they may move; whether the load that is ready has moved.
+    /// Local addresses of loads, if they may change; and whether the current load's did.
     sources: LoadSources,
     moved: bool,
     warnings: Vec<String>,
-    /// The load whose connections are ready, and what is seen while it runs.
+    /// The load with open connections, and its readings.
     ready: Option<PreparedLoad>,
     seen: LoadProbes,
 }
 
-/// What of the plan is another for some loads.
+/// A change of the plan for some loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanChange {
-    /// One thing, to tell causes apart.
+    /// An intervention.
     Intervention(Intervention),
-    /// What fails comes again.
+    /// Retries.
     Retried,
-    /// Another target is asked.
+    /// The second target.
     Against,
 }
 
 impl PlanChange {
-    /// What a load with this tag may ask for.
+    /// The change that a load with this tag needs.
     fn from_tag(tag: &Tag) -> Option<PlanChange> {
         match tag.purpose {
             Purpose::Overload if tag.arm == Some(ArmIndex::AGAINST) => Some(PlanChange::Against),
@@ -86,25 +85,25 @@ impl PlanChange {
     }
 }
 
-/// A plan with something changed, and who makes its loads.
+/// A changed plan with its injector.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// The plan; its load is not used.
     pub plan: Plan,
-    /// Who makes it.
+    /// Its injector.
     pub injector: Injector,
 }
 
-/// How loads are fitted to the machine.
+/// Adapts loads to the machine.
 pub struct LoadFitter {
-    /// Where they go, and what of it is the user's own word.
+    /// The target, and the user's fixed settings.
     pub base: Base,
-    /// What the machine can hold.
+    /// The limits of the machine.
     pub limits: Limits,
 }
 
 impl LoadFitter {
-    /// Fits a plan, and says who makes its load; the error says why the machine cannot hold it.
+    /// Adapts a plan and its injector; the error says why the machine cannot make the load.
     pub fn fit(&self, plan: &mut Plan, injector: &mut Injector) -> Result<Vec<String>, String> {
         *injector = self.base.injector_for(&plan.load);
         capacity::fit(plan, injector, self.base.fixed, self.base.local, &self.limits)
@@ -112,8 +111,7 @@ impl LoadFitter {
 }
 
 impl ThisMachine {
-    /// The experiment begins. `fitting`: how each load is fitted, and who makes it, where that was
-    /// not decided before.
+    /// Begins an experiment. `fitting`: how to adapt each load, unless that was done before.
     pub fn new(
         source: Option<Box<dyn ReadingSource>>,
         plan: Plan,
@@ -150,13 +148,13 @@ impl ThisMachine {
         }
     }
 
-    /// The same with somebody who says what is asked, if there is anybody.
+    /// Sets an author of requests, if there is one.
     pub fn authored(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> ThisMachine {
         self.authoring = authoring;
         self
     }
 
-    /// Loads whose tag asks for a change are carried out with it.
+    /// Sets the changed plans for loads whose tag needs them.
     pub fn with_variants(mut self, variants: BTreeMap<PlanChange, Variant>) -> ThisMachine {
         if !variants.is_empty() {
             let own = Variant { plan: self.plan.clone(), injector: self.injector.clone() };
@@ -166,8 +164,7 @@ impl ThisMachine {
         self
     }
 
-    /// Loads are made by other machines, if there are any; what is watched is watched from here all
-    /// the same.
+    /// Sets the other machines that make loads, if any. Probes stay on this machine.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
         if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
             fleet.local_pids().into_iter().for_each(|pid| source.watch_as_ours(pid));
@@ -175,24 +172,24 @@ impl ThisMachine {
         ThisMachine { fleet, ..self }
     }
 
-    /// Before loads whose tag asks for it a setting of the server's is changed.
+    /// Sets the command that changes a server setting before loads with its tag.
     pub fn with_setting(self, setting: Option<Setting>) -> ThisMachine {
         ThisMachine { setting, ..self }
     }
 
-    /// While loads run whose tag asks for it these are stopped for moments.
+    /// Sets the processes to pause during loads with that tag.
     pub fn with_stopped(self, may_stop: Vec<PausableProcess>) -> ThisMachine {
         ThisMachine { may_stop, ..self }
     }
 
-    /// Loads come from other addresses of the loopback where those before have left too many ports
-    /// behind, and the target may be asked whether it answers from there.
+    /// Lets loads use other loopback addresses when earlier ones left too many ports in TIME-WAIT.
+    /// `may_ask`: whether the target may be checked from there.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
         let sources = if may_ask { LoadSources::moving() } else { LoadSources::default() };
         ThisMachine { sources, ..self }
     }
 
-    /// Has the load that is made ready come from another address, if it is to. Says so.
+    /// Changes the local address of the current load, if due. Returns a note.
     fn take_source(&mut self) -> Option<String> {
         let plan = &self.plan;
         let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
@@ -204,7 +201,7 @@ impl ThisMachine {
         )
     }
 
-    /// Takes the plan that a load needs; nothing is copied where it is that of the load before.
+    /// Activates a changed plan; nothing is copied if the change is the same as before.
     fn take_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
         if wanted == self.variant {
@@ -251,7 +248,7 @@ impl Runner for ThisMachine {
         self.plan.load.become_recorded(&trial.plan.load);
         self.goes_on = trial.tag.purpose == Purpose::Run;
         if self.fleet.is_some() {
-            // Each machine fits its own part.
+            // Each machine adapts its own part.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
@@ -269,7 +266,7 @@ impl Runner for ThisMachine {
         if let Some(fleet) = &self.fleet {
             return fleet.injectors();
         }
-        // The other processes do as this one.
+        // The other processes have the same injector.
         let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, PartProcesses::count));
         vec![self.injector.clone(); 1 + others]
     }
@@ -323,7 +320,7 @@ impl Runner for ThisMachine {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
                 part_processes::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
-            // A part of a load is another load.
+            // With a missing part it would be another load.
             (None, Some(Err(why))) => {
                 drop(ready());
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
@@ -357,7 +354,7 @@ impl Runner for ThisMachine {
     }
 }
 
-/// A moment, ns since `began`, on the monotonic clock.
+/// A time in ns since `began`, on the monotonic clock.
 pub(super) fn on_clock(began: Instant, at_ns: u64) -> u64 {
     (monotonic_ns() + at_ns).saturating_sub(began.elapsed().as_nanos() as u64)
 }

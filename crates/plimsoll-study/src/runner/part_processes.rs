@@ -1,8 +1,9 @@
-//! A load that is made in several parts: here, and by other processes ([`PartProcesses`]). Each
-//! gets its task over a stream and reports over another. All parts begin at one moment; their ticks
-//! add up as those of the workers of one process do ([`run`]).
+//! A load in several parts: in this process and in others ([`PartProcesses`]). Each gets its task
+//! through a pipe and reports through another. All parts begin together, and their ticks add up as
+//! those of workers in one process ([`run`]).
 //!
-//! Not here: what another process does (`part`), and which loads are made so.
+//!
+//! Not here: the other process (`part`), and which loads have parts.
 
 use crate::part::{self, Task};
 use plimsoll_engine::{Collector, PartReport, PreparedLoad, Tick};
@@ -19,50 +20,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long it may take to say its first word, and to end when it was told to.
+/// Longest time to the first message of a process, and to its end after a stop.
 const WORD_PATIENCE: Duration = Duration::from_secs(5);
-/// How long its connections may take to stand after ours do.
+/// Longest time to open its connections after ours are open.
 const READY_PATIENCE: Duration = Duration::from_secs(20);
-/// A part that says nothing for so long under load hangs: it has ten ticks a second to tell of.
+/// Longest silence of a part under load: it reports ten ticks a second.
 const TICK_PATIENCE: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(100);
-/// Number of our own part; the others follow.
+/// Number of this process's part; the others follow.
 const OWN: usize = 0;
 
-/// What a part reports.
+/// A report of a part.
 enum PartWord {
-    /// The other is there.
+    /// The process has started.
     Hello,
-    /// It was told what to do, and hears more.
+    /// The process has its task; the pipe is for further commands.
     Told(ChildStdin),
-    /// Its connections stand.
+    /// Its connections are open.
     Ready,
-    /// What a part does.
+    /// A report about its load.
     Reported(Box<PartReport>),
-    /// It cannot go on: why.
+    /// The part is lost, with the reason.
     Gone(String),
 }
 
-/// Other processes that each make a part of a load; ended when dropped.
+/// Other processes with a part of a load each; dropping it ends them.
 pub struct PartProcesses {
     parts: Vec<PartProcess>,
     words: Receiver<(usize, PartWord)>,
     sender: Sender<(usize, PartWord)>,
 }
 
-/// One of them.
+/// One other process.
 struct PartProcess {
     child: Child,
     to: Option<ChildStdin>,
     is_ready: bool,
-    /// What its monotonic clock shows beyond ours, in ns: 0 on this machine.
+    /// Offset of its monotonic clock from ours, ns: 0 on this machine.
     clock_offset_ns: i64,
     last_word: Instant,
     is_over: bool,
 }
 
 impl PartProcesses {
-    /// Starts `count` of them; the error says why one did not start.
+    /// Starts `count` processes; the error says why one failed.
     pub fn start(count: usize) -> Result<PartProcesses, String> {
         let no = |why: String| format!("a second process of plimsoll could not be started: {why}");
         let (sender, words) = channel();
@@ -87,7 +88,7 @@ impl PartProcesses {
         Ok(others)
     }
 
-    /// How many they are.
+    /// Number of processes.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
@@ -97,13 +98,12 @@ impl PartProcesses {
         &mut self.parts[number - OWN - 1]
     }
 
-    /// Their processes.
+    /// Their process ids.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.parts.iter().map(|part| part.child.id())
     }
 
-    /// Gives each its task: the stripe after ours and those before it. They begin to make
-    /// connections.
+    /// Gives each its task: the stripes after ours, in order. They start to open connections.
     pub fn assign(&mut self, plan: &Plan, injector: &Injector) {
         let of = self.count() as u64 + 1;
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -111,16 +111,16 @@ impl PartProcesses {
             let stripe = Stripe::new(number as u64, of);
             let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
             let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
-            // Where it does not read, nobody must wait.
+            // A separate thread: a process that does not read must not block.
             std::thread::spawn(move || {
-                // Why it does not read it says itself, or its end does.
+                // The process reports the reason itself, or its end shows it.
                 let _ = to.write_all(&task.to_bytes()).and_then(|()| to.flush());
                 let _ = sender.send((number, PartWord::Told(to)));
             });
         }
     }
 
-    /// Waits until the connections of all stand; the error says why they do not.
+    /// Waits until all have open connections; the error says why they have not.
     pub fn ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + READY_PATIENCE;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
@@ -141,7 +141,7 @@ impl PartProcesses {
         Ok(())
     }
 
-    /// Has all begin at `origin_ns` of our monotonic clock.
+    /// Starts all at `origin_ns` of our monotonic clock.
     fn begin(&mut self, origin_ns: u64) {
         for part in &mut self.parts {
             part.say(&origin_ns.saturating_add_signed(part.clock_offset_ns).to_le_bytes());
@@ -149,12 +149,12 @@ impl PartProcesses {
         }
     }
 
-    /// Has all end their load.
+    /// Stops all.
     fn stop(&mut self) {
         self.parts.iter_mut().for_each(|part| part.say(&[0]));
     }
 
-    /// One that is silent although it has ticks to report: its number.
+    /// The number of a part that is silent despite open ticks.
     fn silent(&self) -> Option<usize> {
         let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_PATIENCE;
         self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
@@ -162,7 +162,7 @@ impl PartProcesses {
 }
 
 impl PartProcess {
-    /// Says something to it; one that does not read is gone, and that shows by itself.
+    /// Writes to its pipe; a failure shows by itself as a lost part.
     fn say(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
             let _ = to.write_all(bytes).and_then(|()| to.flush());
@@ -172,7 +172,7 @@ impl PartProcess {
 
 impl Drop for PartProcess {
     fn drop(&mut self) {
-        // Without anybody to listen to it ends by itself.
+        // A closed pipe ends the process.
         self.to = None;
         let deadline = Instant::now() + if signal::interrupted() { LOOK } else { LOOK * 5 };
         while Instant::now() < deadline {
@@ -193,7 +193,7 @@ fn gone(why: &str) -> String {
     }
 }
 
-/// Passes on what part `number` says, until its end.
+/// Passes on the reports of part `number` until its end.
 fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>) {
     let (mut come, mut greeted, mut piece) = (Vec::new(), false, vec![0; 64 << 10]);
     let why = loop {
@@ -222,7 +222,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
                     taken += length;
                     match word_of(frame, number).map(|word| sender.send((number, word))) {
                         Ok(Ok(())) => {}
-                        // Nobody listens any more.
+                        // The receiver is gone.
                         Ok(Err(_)) => return,
                         Err(why) => break Some(why),
                     }
@@ -237,7 +237,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
     let _ = sender.send((number, PartWord::Gone(why)));
 }
 
-/// What a frame of part number `part` says.
+/// The report in a frame of part `part`.
 fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartWord::Ready),
@@ -260,8 +260,8 @@ fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
     Ok(PartWord::Reported(Box::new(reported)))
 }
 
-/// Runs all parts of a load whose connections stand, from `origin_ns` of the monotonic clock on.
-/// Where another part is lost, the load ends with the reason.
+/// Runs all parts of a load with open connections, from `origin_ns` of the monotonic clock. A lost
+/// part ends the load.
 pub fn run(
     own: PreparedLoad,
     others: &mut PartProcesses,
@@ -282,7 +282,7 @@ pub fn run(
         let reported = match others.words.recv_timeout(LOOK) {
             Ok((_, PartWord::Reported(reported))) => Some(*reported),
             Ok((number, PartWord::Gone(why))) => Some(lost(number, gone(&why))),
-            // It ended before it was done: its panic is passed on.
+            // Our own part panicked: pass that on.
             Err(_) if thread.is_finished() && !is_own_over => break,
             Ok((_, PartWord::Hello | PartWord::Told(_) | PartWord::Ready)) | Err(_) => None,
         };
@@ -296,7 +296,7 @@ pub fn run(
             OWN => is_own_over |= is_over,
             number => {
                 let part = others.part(number);
-                // What comes after its end is nobody's any more.
+                // Reports after a part's end are dropped.
                 if part.is_over {
                     continue;
                 }
@@ -323,7 +323,7 @@ fn lost(part: usize, why: String) -> PartReport {
     PartReport::Lost { part, why: Stop::Died(why) }
 }
 
-/// Runs our own part; gives the addresses that it knows at its end.
+/// Runs our own part; returns the addresses known at its end.
 fn run_own(
     own: PreparedLoad,
     origin_ns: u64,
@@ -358,7 +358,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Interval, Purpose, Tag};
 
-    /// What is heard of a stream of these bytes: a letter for each.
+    /// The reports in a stream of these bytes: a letter for each.
     fn parse_words(bytes: &[u8]) -> (String, String) {
         let (sender, heard) = channel();
         listen(bytes, 1, &sender);

@@ -1,10 +1,10 @@
-//! Processes behind the server that its user gives leave to stop for moments (`--may-signal`):
-//! which they are ([`find`]), and that they are stopped during a load and go on after it, whatever
-//! happens ([`ProcessPauser`]).
+//! Downstream processes that the user permits to pause (`--may-signal`): which they are ([`find`]),
+//! and that they are paused during a load and resumed after it in every case ([`ProcessPauser`]).
 //!
-//! Only what the server itself has connections to may be stopped: neither the server nor plimsoll,
-//! nobody else's process, and none that either of them descends from. Not here: the rhythm, and how
-//! they go on where plimsoll is gone (`pauser`).
+//!
+//! Only processes to which the server has connections may be paused: not the server, not plimsoll,
+//! no other process, and no ancestor of either. Not here: the rhythm, and resuming after the end of
+//! plimsoll (`pauser`).
 
 use crate::base::Base;
 use crate::pauser;
@@ -25,33 +25,33 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the stopper may take to begin, and to end.
+/// Longest time for the pauser to begin and to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A name may be that of many: workers of a database, one for each connection.
+/// Most processes: a name may match many workers of a database.
 const PROCESSES_MAX: usize = 256;
 
-/// A process that may be stopped.
+/// A process that may be paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PausableProcess {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
-    /// When it was started: another one with its number is none.
+    /// Its start time: a later process with the same id is another one.
     pub started_ticks: u64,
 }
 
-/// What is known of processes when it is decided which may be stopped.
+/// The process table for the decision which processes may be paused.
 struct ProcessSnapshot {
     all: BTreeMap<u32, (Stat, String)>,
-    /// Plimsoll and all below it.
+    /// Plimsoll and its descendants.
     ours: BTreeSet<u32>,
     server: BTreeSet<u32>,
-    /// Those that plimsoll or the server descend from.
+    /// Ancestors of plimsoll and of the server.
     above: BTreeSet<u32>,
-    /// Those that the server has connections to.
+    /// Processes to which the server has connections.
     behind: BTreeSet<u32>,
 }
 
-/// The processes that the terms give leave to stop; the server must have connections to them now.
+/// The processes that the terms permit to pause. The server must have connections to them now.
 pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, Failure> {
     let words = &terms.changes.may_signal;
     if words.is_empty() {
@@ -75,7 +75,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     chosen(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
 }
 
-/// The parents of a process, up to the first.
+/// The ancestors of a process.
 fn above(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = parents.get(&pid).copied();
@@ -97,7 +97,7 @@ fn chosen(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<PausableProce
                     (!stat.has_ended() && is_called(*pid, name, word)).then_some(*pid)
                 };
                 let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
-                // Of several with one name those are meant that may be.
+                // Of several processes with one name, the permitted ones are meant.
                 let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal(*pid).is_none()).collect();
                 match (called.first(), may.is_empty()) {
                     (None, _) => return Err(format!("no process has the name '{word}'; see ps -e, or give the PID")),
@@ -121,7 +121,7 @@ fn chosen(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<PausableProce
 }
 
 impl ProcessSnapshot {
-    /// Why a process is not stopped.
+    /// Why a process must not be paused.
     fn refusal(&self, pid: u32) -> Option<String> {
         let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
         let shown: String = name.chars().filter(|c| !c.is_control()).collect();
@@ -147,19 +147,18 @@ impl ProcessSnapshot {
     }
 }
 
-/// Processes that are stopped for moments from [`ProcessPauser::begin`] on. When it is dropped they
-/// go on.
+/// Pauses processes from [`ProcessPauser::begin`] on; dropping it resumes them.
 pub struct ProcessPauser {
     held: Arc<Vec<Pausable>>,
     stopper: Child,
-    /// Closed, all go on.
+    /// Closing this pipe resumes all.
     to: Option<ChildStdin>,
-    /// Sees that the stopper is gone.
+    /// A thread that notices the end of the pauser.
     watch: Option<JoinHandle<()>>,
 }
 
 impl ProcessPauser {
-    /// Makes ready; nothing is stopped yet. The error says why not.
+    /// Starts the pauser without pausing anything. The error says why it failed.
     pub fn prepare(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
         let hold = |process: &PausableProcess| {
             Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
@@ -185,7 +184,7 @@ impl ProcessPauser {
                     let _ = ready.send(());
                     let _ = from.read_to_end(&mut Vec::new());
                 }
-                // It has ended, in whatever way.
+                // The pauser has ended, in whatever way: resume all.
                 for_watch.iter().for_each(|process| _ = process.go_on());
             })
         });
@@ -196,10 +195,10 @@ impl ProcessPauser {
         }
     }
 
-    /// From now on they are stopped again and again.
+    /// Starts the pauses.
     pub fn begin(&mut self) {
         if let Some(to) = &mut self.to {
-            // Who does not hear it is gone: then nothing is stopped.
+            // If the write fails, the pauser is gone, and nothing is paused.
             let _ = to.write_all(b"+").and_then(|()| to.flush());
         }
     }

@@ -1,7 +1,7 @@
-//! A setting of the server's that its user changes by a command of theirs, before loads whose tag
-//! asks for it ([`Setting`]).
+//! A server setting that a user's command changes before loads with its tag ([`Setting`]).
 //!
-//! Not here: which values are tried and what that says (`plimsoll-analysis`).
+//!
+//! Not here: the choice of values, and their meaning (`plimsoll-analysis`).
 
 use crate::subject::prepare;
 use plimsoll_model::intervention::varied_number;
@@ -11,31 +11,31 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where a value goes in a command.
+/// The placeholder for a value in the command.
 pub const PLACE: &str = "{n}";
-/// How long a server may take to come back with another setting, and how often it is looked.
+/// Longest time until the server accepts connections again, and the interval of checks.
 const BACK_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How a setting of the server's is changed before a load.
+/// How to change a server setting.
 #[derive(Debug, Clone)]
 pub struct Setting {
     command: String,
     values: Vec<f64>,
-    /// Where its output goes.
+    /// The file for its output.
     output: PathBuf,
 }
 
 impl Setting {
-    /// The setting that the terms speak of; `run_file`: its output goes beside that.
+    /// The setting of the terms; its output goes beside `run_file`.
     pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<Setting> {
         let command = terms.changes.vary.clone()?;
         Some(Setting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
     }
 
-    /// Changes it for the load with this tag, and waits until the target takes connections again;
-    /// where it has no part in the load it is left as it is. The error says why the load cannot be
-    /// made.
+    /// Changes the setting for the load with this tag, and waits until the target accepts
+    /// connections. Loads without this tag leave it unchanged. The error says why the load cannot
+    /// be made.
     pub fn change(&self, tag: &Tag, plan: &Plan) -> Result<(), String> {
         let Some(value) = varied_number(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
         let command = self.command.replace(PLACE, &value.to_string());

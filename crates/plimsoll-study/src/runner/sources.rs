@@ -1,47 +1,48 @@
-//! Which address of the loopback the next load comes from. Connections that a load leaves behind
-//! hold their ports for a minute (TIME-WAIT), and the kernel goes through them one by one to find a
-//! free port: the next load would be late, by our own doing. A target on the loopback is reached
-//! from other addresses of it just as well, and each has all ports to itself.
+//! The loopback address of the next load. Closed connections keep their ports for a minute
+//! (TIME-WAIT), and the kernel searches free ports one by one. So the next load would be late by
+//! the client's own doing. A loopback target is reachable from other loopback addresses, and each
+//! has its own ports.
 //!
-//! Not here: what one load needs of addresses (`capacity`), whether the target answers from there
+//!
+//! Not here: the addresses within one load (`capacity`), and whether the target responds from there
 //! (`preflight`).
 
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, Plan};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// So many connections from one address leave enough of its ports for a load after them.
+/// Most closed connections from one address before the next load uses another.
 const LEFT_MAX: u64 = 2_000;
-/// Addresses that are used in turn, 127.0.0.1 first: once round takes longer than a port is held.
+/// Number of addresses in turn, 127.0.0.1 first: a full round takes longer than TIME-WAIT.
 const ADDRESSES: u8 = 254;
 
-/// The addresses that loads come from, one after the other.
+/// The local addresses of loads, in turn.
 #[derive(Debug, Default)]
 pub struct LoadSources {
-    /// Whether loads may come from another than the one before.
+    /// Whether loads may change their address.
     moves: bool,
-    /// The number of the address in use, and the connections that loads from it have left behind.
+    /// The number of the current address, and its closed connections.
     number: u8,
     left: u64,
-    /// How many addresses loads have come from.
+    /// Number of addresses used by loads.
     used: u64,
-    /// Whether the target is known to answer from another than the first.
+    /// Whether the target responds to another address than the first, if known.
     is_served: Option<bool>,
 }
 
 impl LoadSources {
-    /// Loads may come from one after the other; else they come from where they are told to.
+    /// Loads may use one address after another.
     pub fn moving() -> LoadSources {
         LoadSources { moves: true, ..LoadSources::default() }
     }
 
-    /// A load has ended that opened so many connections.
+    /// Records the connections that an ended load opened.
     pub fn left(&mut self, connections: u64) {
         self.left = self.left.saturating_add(connections);
     }
 
-    /// Where the next load of a plan comes from, if not from where the system has it. `is_served`
-    /// says whether the target answers from there; `None`: that could not be told now. Once it does
-    /// not, no other address is tried.
+    /// The address of the next load, if it is not the system's choice. `is_served` checks whether
+    /// the target responds from there; `None`: unknown now. After a negative result no other
+    /// address is tried.
     pub fn next(
         &mut self,
         plan: &Plan,
@@ -68,9 +69,9 @@ impl LoadSources {
         (self.number > 0).then(|| from(self.number))
     }
 
-    /// How many addresses loads have come from, with the one that comes from where this injector
-    /// says: what each of them has left behind is counted together by the kernel. They are taken
-    /// from the first of the loopback on, so that most are all.
+    /// Number of addresses used by loads, including those of this injector: the kernel counts
+    /// connections of each. Loads use the loopback range from its beginning, so the largest number
+    /// covers all.
     pub fn so_far(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
@@ -78,8 +79,8 @@ impl LoadSources {
     }
 }
 
-/// Whether connections may come from other addresses, and leave ports behind at all. Those that
-/// carry one request each are given many addresses for every load.
+/// Whether connections may use other addresses and leave ports in TIME-WAIT. Loads with a
+/// connection for each request get many addresses anyway.
 fn can_move(carriage: &ConnectionPlan) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &carriage.addresses;
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(sources.so_far(&injector), 4);
         for turn in 4..=ADDRESSES {
             sources.left(10_000);
-            // The first of all is where the system has it.
+            // The very first load uses the system's choice.
             assert_eq!(next(&mut sources), if turn == ADDRESSES { 0 } else { turn + 1 });
         }
         assert_eq!((asked, sources.so_far(&injector)), (1, u64::from(ADDRESSES)));
@@ -139,7 +140,7 @@ mod tests {
         for (number, injector, so_far) in [
             (0, Injector::default(), 1),
             (1, from("127.0.0.2"), 2),
-            // All four of a change are there beside it, and what came first is one of them.
+            // All four of a change count, and the first address is one of them.
             (1, from("127.0.0.1-127.0.0.4"), 4),
             (2, from("127.0.0.3"), 4),
             (6, from("127.0.0.7"), 7),

@@ -1,6 +1,6 @@
-//! Whatever importers write is what plimsoll reads: documents drawn at random, in the shapes of
-//! each format and with texts that are odd in every place, are imported, read as `check` reads
-//! them, and made into requests.
+//! Every importer writes files that plimsoll can read. Random documents in the shape of each
+//! format, with unusual texts in every place, are imported, parsed as in `check`, and turned into
+//! requests.
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportRe
     }
 }
 
-/// Documents of each kind, unless `PROPTEST_CASES` says how many.
+/// Number of documents for each format; `PROPTEST_CASES` overrides it.
 const CASES: u64 = 1_000;
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -41,13 +41,13 @@ fn cases() -> u64 {
     from_environment("PROPTEST_CASES").unwrap_or(CASES)
 }
 
-/// The first of the seeds: `PROPTEST_RNG_SEED` chooses documents that no other seed has.
+/// The first seed; `PROPTEST_RNG_SEED` overrides it.
 fn seed_first() -> u64 {
     const APART: u64 = 1 << 32;
     from_environment("PROPTEST_RNG_SEED").unwrap_or(0).wrapping_mul(APART)
 }
 
-/// Texts that mean something somewhere, or nothing anywhere.
+/// Texts with a special meaning somewhere, or with none.
 const ODD: [&str; 52] = [
     "",
     "a",
@@ -125,7 +125,7 @@ impl Drawn {
         }
     }
 
-    /// Mostly what is meant, sometimes anything.
+    /// Usually a valid choice, sometimes any text.
     fn mostly(&mut self, of: &[&str]) -> String {
         if self.often() { self.one(of).to_owned() } else { self.odd() }
     }
@@ -504,8 +504,7 @@ fn jmx(rng: &mut Drawn) -> String {
     )
 }
 
-/// What is TOML 1.1 and not 1.0: a line break between the braces of a table, and escapes that are
-/// new.
+/// Syntax of TOML 1.1 that 1.0 lacks: a line break in an inline table, and new escapes.
 fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0usize);
@@ -545,11 +544,11 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     None
 }
 
-/// Whether what is made of a document is asked: only variables and files may be missing.
+/// Whether the import of a document is usable: only variables and files may be missing.
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match imported(kind, document, None) {
         Ok(made) => made,
-        // That is what is made, and not what was given.
+        // This error concerns the result, not the input.
         Err(error) if error.text.contains("no file of traffic can be made") => return Err(error.text),
         Err(_) => return Ok(false),
     };
@@ -581,7 +580,7 @@ fn whatever_is_imported_is_read_or_says_what_it_lacks() {
             }
         }
         assert!(refused.is_empty(), "{kind:?}: {} of {}: {refused:#?}", refused.len(), cases());
-        // Enough of them are something to be asked.
+        // A fair share of the documents yields requests.
         assert!(asked * 20 > cases(), "{kind:?}: {asked}");
     }
 }

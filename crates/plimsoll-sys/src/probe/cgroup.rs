@@ -1,5 +1,4 @@
-//! What a control group may use of the processor and memory, and how it was held back: versions 1
-//! and 2.
+//! CPU and memory limits of a control group, and its throttling: versions 1 and 2.
 
 use super::{field, fields, keyed, number};
 use std::path::{Path, PathBuf};
@@ -73,9 +72,9 @@ pub struct Folders {
     pub usage: Option<PathBuf>,
 }
 
-/// The folders that `/proc/PID/cgroup` names, below `root` (`/sys/fs/cgroup`), or of the groups
-/// around them that allow less: a limit holds for all that a group has in it. Only those that are
-/// there are given.
+/// The folders named in `/proc/PID/cgroup`, below `root` (`/sys/fs/cgroup`), or those of enclosing
+/// groups with a lower limit, since a limit applies to the whole subtree. Only existing folders are
+/// returned.
 pub fn folders(text: &[u8], root: &Path) -> Folders {
     let mut found = Folders::default();
     let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);
@@ -118,8 +117,8 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
     found
 }
 
-/// Of a group's folder and those around it, up to `top`, that with the least limit; the group's own
-/// where none has one.
+/// Of a group's folder and its enclosing ones, up to `top`, the one with the lowest limit; the
+/// group's own if none has a limit.
 fn tightest(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
     let groups = folder.ancestors().take_while(|group| group.starts_with(top));
     let limited = groups.filter_map(|group| Some((limit(group)?, group)));
@@ -137,8 +136,7 @@ fn cores_of(group: &Path) -> Option<f64> {
     quota?
 }
 
-/// What the control group of this process leaves of the machine: cores and bytes of memory, where
-/// it has limits.
+/// The limits of this process's control group: cores, and bytes of memory.
 pub fn own_limits() -> (Option<f64>, Option<f64>) {
     let text = std::fs::read("/proc/self/cgroup").unwrap_or_default();
     let Folders { cpu, memory, .. } = folders(&text, Path::new("/sys/fs/cgroup"));

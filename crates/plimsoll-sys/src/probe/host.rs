@@ -1,6 +1,5 @@
-//! What the kernel tells of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`,
-//! frequencies, and the counters of its network (of the network namespace whose /proc files are
-//! read).
+//! Readings of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`, frequencies, and network
+//! counters (of the network namespace whose /proc files are read).
 
 use super::{field, fields, keyed, number};
 
@@ -58,8 +57,8 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
     })
 }
 
-/// `/proc/pressure/*`: time in which some, or all, that wanted to run stood still for want of it,
-/// in us.
+/// `/proc/pressure/*`: time in which some or all runnable tasks were stalled for want of the
+/// resource, us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
     /// At least one thread waited.
@@ -92,7 +91,7 @@ pub fn parse_frequency(text: &[u8]) -> Option<u64> {
     number(text)?.0.checked_mul(1000)
 }
 
-/// What went through an interface.
+/// The counters of a network interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct InterfaceCounters {
@@ -121,9 +120,9 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
     })
 }
 
-/// Tells of each counter in a group of `/proc/net/snmp` or `/proc/net/netstat`, where a line of
-/// names is followed by a line of values, both with the same beginning such as `TcpExt:`. `None` if
-/// there is no such group.
+/// Calls `tell` with each counter in a group of `/proc/net/snmp` or `/proc/net/netstat`. There a
+/// line of names precedes a line of values, both with a prefix such as `TcpExt:`. `None` if there
+/// is no such group.
 pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);

@@ -1,5 +1,5 @@
-//! Who listens on an address: from the address to the listening sockets, from those to the
-//! processes that hold them, and which processes belong together.
+//! The listener of an address: from the address to its listening sockets, from these to their
+//! processes, and which processes belong together.
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
 use super::sockets::{Asker, Filter, SocketRow, Version, in_network_of, network_of, states};
@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
-/// The listening sockets that take connections to `address`: those bound to it, else those bound to
-/// every address.
+/// The listening sockets for `address`: those bound to it, otherwise those bound to every address.
 pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
@@ -61,7 +60,7 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
             Ok(true) => found.pids.push(pid),
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.denied += 1,
-            // It has ended meanwhile.
+            // The process has ended meanwhile.
             Err(_) => {}
         }
     }
@@ -74,20 +73,18 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     Ok(found)
 }
 
-/// What a program is told to run: the words behind its name (each ended by a zero) that are no
-/// options. Workers of one server have options of their own at times, such as a port for a
-/// debugger.
+/// The program arguments of an interpreter: words after its name (NUL-terminated) that are no
+/// options. Workers may have options of their own, such as a debugger's port.
 fn told_to_run(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
 }
 
-/// Whether the process `pid`, which descends from the server's first process `root`, is none of its
-/// workers but a server of its own: it runs another program, or the same interpreter something
-/// else, and takes connections elsewhere than at `port` (the server's) on sockets that the other
-/// does not have. Such as a store that whoever starts the server has started as well. `askers`:
-/// where sockets are looked for; a socket that was handed over stays in the network namespace in
-/// which it was opened.
+/// Whether `pid`, a descendant of the server's first process `root`, is a separate server and no
+/// worker. Such a process runs another program, or the same interpreter with other arguments, and
+/// listens elsewhere than at `port` (the server's) on sockets of its own. An example is a store
+/// that the server's start script also starts. `askers`: where sockets are looked up; an inherited
+/// socket stays in the network namespace where it was opened.
 pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
     let program = |pid: u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -119,17 +116,17 @@ pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<
 /// Network namespaces that are looked into beside the server's own, at most.
 const NETWORKS_MAX: usize = 16;
 
-/// Network namespaces of this machine beside that of the process `pid` (of containers, say), each
-/// by one process in it, as far as this user may tell.
+/// Other network namespaces of this machine than that of `pid` (of containers, for example), each
+/// by one process in it, as far as this user may see.
 pub fn other_networks(pid: u32) -> Vec<u32> {
     let mut seen: BTreeSet<(u64, u64)> = network_of(pid).into_iter().collect();
     let all = numbers_in("/proc").unwrap_or_default().into_iter();
     all.filter(|pid| network_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
 }
 
-/// The way to the sockets of whoever may listen on `address` on this machine: in our own network
-/// namespace where the address is ours, else in that of a container, say, that has the address and
-/// a listener there; `None` where nobody has that is seen.
+/// Access to the sockets of the listener of `address` on this machine: in our own network namespace
+/// if the address is ours, otherwise in that of a container with the address and a listener; `None`
+/// if none is visible.
 pub fn asker_at(address: SocketAddr) -> io::Result<Option<Asker>> {
     if is_local(&address.ip()) { Asker::open().map(Some) } else { Ok(asker_elsewhere(address)) }
 }
@@ -190,7 +187,7 @@ impl NetworkSockets {
 pub struct DependencyProcesses {
     /// The processes.
     pub pids: BTreeSet<u32>,
-    /// Those that take the server's own connections, by what these lead to: an address, or the name
+    /// The processes that accept the server's own connections, by target: an address, or the name
     /// of a unix socket.
     pub takers: BTreeMap<String, u32>,
 }
@@ -312,9 +309,9 @@ impl UnixLink {
         shown_name(&self.bytes)
     }
 
-    /// Whether it was opened to `listener`, which is in the same network namespace (`is_near`) or
-    /// in another: others there may have sockets of the same name, and names that are no files lead
-    /// nowhere else.
+    /// Whether it was connected to `listener`, in the same network namespace (`is_near`) or in
+    /// another. Other namespaces may have sockets of the same name, and abstract names are valid
+    /// only within one.
     pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
         self.bytes == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
     }
@@ -392,7 +389,7 @@ pub fn processes() -> io::Result<BTreeMap<u32, (Stat, String)>> {
     Ok(all.filter_map(|pid| Some((pid, look_at(pid, &mut buffer).ok()?))).collect())
 }
 
-/// Of several processes those that are nobody's child among them.
+/// The processes without a parent among the given ones.
 pub fn roots(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
     pids.iter().copied().filter(|pid| parent_of(*pid).is_none_or(|parent| !pids.contains(&parent))).collect()
 }

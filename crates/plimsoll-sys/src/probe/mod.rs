@@ -1,9 +1,10 @@
-//! Reading what the kernel tells of processes, the host, control groups and sockets, cheaply enough
-//! for ten times a second.
+//! Readings of processes, the host, control groups and sockets from the kernel, cheap enough for
+//! ten times a second.
 //!
-//! Parsers are plain functions over bytes that give `None` for what they do not understand; a
-//! [`ProcFile`] keeps its file open and reads it again from the start. Which process is of
-//! interest, and what a reading means, is for others.
+//!
+//! Parsers are plain functions over bytes that return `None` for unknown text; a [`ProcFile`] keeps
+//! its file open and reads it again from the start. Not here: the choice of processes, and the
+//! meaning of readings.
 
 pub mod cgroup;
 pub mod host;

@@ -1,5 +1,5 @@
-//! What the kernel tells of a process and its threads:
-//! `/proc/PID/{stat,task,status,schedstat,limits,fd}` and its CPU clock.
+//! Readings of a process and its threads: `/proc/PID/{stat,task,status,schedstat,limits,fd}` and
+//! its CPU clock.
 
 use super::{ProcFile, field, fields, keyed, number};
 use crate::check;
@@ -40,8 +40,8 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether the process has ended, and only waits to be waited for. One whose first thread alone
-    /// has ended has not: the others work on and hold what is open.
+    /// Whether the process is a zombie. If only its first thread has ended, it is none: other
+    /// threads work on and keep its open files.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
@@ -116,7 +116,7 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
     })
 }
 
-/// What a thread waits for, as far as the place in the kernel tells where it went to sleep.
+/// What a thread waits for, as far as its kernel function shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitsFor {
     /// Another thread or process: a lock.
@@ -176,8 +176,7 @@ pub fn parse_wait_place(text: &[u8]) -> Option<WaitsFor> {
     Some(WAIT_PLACES.iter().find(|(_, places)| is(places)).map_or(WaitsFor::Other, |(waits_for, _)| *waits_for))
 }
 
-/// Where in memory a thread waits to be woken by another (a futex), and whether it goes on by
-/// itself after a time.
+/// The futex address at which a thread waits for another, and whether the wait has a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakingPlace {
     /// Its address: those who wait for one thing have the same.

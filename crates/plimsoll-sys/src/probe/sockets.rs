@@ -1,5 +1,5 @@
-//! TCP sockets as the kernel knows them, by netlink (`sock_diag`, what `ss` uses): accept queues of
-//! listeners, and for connections their ends, queues, owners and what held sending back.
+//! TCP sockets from netlink (`sock_diag`, as in `ss`): accept queues of listeners; ends, queues,
+//! owners and send limits of connections.
 
 use super::unix_diag::{self, UnixSocket};
 use crate::check;
@@ -62,8 +62,7 @@ pub struct SocketRow {
     pub local: SocketAddr,
     /// The other end; zeros for a listener.
     pub remote: SocketAddr,
-    /// Of a listener: connections that wait to be accepted. Of a connection: bytes that wait to be
-    /// read.
+    /// For a listener: connections in its accept queue. For a connection: unread bytes.
     pub receive_queue: u32,
     /// Of a listener: the backlog, how many may wait. Of a connection: bytes not yet acknowledged.
     pub send_queue: u32,
@@ -71,19 +70,19 @@ pub struct SocketRow {
     pub user: u32,
     /// The number in `/proc/PID/fd/N -> socket:[inode]`; 0 while nobody has accepted it.
     pub inode: u32,
-    /// Of a connection, if asked for and told.
+    /// For a connection, if requested and available.
     pub send_time: Option<SendTime>,
-    /// Of a connection, if asked for and told: something was sent after the last that came, so that
-    /// an answer is waited for. Of what is answered within a tick of the kernel's (up to 10 ms) it
-    /// is seen where a message is one segment.
+    /// For a connection, if requested and available: whether data was sent after the last received
+    /// data, so that a response is pending. For responses within a kernel tick (up to 10 ms), this
+    /// is visible if a message is one segment.
     pub awaits_answer: Option<bool>,
-    /// Of a connection, if asked for and told: segments with data that were sent on it, modulo 2^32
-    /// (Linux 4.6).
+    /// For a connection, if requested and available: segments with data sent, modulo 2^32 (Linux
+    /// 4.6).
     pub segments_sent: Option<u32>,
-    /// Of a connection, if asked for and told: how long ago data came, where nothing was sent
-    /// since, ms (in ticks of the kernel's).
+    /// For a connection, if requested and available: time since data arrived, if nothing was sent
+    /// since, ms (in kernel ticks).
     pub came_ago_ms: Option<u32>,
-    /// Of a connection, if asked for and told: bytes that have come in over its life (Linux 4.1).
+    /// For a connection, if requested and available: bytes received over its life (Linux 4.1).
     pub bytes_received: Option<u64>,
 }
 
@@ -93,7 +92,7 @@ pub struct SocketRow {
 pub enum Filter {
     /// All.
     Any,
-    /// Those whose own port is this one.
+    /// Sockets with this local port.
     LocalPort(u16),
     /// Those with this port at neither end.
     NeitherPort(u16),
@@ -215,9 +214,9 @@ impl Asker {
         Ok(())
     }
 
-    /// The socket that takes connections to `address`: bound to it, or to every address. Asked of
-    /// the kernel's hash table, as an incoming connection is, so it costs the same however many
-    /// sockets there are. Of several that share the port it is any one.
+    /// The listening socket for `address`: bound to it, or to every address. Looked up in the
+    /// kernel's hash table as for an incoming connection, so the cost does not depend on the number
+    /// of sockets. With a shared port it is any one of them.
     pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request_one(address, self.sequence);
@@ -395,7 +394,7 @@ pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> D
     })
 }
 
-/// The same of any sockets: what stands behind the header of each message.
+/// The messages for any socket family: the bytes after each header.
 fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> DumpProgress {
     while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
         let length = length as usize;
@@ -474,15 +473,15 @@ fn parse_send_time(info: &[u8]) -> Option<SendTime> {
     })
 }
 
-/// An acknowledgement without an answer comes at most so long after what it is for, ms.
+/// Longest delay of a pure acknowledgement, ms.
 const PUT_OFF_MS_MAX: u32 = 300;
 
-/// By how long ago something was sent, and something came, in ms of `struct tcp_info`. Where it was
-/// in the same tick, either the answer came at once, or the next request left as soon as it came (a
-/// pool that is always in use, or a transaction): then an acknowledgement came for it by itself
-/// when no answer did; or more segments with data have been sent than came, as far as a request is
-/// one of them and an answer, too. What keeps a connection alive is acknowledged by itself as well,
-/// much later.
+/// Compares the time since the last send with that since the last receive, in ms of
+/// `struct tcp_info`. If both are in one tick, either the response came at once, or the next
+/// request left as soon as a response came (a busy pool, or a transaction). Then a pure
+/// acknowledgement arrived although no response did; or more segments with data were sent than
+/// received, if request and response have one segment each. Keep-alive probes are also acknowledged
+/// alone, much later.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
     let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= PUT_OFF_MS_MAX;
@@ -573,7 +572,7 @@ mod tests {
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
         }
-        // The same after answers of several segments: an acknowledgement by itself tells of it.
+        // The same after responses of several segments: a pure acknowledgement shows it.
         for _ in 0..3 {
             client.write_all(b"?").expect("written");
             server.read_exact(&mut byte).expect("read");

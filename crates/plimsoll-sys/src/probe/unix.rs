@@ -30,8 +30,7 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
             return socket.name == path.as_bytes();
         }
         let same_name = named(Path::new(path)) || [&whole, &real].into_iter().flatten().any(|path| named(path));
-        // Of a socket that was bound there before, and whose file was replaced, the name alone is
-        // left.
+        // If the file of an older socket was replaced, only the name is left.
         match (socket.file, file) {
             (Some(theirs), Some(file)) => theirs == file && (same_name || last(&socket.name) == wanted_last),
             _ => same_name,

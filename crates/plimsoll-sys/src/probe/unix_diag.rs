@@ -16,16 +16,15 @@ const MESSAGE: usize = 16;
 pub struct UnixSocket {
     /// The number in `/proc/PID/fd/N -> socket:[inode]`.
     pub inode: u32,
-    /// What it was bound to: a path as it was given then, or, after `@`, a name that is no file's.
-    /// A connection that was accepted has its listener's name, one that was opened usually none
-    /// (empty).
+    /// Its bound name: a path as given at the time, or after `@` an abstract name. An accepted
+    /// connection has its listener's name, an opened one usually none (empty).
     pub name: Vec<u8>,
     /// The number of its file, where it has one and the kernel tells.
     pub file: Option<u32>,
-    /// Of a connection: the other end's number, where the kernel tells.
+    /// For a connection: the inode of its peer, if the kernel reports it.
     pub peer: Option<u32>,
-    /// Of a listener: connections that wait to be accepted; of a connection: bytes that were not
-    /// read. Where the kernel tells.
+    /// For a listener: connections in its accept queue; for a connection: unread bytes. If the
+    /// kernel reports it.
     pub receive_queue: Option<u32>,
 }
 

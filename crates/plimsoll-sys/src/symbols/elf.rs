@@ -1,9 +1,10 @@
-//! The functions of a program or library ([`Functions`]), by the tables of its ELF file (64 bits,
-//! little-endian): Go's own table where there is one, else the symbols, else those that it offers
-//! to others; and where their frames lie.
+//! The functions of a program or library ([`Functions`]), from the tables of its ELF file (64 bits,
+//! little-endian): Go's own table if present, otherwise the symbols, otherwise the dynamic symbols.
+//! Also the layout of stack frames.
 //!
-//! Names stay in the file and are read when they are asked for: the symbols of a large program are
-//! a hundred megabytes.
+//!
+//! Names stay in the file until they are needed: the symbols of a large program take a hundred
+//! megabytes.
 
 use super::frames::{FrameRule, FrameTable, LoadedBytes};
 use super::go::{GoFunctions, GoPlaces};
@@ -76,7 +77,7 @@ pub struct Functions<P> {
 }
 
 impl<P: PartedBytes> Functions<P> {
-    /// Those of a file; `None` where it is no such file, or has no table that is understood.
+    /// Reads the functions of a file; `None` if it is no ELF file, or has no known table.
     pub fn read(file: P) -> Option<Functions<P>> {
         let head = file.part(0, 64).into_owned();
         let is_elf = head.get(..6)? == [0x7f, b'E', b'L', b'F', 2, 1];
@@ -98,7 +99,7 @@ impl<P: PartedBytes> Functions<P> {
         self.symbols.len() * size_of::<Symbol>() + self.go.as_ref().map_or(0, GoFunctions::memory_bytes)
     }
 
-    /// Where the frame lies while what is at a place in the file is carried out.
+    /// The frame layout at a file offset.
     pub fn frame_at(&self, offset: u64) -> Option<FrameRule> {
         let segment = self.segment(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
@@ -204,8 +205,8 @@ fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> O
     let of = |part: &[u8]| {
         let kind = number_at(part, 4, 1)? & 15;
         let (section, address) = (number_at(part, 6, 2)?, number_at(part, 8, 8)?);
-        // One without a length reaches as far as its section: what lies behind it (such as the
-        // table of calls to libraries) is not its.
+        // A symbol without a length reaches to the end of its section: later bytes (such as the
+        // PLT) are not part of it.
         let section_end = sections.get(section as usize).map_or(0, |it| it.address.saturating_add(it.size));
         let size = number_at(part, 16, 8)?;
         let size = if size == 0 { section_end.saturating_sub(address).min(REACH_MAX) } else { size };

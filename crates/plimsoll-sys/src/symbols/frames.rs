@@ -18,8 +18,7 @@ use std::borrow::Cow;
 /// Most callers that are looked for: what is known of the stack has no room for more that are of
 /// interest.
 const CALLERS_MAX: usize = 16;
-/// What is read of one function's part of the table, and of what functions share: more than any
-/// has.
+/// Longest entry of the table that is read, bytes: above any real one.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
 /// How deep states may be remembered.
 const REMEMBERED_MAX: usize = 16;
@@ -189,7 +188,7 @@ impl FrameState {
             RegisterRule::At(back) if by_frame || register == STACK_POINTER => {
                 Some(FrameRule { by_frame, offset, frame: self.frame, back })
             }
-            // Such as at the start of a thread: nobody called it.
+            // No caller, as at the start of a thread.
             _ => None,
         }
     }

@@ -19,9 +19,8 @@ const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
 const FUNCTIONS_MAX: u64 = 4 << 20;
 /// What is read of a name.
 const NAME_BYTES: usize = 512;
-/// Where in the module's data the start of its code stands, in words of 8 bytes: behind the
-/// header's address, six slices, the table by which functions are found, and the first and last
-/// address.
+/// Index of the code's start in the module data, in words of 8 bytes: after the header's address,
+/// six slices, the function lookup table, and the first and last address.
 const MODULE_TEXT_WORD: u64 = 22;
 
 /// The table.
@@ -36,7 +35,7 @@ pub(super) struct GoFunctions {
     functions_at: u64,
 }
 
-/// What a file says of where its code begins.
+/// The information of a file about the start of its code.
 pub(super) struct GoPlaces {
     /// Where in the file the table lies, and how long it is.
     pub(super) table: (u64, u64),

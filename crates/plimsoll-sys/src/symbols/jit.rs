@@ -1,12 +1,12 @@
-//! What a just-in-time compiler has written down of its code for profilers: `/tmp/perf-PID.map`, a
-//! line `START SIZE NAME` (both hexadecimal) a function. Node.js (`--perf-basic-prof`), Python (`-X
-//! perf`) and agents of the JVM write it.
+//! Functions that a just-in-time compiler wrote down for profilers: `/tmp/perf-PID.map`, with a
+//! line `START SIZE NAME` (hexadecimal) for each. Node.js (`--perf-basic-prof`), Python (`-X perf`)
+//! and agents of the JVM write this file.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-/// What is read of such a file.
+/// Longest such file that is read, bytes.
 const BYTES_MAX: u64 = 32 << 20;
 
 /// Functions by address.
@@ -20,8 +20,8 @@ pub struct JitNames {
 }
 
 impl JitNames {
-    /// Reads those of a process, as it sees its files, if there is more than before. There are none
-    /// where there is no such file, or where another user than the process's has written it.
+    /// Reads the new part of a process's file, in its own view of the file system. A missing file,
+    /// or one of another user than the process's, counts as empty.
     pub fn refresh(&mut self, pid: u32) {
         // The number that the process has for itself is the last one.
         let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -41,8 +41,7 @@ impl JitNames {
         *self = JitNames { length, ..JitNames::parse(bytes) };
     }
 
-    /// Those in the text of such a file; a line that is not understood is passed over, and of code
-    /// in the same place the last is meant.
+    /// Parses such a file; invalid lines are skipped, and the last of overlapping entries counts.
     pub fn parse(bytes: Vec<u8>) -> JitNames {
         let mut ranges = Vec::new();
         let mut at = 0;

@@ -18,8 +18,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Whether it is part of a file; what is shared under a name of memory's (`/memfd:`,
-    /// `/dev/zero`) has no tables.
+    /// Whether the mapping belongs to a file; shared memory with a name (`/memfd:`, `/dev/zero`)
+    /// does not.
     pub fn is_file(&self) -> bool {
         self.inode != 0
             && self.path.starts_with('/')

@@ -1,9 +1,9 @@
-//! What lies at an address of a process ([`Symbols`]): the name of the function, by the process's
-//! memory map, the tables of the files that are mapped, and what a just-in-time compiler has
-//! written down of its code; and who called it.
+//! The function at an address of a process ([`Symbols`]), from the process's memory map, the tables
+//! of mapped files, and the functions of a just-in-time compiler; and the function's callers.
 //!
-//! Names are cleaned of control characters and cut. Files are looked at by parts and only as far as
-//! is needed; what is larger than any program has no names. Not here: what a function is for.
+//!
+//! Names are cut and cleaned of control characters. Files are read in parts, as far as needed;
+//! unusually large files have no names. Not here: the purpose of functions.
 
 mod elf;
 mod frames;
@@ -62,7 +62,7 @@ type FileKey = (String, u64);
 pub struct Symbols {
     processes: HashMap<u32, ProcessMap>,
     files: HashMap<FileKey, Option<Arc<Functions<File>>>>,
-    /// Of the kernel's page for clocks, once it was looked for.
+    /// The functions of the kernel's clock page (vDSO), once they were looked up.
     kernel_page: Option<Option<Functions<Vec<u8>>>>,
     addresses: usize,
     tables_bytes: usize,
@@ -92,8 +92,7 @@ impl Symbols {
             return known.clone();
         }
         let Some(mapping) = process.mapping(pid, at).cloned() else {
-            // Of code that is being written the memory may not be run at the moment at which it was
-            // looked at.
+            // Code under compilation may not be executable at the time of the lookup.
             return process.jit.function_at(at).map(|name| Arc::from(without_folders(&clean(name))));
         };
         if !mapping.is_file() {
@@ -107,7 +106,7 @@ impl Symbols {
         name
     }
 
-    /// Where a place of which more is to be kept belongs.
+    /// The memory map of a process, to which more may be added.
     fn with_room(&mut self, pid: u32) -> Option<&mut ProcessMap> {
         if self.addresses >= ADDRESSES_MAX {
             self.processes.values_mut().for_each(ProcessMap::forget_places);
@@ -147,7 +146,7 @@ impl Symbols {
     fn in_memory(&mut self, pid: u32, mapping: &Mapping, at: u64) -> Option<Arc<str>> {
         let process = self.processes.get_mut(&pid)?;
         Some(match mapping.path.as_str() {
-            // What the kernel maps bears its name.
+            // Mappings of the kernel have its name.
             named if named.starts_with("[v") => named.into(),
             _ => process.jit_name(pid, at),
         })
@@ -159,7 +158,8 @@ impl Symbols {
         let file_name = file_name.rsplit('/').next().unwrap_or_default();
         let unnamed = || Some(Arc::from(format!("[{}]", clean(file_name.as_bytes()))));
         let Some(functions) = self.functions(pid, mapping) else { return unnamed() };
-        // Nothing returns to the very start of a function: what looked like a caller was a number.
+        // No return address is the very start of a function: this value was a number, and no
+        // caller.
         if is_caller && functions.function_at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
             return None;
         }
@@ -250,7 +250,7 @@ fn kernel_page() -> Option<Vec<u8>> {
     let mappings = read_maps(std::process::id());
     let page = mappings.iter().find(|mapping| mapping.path == KERNEL_PAGE)?;
     let (start, length) = (usize::try_from(page.start).ok()?, usize::try_from(page.end - page.start).ok()?);
-    // SAFETY: the kernel mapped it before the program began, to be read, and nobody unmaps it.
+    // SAFETY: the kernel mapped it before the program began, readable, and no code unmaps it.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), length) };
     Some(bytes.to_vec())
 }
@@ -280,8 +280,7 @@ fn clean(name: &[u8]) -> String {
     text
 }
 
-/// What a compiler has written down of a function, with the name of its file alone: where that lies
-/// is nobody's business.
+/// A compiler's name of a function, with the file name but without its folder, which is private.
 fn without_folders(name: &str) -> String {
     let path = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     name.split_inclusive([' ', ':'])
@@ -289,8 +288,8 @@ fn without_folders(name: &str) -> String {
         .collect()
 }
 
-/// Text up to a length: what a short symbol stands for may be as long as memory, since it may refer
-/// to parts of itself.
+/// A text with a maximum length: a short mangled symbol may expand without bound, since it can
+/// refer to parts of itself.
 struct BoundedString(String);
 
 impl BoundedString {

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 /// Bytes that are read by parts.
 pub trait PartedBytes {
-    /// So many bytes from `at` on; fewer at the end, none beyond it or where they cannot be read.
+    /// `length` bytes from `at` on; fewer at the end, and none beyond it or after a read error.
     fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]>;
 }
 

@@ -1,4 +1,4 @@
-//! What a file expects of an answer beside its status, and what is to be taken from it.
+//! Expectations and captures of a response, as a traffic file has them.
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
@@ -9,7 +9,7 @@ use plimsoll_model::template::is_name;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::units::parse_duration_ns;
 
-/// What is expected of an answer: its status, if that is said, and the rest.
+/// The expectations of a response: its status, if given, and all others.
 pub fn expectations(
     node: &TreeNode,
     world: &mut dyn FileContext,
@@ -38,7 +38,7 @@ pub fn expectations(
     Ok((status, Expectations { within_ns, headers, json, body }))
 }
 
-/// What `read` makes of each entry of the table under a key.
+/// The results of `read` for each entry of the table under a key.
 fn entries<T>(
     table: &TreeTable,
     key: &str,
@@ -49,7 +49,7 @@ fn entries<T>(
     node.open_table(&what)?.entries.iter().map(|(key, value)| read(&key.name, value)).collect()
 }
 
-/// A text that is expected: it is the same for every answer.
+/// An expected text without template values: it is equal for every response.
 fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
     let text = node.text(what)?;
     if !raw && text.contains("{{") {
@@ -95,7 +95,7 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficF
     }
 }
 
-/// What is to be taken from an answer, by name.
+/// The values to capture from a response, by name.
 pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<AnswerCapture>, TrafficFileError> {
     let mut captures = Vec::new();
     for (key, value) in node.open_table("'capture'")?.entries {
@@ -109,7 +109,7 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
             ));
         }
         let what = format!("'{}'", key.name);
-        // With what stands for it where it is not there.
+        // A table also has the default of a missing value.
         let (node, default) = match &value.value {
             TreeValue::Table(_) => {
                 let table = value.table("a capture", &keys::CAPTURE)?;

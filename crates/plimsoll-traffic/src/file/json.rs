@@ -1,12 +1,12 @@
-//! JSON as a tree: read here, since a tree needs the place of every value.
+//! A JSON parser that keeps the position of every value, which libraries drop.
 
 use super::texts::quoted;
 use super::tree::{DEPTH_MAX, Lines, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};
 
-/// Values of a document, at most: recordings of hours have fewer.
+/// Most values of a document: recordings of hours have fewer.
 const VALUES_MAX: usize = 5_000_000;
 
-/// The tree of a text.
+/// Parses a text into a tree.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let mut reader = JsonReader { text, at: 0, lines: Lines::new(text), values: 0 };
     let node = reader.value(0)?;
@@ -49,7 +49,7 @@ struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     lines: Lines<'a>,
-    /// So far.
+    /// Values read so far.
     values: usize,
 }
 
@@ -66,7 +66,7 @@ impl<'a> JsonReader<'a> {
         self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
-    /// Takes this character, after blanks.
+    /// Consumes blanks and this character; false if another one follows.
     fn takes(&mut self, c: char) -> bool {
         self.blank();
         let there = self.rest().starts_with(c);
@@ -208,7 +208,7 @@ impl<'a> JsonReader<'a> {
         Ok(known)
     }
 
-    /// Four digits.
+    /// Reads four hexadecimal digits.
     fn hex(&mut self) -> Result<u32, TrafficFileError> {
         let digits = self.rest().get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
@@ -221,7 +221,7 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// As JSON has numbers.
+/// Whether a word is a JSON number.
 pub fn is_number(word: &str) -> bool {
     let digits = word.strip_prefix('-').unwrap_or(word);
     let leading_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();

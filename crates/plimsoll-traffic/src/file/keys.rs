@@ -1,15 +1,15 @@
-//! The keys that a file may have, each once: what reads them and what is said of them agree.
+//! The keys of a traffic file, listed once for the reader and for its error messages.
 
-/// Of the file.
+/// Keys of the whole file.
 pub const FILE: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", "load", "data"];
 
-/// Of what is carried over of a load.
+/// Keys of the load table.
 pub const LOAD: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"];
 
-/// What a request is asked with: each is a method, and its value the path.
+/// Keys that name a method; the value is the path.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// Of all that is asked.
+/// Keys of every kind of request.
 const ASKED: [&str; 16] = [
     "get",
     "post",
@@ -29,7 +29,7 @@ const ASKED: [&str; 16] = [
     "expect",
 ];
 
-/// Three lists as one: `N` is how many keys they have together.
+/// Joins three lists; `N` is the total number of keys.
 const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
     first: [&'static str; A],
     then: [&'static str; B],
@@ -50,32 +50,32 @@ const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
     all
 }
 
-/// Of a request.
+/// Keys of a request in a mix.
 pub const REQUEST: [&str; 19] = three(["name", "weight"], ASKED, ["follow"]);
 
-/// Of a scenario.
+/// Keys of a scenario.
 pub const SCENARIO: [&str; 4] = ["name", "weight", "connection", "step"];
 
-/// Of a step: those of a request but for its weight, and these.
+/// Keys of a step: those of a request without its weight, and these.
 pub const STEP: [&str; 27] = three(
     ["name"],
     ASKED,
     ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
 );
 
-/// Of what is asked once a load: the keys of a request but for its weight, and these.
+/// Keys of a setup or cleanup request: those of a request without its weight, and these.
 pub const ONCE: [&str; 21] = three(["name"], ASKED, ["follow", "capture", "repeat", "on_fail"]);
 
-/// Of a table of rows.
+/// Keys of a table of rows.
 pub const DATA: [&str; 3] = ["file", "pick", "each"];
 
-/// Of what is taken from an answer.
+/// Keys of a capture.
 pub const CAPTURE: [&str; 2] = ["from", "default"];
 
-/// Of a part of a form.
+/// Keys of a form part.
 pub const PART: [&str; 4] = ["text", "file", "type", "filename"];
 
-/// Of what is expected of an answer.
+/// Keys of the expectations of a response.
 pub const EXPECT: [&str; 5] = ["status", "json", "header", "body", "within"];
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     use crate::file::json;
     use crate::file::tree::TreeNode;
 
-    /// What lies at the end of a path of keys.
+    /// The node at the end of a path of keys.
     fn node_at<'a>(node: &'a TreeNode, path: &[&str]) -> &'a TreeNode {
         path.iter().fold(node, |node, key| node.open_table("a schema").expect("a table").get(key).expect(key))
     }

@@ -1,8 +1,8 @@
-//! The labels of requests, each there once.
+//! The labels of requests, each unique.
 
 use std::collections::HashMap;
 
-/// Labels that are taken, each with the last number that one like it was given.
+/// Labels in use, each with the last number that was appended to it.
 #[derive(Debug, Default)]
 pub struct Labels(HashMap<String, u32>);
 
@@ -12,7 +12,7 @@ impl Labels {
         self.0.contains_key(label)
     }
 
-    /// Takes this label, or where it is taken the first with a number that is not.
+    /// Takes this label; if it is in use, appends the first free number.
     pub fn take(&mut self, label: String) -> String {
         let mut number = *self.0.entry(label.clone()).and_modify(|number| *number += 1).or_insert(1);
         if number == 1 {

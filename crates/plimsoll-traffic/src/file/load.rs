@@ -1,27 +1,27 @@
-//! The load that a file carries along: what somebody else's tool was told of it. Flags win.
+//! The load in a traffic file, imported from another tool. Flags override it.
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve};
 
-/// What a file says of the load.
+/// The load of a traffic file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileLoad {
-    /// Users of a closed load.
+    /// Users of a closed loop.
     pub users: Option<Curve>,
-    /// Sessions a second of an open one; of a mix requests.
+    /// Sessions a second of an open loop; for a mix requests a second.
     pub rate: Option<Curve>,
-    /// How arrivals of an open one are spaced.
+    /// Spacing of the arrivals of an open loop.
     pub arrivals: Option<Arrivals>,
-    /// The load ends after so many sessions; of a mix requests.
+    /// Number of sessions after which the load ends; for a mix requests.
     pub sessions: Option<u64>,
-    /// The load ends after this, ns.
+    /// Length of the load, ns.
     pub duration_ns: Option<u64>,
 }
 
 impl FileLoad {
-    /// Reads the table of a load.
+    /// Reads the load table.
     pub(super) fn read(node: &TreeNode) -> Result<FileLoad, TrafficFileError> {
         let table = node.table("'load'", &keys::LOAD)?;
         let users = table.get("users").map(|node| node.read("'users'", Curve::of_users)).transpose()?;

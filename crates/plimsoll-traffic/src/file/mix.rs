@@ -1,4 +1,4 @@
-//! A mix: requests with weights, each asked for itself; or scenarios of such requests.
+//! A mix: requests drawn by weight, or scenarios of such requests.
 
 use super::keys;
 use super::labels::Labels;
@@ -15,20 +15,20 @@ use plimsoll_model::data::Data;
 use plimsoll_model::session::Scenario;
 use std::sync::Arc;
 
-/// What a file says.
+/// The content of a traffic file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// The beginning of every URL.
     pub base: Option<String>,
     pub requests: Vec<FileRequest>,
-    /// What sessions do with them, if users have sessions.
+    /// Scenarios of sessions; empty without sessions.
     pub scenarios: Vec<Scenario>,
-    /// What is asked once, before a load and after it.
+    /// Setup and cleanup requests.
     pub setup: Vec<FileOneOff>,
     pub cleanup: Vec<FileOneOff>,
-    /// The load that is carried along.
+    /// The load in the file.
     pub load: FileLoad,
-    /// What they are filled in with.
+    /// Tables of values for the requests.
     pub data: Vec<Arc<Data>>,
     pub variables: Vec<(String, String)>,
 }
@@ -44,7 +44,7 @@ pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, Traffic
         }
     }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
-    // What is captured before a load all can use, and what comes after it.
+    // All requests can use captures of the setup, and the cleanup too.
     let setup = file.get("setup").map_or(Ok(Vec::new()), |list| once(list, "setup", &mut known))?;
     let mut requests: Vec<FileRequest> = Vec::new();
     let mut sessions = Vec::new();

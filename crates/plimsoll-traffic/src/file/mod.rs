@@ -1,8 +1,9 @@
-//! A file that says what is asked: in TOML, YAML or JSON, of one shape.
+//! Traffic files in TOML, YAML or JSON, all with one structure.
 //!
-//! The text becomes a tree whose every value knows its line ([`tree`]), whatever the format; what
-//! its keys mean is said once, on that tree ([`keys`], [`mix`], [`scenario`]). Nothing is guessed:
-//! a key that nobody knows is an error, with the one that is most like it.
+//!
+//! In each format the text becomes a tree whose values know their lines ([`tree`]). The meaning of
+//! keys is defined once, on that tree ([`keys`], [`mix`], [`scenario`]). An unknown key is an
+//! error, which suggests the most similar known key.
 
 mod expect;
 pub(crate) mod json;
@@ -33,7 +34,7 @@ pub(crate) use texts::{CAPTURED_MAX, quoted};
 pub use tree::{TextPlace, TrafficFileError};
 pub use world::{FileContext, RequestDefaults};
 
-/// How a file is written.
+/// The format of a traffic file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrafficFormat {
     /// TOML 1.1.
@@ -45,7 +46,7 @@ pub enum TrafficFormat {
 }
 
 impl TrafficFormat {
-    /// By the name of the file; TOML where it says nothing else.
+    /// The format by the ending of a file name; the default is TOML.
     pub fn of_name(name: &str) -> TrafficFormat {
         match name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
             Some("yaml" | "yml") => TrafficFormat::Yaml,
@@ -55,7 +56,7 @@ impl TrafficFormat {
     }
 }
 
-/// A file that was understood.
+/// A parsed traffic file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrafficFile {
     mix: Mix,
@@ -82,18 +83,18 @@ impl TrafficFile {
         self.mix.base.as_deref()
     }
 
-    /// The load that it carries along.
+    /// The load in the file.
     pub fn load(&self) -> &FileLoad {
         &self.mix.load
     }
 
-    /// What it asks of `origin`, where every path begins with `prefix`.
+    /// The traffic of the file for `origin`; `prefix` precedes every path.
     pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
         let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
-        // Asking it once more than the load does must change nothing at the server.
+        // A preflight request must not change the server's state.
         let is_safe = |route: &Route| ["GET", "HEAD"].contains(&route.request.method.as_str());
-        // What needs something of an answer before it would be asked without.
+        // A preflight request cannot use values captured from responses.
         let first = routes
             .iter()
             .position(|route| is_safe(route) && !needs_captured(route))
@@ -102,17 +103,31 @@ impl TrafficFile {
         let scenarios = self.mix.scenarios.clone();
         let choice = if scenarios.is_empty() { Choice::Weighted } else { Choice::Scenarios };
         let once = |list: &[FileOneOff]| list.iter().map(|asked| asked.once(prefix, defaults)).collect();
-        let around =
-            SetupTeardown { setup: once(&self.mix.setup), cleanup: once(&self.mix.cleanup), given: Vec::new() };
-        Traffic { origin, routes, choice, scenarios, first, data, variables, around, listed: None, redact }
+        let around = SetupTeardown {
+            setup: once(&self.mix.setup),
+            cleanup: once(&self.mix.cleanup),
+            captured_values: Vec::new(),
+        };
+        Traffic {
+            origin,
+            routes,
+            choice,
+            scenarios,
+            first,
+            data,
+            variables,
+            setup_teardown: around,
+            request_list: None,
+            redact,
+        }
     }
 }
 
-/// Whether a route is filled in with something that another captures.
+/// Whether a route uses a value that another request captures.
 fn needs_captured(route: &Route) -> bool {
     let names =
         |text: &str| Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, Value::Captured(_))));
-    let filled = route.filled;
+    let filled = route.template_parts;
     filled.target && names(&route.request.target)
         || filled.headers && route.request.headers.iter().any(|(_, value)| names(value))
 }

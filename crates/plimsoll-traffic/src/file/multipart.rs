@@ -1,15 +1,15 @@
-//! Bodies of several parts (`multipart/form-data`, RFC 7578): texts and files, as a form with an
-//! upload sends them.
+//! Multipart bodies (`multipart/form-data`, RFC 7578): texts and files, as an upload form sends
+//! them.
 
 use super::keys;
 use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::rng::mix;
 
-/// Bytes, whether they are filled in, and their type.
+/// The bytes of a body, whether they are a template, and their media type.
 pub type FileBody = (Vec<u8>, bool, Option<String>);
 
-/// Types by the end of a file's name; of others it is not known.
+/// Media types by file ending.
 const TYPES: [(&str, &str); 12] = [
     ("csv", "text/csv"),
     ("gif", "image/gif"),
@@ -25,15 +25,15 @@ const TYPES: [(&str, &str); 12] = [
     ("zip", "application/zip"),
 ];
 
-/// One part: what stands before its content, the content, and whether that is a template.
+/// One part: its header fields, its content, and whether the content is a template.
 struct FormPart {
     head: String,
     content: Vec<u8>,
     is_filled: bool,
 }
 
-/// The body of a table of parts, each a text, `@FILE` or a table of these and their type, or a list
-/// of such.
+/// The body of a table of parts. Each part is a text, `@FILE`, a table with content and type, or a
+/// list of these.
 pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {
@@ -50,7 +50,7 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
         return node.error("'multipart' has no part: such as { note = \"hello\", file = \"@photo.jpg\" }");
     }
     let boundary = boundary(&parts);
-    // Where one is filled in the whole is a template.
+    // If one part is a template, the whole body is.
     let is_filled = parts.iter().any(|part| part.is_filled);
     let mut body = Vec::new();
     for FormPart { head, content, is_filled: is_template } in parts {
@@ -69,7 +69,7 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
     Ok((body, is_filled, Some(format!("multipart/form-data; boundary={boundary}"))))
 }
 
-/// What a part says of itself.
+/// The options of a part.
 struct PartTable<'a> {
     node: &'a TreeNode,
     text: &'a str,
@@ -130,19 +130,19 @@ fn part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result
     Ok(FormPart { head, content, is_filled })
 }
 
-/// The type of a file by the end of its name.
+/// The media type of a file by its ending.
 fn kind_of(file: &str) -> &'static str {
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     let kind = TYPES.iter().find(|(known, _)| end.as_deref() == Some(*known));
     kind.map_or("application/octet-stream", |(_, kind)| *kind)
 }
 
-/// A name between quotation marks, as browsers write it.
+/// A quoted name, as browsers write it.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// What parts are divided by: it follows from them, and stands in none.
+/// The boundary: derived from the parts, and contained in none.
 fn boundary(parts: &[FormPart]) -> String {
     let bytes = || parts.iter().flat_map(|part| part.head.bytes().chain(part.content.iter().copied()));
     let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix(state ^ u64::from(byte)));
@@ -157,7 +157,7 @@ fn boundary(parts: &[FormPart]) -> String {
     }
 }
 
-/// Bytes that stand for themselves in a template.
+/// Bytes as template text that stands for itself.
 fn literal(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

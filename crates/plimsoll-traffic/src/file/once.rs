@@ -1,4 +1,4 @@
-//! Requests of a file that are asked once a load: before it and after it.
+//! Setup and cleanup requests of a traffic file.
 
 use super::keys;
 use super::request::{FileRequest, REQUESTS_MAX, request};
@@ -9,7 +9,7 @@ use super::world::RequestDefaults;
 use plimsoll_model::OneOffRoute;
 use plimsoll_model::session::TIMES_MAX;
 
-/// A request that is asked once a load.
+/// A setup or cleanup request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOneOff {
     asked: FileRequest,
@@ -18,14 +18,13 @@ pub struct FileOneOff {
 }
 
 impl FileOneOff {
-    /// As it is of a plan; `prefix` comes before its path.
+    /// The plan's form of the request; `prefix` precedes its path.
     pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
-        OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, goes_on: self.goes_on }
+        OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, may_fail: self.goes_on }
     }
 }
 
-/// Reads a list of them. What one captures can be used by those after it, and is known from here
-/// on.
+/// Reads a list of setup or cleanup requests. Later requests can use what earlier ones capture.
 pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<FileOneOff>, TrafficFileError> {
     let nodes = list.list(&format!("'{key}'"))?;
     if nodes.len() > REQUESTS_MAX {

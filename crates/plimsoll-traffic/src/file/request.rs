@@ -1,5 +1,4 @@
-//! A request of a file, in a mix or as a step: what is asked, with what, and what its answer is to
-//! be.
+//! A request of a traffic file, in a mix or as a step, with its expectations.
 
 use super::expect::{captures, expectations};
 use super::keys;
@@ -14,15 +13,15 @@ use plimsoll_model::template::{Template, target_shown};
 use plimsoll_model::traffic::{Request, Route, StatusSet, TemplateFlags};
 use plimsoll_model::units::parse_duration_ns;
 
-/// Requests of a file, at most: figures are kept for each.
+/// Most requests of a file: each has its own figures.
 pub const REQUESTS_MAX: usize = 10_000;
-/// Characters of a name, at most: it heads a column.
+/// Longest name in characters: it is a column heading.
 const NAME_CHARS_MAX: usize = 80;
 
 /// A request of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRequest {
-    /// Its name in reports.
+    /// The name in reports.
     pub label: String,
     weight: u32,
     method: String,
@@ -39,7 +38,7 @@ pub struct FileRequest {
 }
 
 impl FileRequest {
-    /// As a route of a load; `prefix` comes before its path.
+    /// The route of a load; `prefix` precedes its path.
     pub fn route(&self, prefix: &str, defaults: &RequestDefaults) -> Route {
         let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         let along = defaults.headers.iter().filter(|(name, _)| !has(name));
@@ -47,7 +46,7 @@ impl FileRequest {
             label: self.label.clone(),
             request: Request {
                 method: self.method.clone(),
-                // What begins with a value, such as a captured Location, is a whole path.
+                // A target that begins with a value, such as a captured Location, is a whole path.
                 target: if self.target.starts_with('/') {
                     format!("{prefix}{}", self.target)
                 } else {
@@ -59,7 +58,7 @@ impl FileRequest {
             weight: self.weight,
             ok_status: self.ok_status.clone().unwrap_or_else(|| defaults.ok_status.clone()),
             timeout_ns: self.timeout_ns.unwrap_or(defaults.timeout_ns),
-            filled: self.filled,
+            template_parts: self.filled,
             expect: self.expect.clone(),
             captures: self.captures.clone(),
             follow: self.follow,
@@ -73,7 +72,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = method_and_path(table)?;
     let (target, target_filled) = target(path, &method, known, raw)?;
-    // A name is recorded, and importers make names of paths. Of a fragment nothing is left.
+    // A name is recorded, and importers derive names from paths, so it is redacted.
     let name = table.get("name").map(name).transpose()?.map(|name| redact::name(&name));
     let name = name.filter(|name| !name.trim().is_empty());
     let (mut headers, headers_filled) =
@@ -86,7 +85,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     }
     let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
     let (ok_status, expect) = expect.unwrap_or_default();
-    // Only a step may have any.
+    // Only steps may have captures.
     let captures: Vec<AnswerCapture> =
         table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?;
     let looks_into =
@@ -111,7 +110,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     })
 }
 
-/// The method, and the value that says the path.
+/// The method, and the node of the path.
 fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
     let verbs = table.find_keys(&keys::VERBS);
     let (method, url) = (table.get("method"), table.get("url"));
@@ -133,18 +132,18 @@ fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), 
     }
 }
 
-/// A path and query, as they are sent unless they are filled in.
+/// A path and query: final, or a template.
 fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
     let (path, is_filled) = known.text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
         return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
     }
-    // Of the server itself.
+    // `OPTIONS *` addresses the server itself.
     if path == "*" && method.eq_ignore_ascii_case("options") {
         return Ok((path, false));
     }
-    // It may also be filled in from its beginning on.
+    // The path may begin with a template value.
     let begins = path.starts_with('/') || (is_filled && path.starts_with("{{"));
     if !begins {
         return node.error(format!("'{path}' is not a path: a path begins with /"));
@@ -155,7 +154,7 @@ fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Re
     Ok((target_in_ascii(path.split('#').next().unwrap_or_default()), false))
 }
 
-/// The name of what has none: method and path.
+/// The default name: method and path.
 fn label(method: &str, target: &str, is_filled: bool) -> String {
     let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
     format!("{method} {}", shown.split('?').next().unwrap_or_default())
@@ -177,12 +176,12 @@ fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
     }
 }
 
-/// Whether a byte may stand in the name of a header field.
+/// Whether a byte is valid in the name of a header field.
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Header fields, and whether any is filled in.
+/// Header fields, and whether any is a template.
 fn headers(
     node: &TreeNode,
     known: &mut TextScope,
@@ -190,7 +189,7 @@ fn headers(
 ) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
-    // A list is several fields of one name.
+    // A list stands for several fields of one name.
     fn values(value: &TreeNode) -> &[TreeNode] {
         match &value.value {
             TreeValue::List(items) => items,
@@ -202,7 +201,7 @@ fn headers(
         if key.name.is_empty() || !key.name.bytes().all(is_of_name) {
             return Err(TrafficFileError::new(
                 key.at,
-                // A value may stand in it, whose colon is missing.
+                // The text may be a field whose colon is missing.
                 format!(
                     "\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~",
                     redact::excerpt(&key.name)
@@ -217,14 +216,14 @@ fn headers(
     let filled = headers.iter().any(|(_, (_, is_filled))| *is_filled);
     let mut out = Vec::new();
     for (key, (text, is_filled)) in headers {
-        // Where one is filled in all are templates.
+        // If one value is a template, all are.
         let text = if filled && !is_filled { literal(&text) } else { text };
         out.push((key.name.clone(), text));
     }
     Ok((out, filled))
 }
 
-/// The body, whether it is filled in, and the type that it is of unless a header says another.
+/// The body, whether it is a template, and its default media type.
 fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
@@ -239,7 +238,7 @@ fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody,
             let mut text = String::new();
             let is_filled = write_json(json, known, raw, &mut text)?;
             if !raw && !is_filled && text.contains("{{") {
-                // It stands for itself.
+                // Bytes of a file stand for themselves.
                 let template =
                     Template::parse(&text).map_err(|error| TrafficFileError::new(json.at, error.to_string()))?;
                 text = template.with_all("");
@@ -256,7 +255,7 @@ fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody,
     }
 }
 
-/// A value as JSON. Returns whether anything in it is filled in.
+/// Writes a value as JSON. Returns whether it contains template values.
 fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
     let comma = |out: &mut String, number: usize| {
         if number > 0 {

@@ -1,4 +1,4 @@
-//! Rows of data: files of CSV with a heading (RFC 4180), or of one JSON object a line.
+//! Readers of data rows: CSV with a heading (RFC 4180), or one JSON object a line.
 
 use super::json;
 use super::keys;
@@ -9,12 +9,12 @@ use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
 
-/// Columns of a table, at most: as many as a table of TOML or JSON has keys.
+/// Most columns of a table: as many as the keys of a TOML or JSON table.
 const COLUMNS_MAX: usize = KEYS_MAX;
-/// Bytes of all files with rows that one file of traffic names.
+/// Most bytes of all row files of one traffic file.
 pub const ROWS_BYTES_MAX: usize = 1 << 30;
 
-/// Reads a table of the file, called `name`.
+/// Reads a table of rows with the name `name`.
 pub fn read(
     name: &str,
     node: &TreeNode,
@@ -70,7 +70,7 @@ fn pick(text: &str) -> Result<Pick, String> {
     }
 }
 
-/// Whether these can be columns.
+/// Checks the names of columns.
 fn columns(names: Vec<String>) -> Result<Vec<String>, String> {
     let count = names.len();
     if !(1..=COLUMNS_MAX).contains(&count) {
@@ -94,7 +94,7 @@ fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, S
     for record in records {
         let (line, cells) = record?;
         if cells.len() != data.columns.len() {
-            // A line without anything is none.
+            // An empty line is no record.
             if cells.iter().all(|cell| cell.is_empty()) && cells.len() == 1 {
                 continue;
             }
@@ -109,7 +109,7 @@ fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, S
     Ok(data)
 }
 
-/// The records of a CSV text, each with the line where it begins.
+/// The records of a CSV text, each with the line of its start.
 struct Records<'a> {
     rest: &'a str,
     line: usize,
@@ -181,7 +181,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// A value as it is filled in: what has values of its own, as JSON; null is empty.
+/// The text of a cell: objects and arrays as JSON, null as the empty text.
 fn cell(node: &TreeNode) -> String {
     match &node.value {
         TreeValue::Null => String::new(),

@@ -1,5 +1,5 @@
-//! Scenarios: steps that a user does one after the other. Steps inside steps, repetitions and
-//! conditions become the flat program that a session carries out.
+//! Scenarios: steps in sequence. Nested steps, repetitions and conditions become the flat program
+//! of a session.
 
 use super::keys;
 use super::labels::Labels;
@@ -10,7 +10,7 @@ use plimsoll_model::RouteNumber;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
 use std::collections::HashSet;
 
-/// Reads the list of scenarios; their requests come after those that are there.
+/// Reads the list of scenarios. Their requests follow the existing ones.
 pub fn scenarios(
     list: &TreeNode,
     known: &mut TextScope,
@@ -40,7 +40,7 @@ pub fn scenarios(
         let Some(steps) = table.get("step") else {
             return node.error("this scenario has no steps: add a [[scenario.step]], such as get = \"/\"");
         };
-        // Whatever any step captures can be used by all, in a repetition also by those before it.
+        // Every step can use every capture of the scenario: in a repetition even of later steps.
         known.captured_in_scenario.clear();
         captured_names(steps, &known.captured, &mut known.captured_in_scenario)?;
         let mut program = ScenarioProgram {
@@ -61,7 +61,7 @@ pub fn scenarios(
     }
 }
 
-/// The names under which steps, and those inside them, capture something.
+/// The names that steps and nested steps capture.
 fn captured_names(
     steps: &TreeNode,
     shared: &HashSet<String>,
@@ -89,7 +89,7 @@ fn captured_names(
     Ok(())
 }
 
-/// The program of one scenario as it is being written.
+/// The program of one scenario under construction.
 struct ScenarioProgram<'a, 'w> {
     scenario: String,
     ops: Vec<SessionOp>,
@@ -99,7 +99,7 @@ struct ScenarioProgram<'a, 'w> {
 }
 
 impl ScenarioProgram<'_, '_> {
-    /// Steps, inside of so many repetitions.
+    /// Adds steps at the given depth of repetitions.
     fn steps(&mut self, list: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
         let nodes = list.list("'step'")?;
         if nodes.is_empty() {
@@ -161,7 +161,7 @@ impl ScenarioProgram<'_, '_> {
         Ok(())
     }
 
-    /// What a step depends on; where it goes on otherwise is known when it is written.
+    /// Adds the conditions of a step. Their jump targets are filled in once the step is written.
     fn conditions(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         if table.get("once").map_or(Ok(false), |once| once.flag("'once'"))? {
             self.ops.push(SessionOp::Once { to: 0 });
@@ -181,7 +181,7 @@ impl ScenarioProgram<'_, '_> {
 
     fn ask(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         let mut asked = request(table, self.known)?;
-        // Steps of several scenarios may have one name.
+        // Steps of different scenarios may have equal names.
         let own = match self.labels.has(&asked.label) {
             true => format!("{} {}", self.scenario, asked.label),
             false => std::mem::take(&mut asked.label),
@@ -199,7 +199,7 @@ impl ScenarioProgram<'_, '_> {
     }
 }
 
-/// Whether it goes on where a step fails.
+/// Whether a session continues after this step fails.
 pub fn goes_on(table: &TreeTable) -> Result<bool, TrafficFileError> {
     let Some(node) = table.get("on_fail") else { return Ok(false) };
     match node.text("'on_fail'")? {

@@ -1,4 +1,4 @@
-//! Texts of a file that may be filled in: what they name must be there.
+//! Templates in a traffic file: every name in them must be defined.
 
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::FileContext;
@@ -8,21 +8,20 @@ use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A text as the plan has it, and whether it is a template.
+/// A text of the plan, and whether it is a template.
 pub type PlanText = (String, bool);
 
-/// What texts may name.
+/// The names that templates may use.
 pub struct TextScope<'a> {
     pub world: &'a mut dyn FileContext,
     pub data: DataTables,
-    /// Variables of the environment that are named, and their values.
+    /// Environment variables in use, with their values.
     pub variables: Vec<(String, String)>,
     variable_names: HashSet<String>,
-    /// Names that something was captured under before the load, and those of the steps of one
-    /// scenario.
+    /// Names captured by the setup, and by the steps of the current scenario.
     pub captured: HashSet<String>,
     pub captured_in_scenario: HashSet<String>,
-    /// What the files that bodies are in may take together: each request has its own.
+    /// The byte budget of body files: each request has its own copy.
     pub files: Budget,
 }
 
@@ -41,12 +40,11 @@ impl DataTables {
     }
 }
 
-/// Names that a scenario captures something under, at most: each session has room for a value of
-/// each.
+/// Most captures of a scenario: each session has room for all values.
 pub const CAPTURED_MAX: usize = 5_000;
-/// Names of columns that a sentence repeats.
+/// Most column names in an error message.
 const COLUMNS_SHOWN: usize = 20;
-/// Bytes of all files that bodies are in.
+/// Most bytes of all body files.
 pub const FILES_BYTES_MAX: usize = 512 << 20;
 
 impl<'a> TextScope<'a> {
@@ -56,7 +54,7 @@ impl<'a> TextScope<'a> {
         TextScope { world, data, variables, variable_names, captured, captured_in_scenario, files }
     }
 
-    /// The content of a file.
+    /// Reads a file.
     pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
         let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
         let mega = FILES_BYTES_MAX >> 20;
@@ -65,18 +63,18 @@ impl<'a> TextScope<'a> {
         Ok(bytes)
     }
 
-    /// The text of a value, understood unless it is `raw`.
+    /// The text of a value, parsed as a template unless `raw`.
     pub fn text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
         if raw || !text.contains("{{") {
             return Ok((text.to_owned(), false));
         }
         let parts = self.parts(node, text)?;
         let template = Template { parts: parts.into_iter().map(|(part, _)| part).collect() };
-        // Without values it is the text that it stands for.
+        // A template without values becomes plain text.
         Ok(if template.is_fixed() { (template.with_all(""), false) } else { (text.to_owned(), true) })
     }
 
-    /// The parts of a template, of which every value is known.
+    /// The parts of a template, after a check that every value is defined.
     fn parts<'t>(&mut self, node: &TreeNode, text: &'t str) -> Result<Vec<(TemplatePart, &'t str)>, TrafficFileError> {
         let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
         for (part, _) in &parts {
@@ -118,8 +116,7 @@ impl<'a> TextScope<'a> {
         }
     }
 
-    /// A text as JSON has it, with its quotation marks unless it is nothing but a number that is
-    /// drawn.
+    /// A text as JSON with quotation marks; a single drawn number has none.
     pub fn json_text(
         &mut self,
         node: &TreeNode,
@@ -156,12 +153,12 @@ impl<'a> TextScope<'a> {
     }
 }
 
-/// A text as a template that stands for it.
+/// A text as a template that stands for itself.
 pub fn literal(text: &str) -> String {
     text.replace("{{", "{{ '{{' }}")
 }
 
-/// A text as JSON has it.
+/// Appends a text as a JSON string.
 pub fn quoted(text: &str, out: &mut String) {
     out.push('"');
     inside(text, out);

@@ -1,11 +1,11 @@
-//! TOML as a tree. The parser is a library's; here its values are given their places.
+//! TOML as a tree: a library parses the text, and this file adds positions to the values.
 
 use super::tree::{Lines, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
 use plimsoll_model::foreign;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The tree of a text.
+/// Parses a text into a tree.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let lines = Lines::new(text);
     let parsed = foreign::call("TOML", || DeTable::parse(text));
@@ -27,12 +27,12 @@ fn entries(lines: &Lines, table: &DeTable) -> Result<TreeValue, TrafficFileError
     Ok(entries.value())
 }
 
-/// The parser bounds the depth.
+/// Converts a value. The parser bounds the depth.
 fn node(lines: &Lines, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFileError> {
     let at = lines.place(value.span().start);
     let value = match value.get_ref() {
         DeValue::String(text) => TreeValue::Text(text.to_string()),
-        // Other bases are written out, so that a number is read in one way.
+        // Numbers of other bases become decimal, so that all numbers are read in one way.
         DeValue::Integer(number) => match u64::from_str_radix(number.as_str(), number.radix()) {
             Ok(value) if number.radix() != 10 => TreeValue::Number(value.to_string()),
             _ => TreeValue::Number(number.as_str().to_owned()),

@@ -1,20 +1,18 @@
-//! A file as a tree of values that know where they stand, and how they are asked for what they
-//! should be.
+//! A traffic file as a tree of values with positions, and typed access to them.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Deref;
 
-/// Values that are inside each other, at most: nobody writes more by hand, and every walk over a
-/// tree ends.
+/// Deepest nesting of values. Real files are flatter, and recursion over a tree stays bounded.
 pub const DEPTH_MAX: usize = 64;
-/// Values in a file, at most, with those that YAML repeats.
+/// Most values of a file, including YAML repetitions.
 pub const VALUES_MAX: usize = 1_000_000;
-/// Keys of one table, at most.
+/// Most keys of a table.
 pub const KEYS_MAX: usize = 50_000;
 
-/// Where something stands, both from 1; columns in characters.
+/// A position in a text, from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TextPlace {
     /// Line.
@@ -24,7 +22,7 @@ pub struct TextPlace {
 }
 
 impl TextPlace {
-    /// The place of a byte of a text.
+    /// The position of a byte offset.
     pub fn from_byte(text: &str, byte: usize) -> TextPlace {
         let mut end = byte.min(text.len());
         while !text.is_char_boundary(end) {
@@ -36,13 +34,13 @@ impl TextPlace {
     }
 }
 
-/// Why a file cannot be what it should be. Its text is one sentence with the way out.
+/// Why a traffic file is invalid: one sentence with the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {text}", at.line, at.column)]
 pub struct TrafficFileError {
-    /// Where.
+    /// The position.
     pub at: TextPlace,
-    /// What.
+    /// The sentence.
     pub text: String,
 }
 
@@ -53,13 +51,13 @@ impl TrafficFileError {
     }
 }
 
-/// The places of the bytes of one text, asked for in any order; in that of the text they cost
-/// nothing that grows with its lines.
+/// The positions of byte offsets in one text, in any order. In ascending order each lookup
+/// continues from the last one.
 pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The line of the last place that was asked for, its byte, and the characters before it:
-    /// documents may be one long line.
+    /// The last position: its line, its byte offset, and the characters before it. A document may
+    /// be one long line.
     last: Cell<(usize, usize, usize)>,
 }
 
@@ -90,19 +88,19 @@ pub struct TreeKey {
     pub name: String,
 }
 
-/// What a value is.
+/// A value of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeValue {
     Null,
     Flag(bool),
-    /// As it is written.
+    /// A number as spelt in the file.
     Number(String),
     Text(String),
     List(Vec<TreeNode>),
     Table(TableEntries),
 }
 
-/// A value, and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeNode {
     pub at: TextPlace,
@@ -110,7 +108,7 @@ pub struct TreeNode {
 }
 
 impl TreeNode {
-    /// An error about this value.
+    /// An error at this value.
     pub fn error<T>(&self, text: impl Into<String>) -> Result<T, TrafficFileError> {
         Err(TrafficFileError::new(self.at, text))
     }
@@ -126,7 +124,7 @@ impl TreeNode {
         }
     }
 
-    /// A table with no other keys than these; `what` says whose they are.
+    /// A table that may have only these keys; `what` names it in errors.
     pub fn table<'a>(&'a self, what: &'a str, keys: &[&str]) -> Result<TreeTable<'a>, TrafficFileError> {
         let table = self.open_table(what)?;
         for (key, _) in table.entries {
@@ -144,7 +142,7 @@ impl TreeNode {
         Ok(table)
     }
 
-    /// A table with keys of the user's own.
+    /// A table with arbitrary keys.
     pub fn open_table<'a>(&'a self, what: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
         let TreeValue::Table(entries) = &self.value else {
             return self.error(format!("{what} must be a table of keys and values, not {}", self.kind()));
@@ -152,7 +150,7 @@ impl TreeNode {
         Ok(TreeTable { node: self, entries })
     }
 
-    /// The values of a list; `what` says of what.
+    /// The values of a list; `what` names it in errors.
     pub fn list(&self, what: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
             TreeValue::List(items) => Ok(items),
@@ -160,7 +158,7 @@ impl TreeNode {
         }
     }
 
-    /// A text; numbers and flags are taken as they are written.
+    /// The text of a value; numbers and booleans are accepted as spelt.
     pub fn text(&self, what: &str) -> Result<&str, TrafficFileError> {
         match &self.value {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
@@ -170,7 +168,7 @@ impl TreeNode {
         }
     }
 
-    /// True or false.
+    /// A boolean.
     pub fn flag(&self, what: &str) -> Result<bool, TrafficFileError> {
         match self.value {
             TreeValue::Flag(flag) => Ok(flag),
@@ -189,7 +187,7 @@ impl TreeNode {
         }
     }
 
-    /// What `read` makes of the text of this value.
+    /// The result of `read` for the text of this value.
     pub fn read<T, E: Display>(
         &self,
         what: &str,
@@ -215,7 +213,7 @@ impl<'a> TreeTable<'a> {
         }
     }
 
-    /// Those of these keys that are there.
+    /// The entries with these keys.
     pub fn find_keys(&self, names: &[&str]) -> Vec<(&'a TreeKey, &'a TreeNode)> {
         self.entries
             .iter()
@@ -225,21 +223,20 @@ impl<'a> TreeTable<'a> {
     }
 }
 
-/// The places of keys by their names.
+/// The index of each key.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct KeyPlaces(HashMap<String, usize>);
 
-/// Keys and values in their order: each key stands there once.
+/// Keys and values in order, with unique keys.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
-    /// Once there are too many keys to be compared one by one. Few tables have it, and every value
-    /// has room for its pointer.
+    /// An index for tables with many keys. Few tables need it, so it is boxed.
     places: Option<Box<KeyPlaces>>,
 }
 
 impl TableEntries {
-    /// So few keys are compared one by one.
+    /// Number of keys up to which lookups are linear.
     const FEW: usize = 16;
 
     pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
@@ -287,15 +284,14 @@ impl Deref for TableEntries {
     }
 }
 
-/// The known name that was most likely meant: with at most two letters changed, missing, too many
-/// or exchanged.
+/// The known name most similar to `name`: at most two letters changed, missing, added or swapped.
 pub fn alike<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
     let nearest = known.iter().map(|word| (distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
     (nearest.0 <= 2 && nearest.0 < name.len()).then_some(nearest.1)
 }
 
-/// Edits that make one word of the other; neighbours that are exchanged are one.
+/// The edit distance of two words; a swap of neighbours counts as one edit.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {

@@ -1,31 +1,30 @@
-//! What a file of traffic takes from outside: other files, and what the caller says for all
-//! requests.
+//! The context of a traffic file: other files, the environment, and defaults for all requests.
 
 use plimsoll_model::traffic::StatusSet;
 
-/// What a file may ask of the world about it.
+/// Access to files and the environment for the reader of a traffic file.
 pub trait FileContext {
-    /// The content of a file that it names, whose path is relative to it. An error completes "the
-    /// file 'PATH' ...".
+    /// The content of a file at a path relative to the traffic file. An error completes "the file
+    /// 'PATH' ...".
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;
 
     /// The text of a file of rows, which may be long.
     fn rows(&mut self, path: &str) -> Result<String, String>;
 
-    /// Whether a regular expression is one. The error is a sentence with the reason.
+    /// Checks a regular expression. The error is a sentence with the reason.
     fn pattern(&mut self, text: &str) -> Result<(), String>;
 
-    /// A variable of the environment.
+    /// The value of an environment variable.
     fn variable(&mut self, name: &str) -> Option<String>;
 }
 
-/// What holds for requests that say nothing else.
+/// Defaults for requests without their own settings.
 #[derive(Debug, Clone)]
 pub struct RequestDefaults {
-    /// Headers that are sent along, unless a request has its own of that name.
+    /// Header fields for requests without a field of that name.
     pub headers: Vec<(String, String)>,
-    /// What counts as success.
+    /// The statuses that count as success.
     pub ok_status: StatusSet,
-    /// A request that takes longer has failed, ns.
+    /// The timeout of a request, ns.
     pub timeout_ns: u64,
 }

@@ -1,13 +1,13 @@
-//! YAML as a tree. The parser is a library's; here its events become values, by the core schema of
-//! YAML 1.2 (so that `no` is a word), with anchors and aliases as far as their whole size stays
-//! sane, and with merges (`<<: *base`) of YAML 1.1, which most readers know.
+//! YAML as a tree: a library parses the text into events, and this file builds values from them. It
+//! follows the core schema of YAML 1.2 (so that `no` is a word). Anchors and aliases work up to a
+//! total size. Merges (`<<: *base`) of YAML 1.1 work, because most readers support them.
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use plimsoll_model::{Budget, foreign};
 use std::collections::HashMap;
 
-/// What is being read, from the outside in.
+/// A container under construction, in a stack from the outermost on.
 struct Open {
     at: TextPlace,
     anchor: usize,
@@ -16,21 +16,21 @@ struct Open {
 
 enum Container {
     List(Vec<TreeNode>),
-    /// With the key whose value comes next, and what is merged into it.
+    /// A table, the key of the next value, and the tables to merge.
     Table(TableEntries, Option<TreeKey>, Vec<TreeNode>),
 }
 
-/// The key that merges other tables into its own.
+/// The key that merges other tables.
 const MERGE: &str = "<<";
 
-/// The tree of a text, of one document.
+/// Parses a text with one document into a tree.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let beginning = TextPlace { line: 1, column: 1 };
     foreign::call("YAML", || read(text)).map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
 }
 
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
-    // What aliases repeat, with its texts.
+    // The budget for the copies that aliases make.
     let mut budget = Budget::of_input(text.len());
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
@@ -107,7 +107,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the file is empty"))
 }
 
-/// A table with what is merged into it: its own keys count, and of several tables the first.
+/// A table with its merges: its own keys win, and then the first merged table.
 fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntries, TrafficFileError> {
     for node in merged {
         let tables = match node.value {
@@ -130,7 +130,7 @@ fn place(span: Span) -> TextPlace {
     TextPlace { line: span.start.line(), column: span.start.col() + 1 }
 }
 
-/// What a value takes in memory, with all that is in it.
+/// Memory of a value and all nested values, bytes.
 fn bytes(node: &TreeNode) -> usize {
     size_of::<TreeNode>()
         + match &node.value {
@@ -166,7 +166,7 @@ mod tests {
     fn values_are_those_of_the_core_schema() {
         for (text, expect) in [
             ("a: no\nb: True\nc: ~\nd: '1'\ne: 1.5\n", r#"{"a":"no","b":true,"c":null,"d":"1","e":1.5}"#),
-            // Brackets that close on a line of their own, around empty ones.
+            // Closing brackets on a line of their own, around empty containers.
             (
                 "x:\n  a: {\n    \"80\": {},\n    \"443\": {}\n  }\n  b: [\n    [],\n    {}\n  ]\n",
                 r#"{"x":{"a":{"80":{},"443":{}},"b":[[],{}]}}"#,

@@ -1,5 +1,7 @@
-//! Messages with an `Any` of nothing in them, which is `{}` in JSON: the library neither reads nor
-//! writes that. It is named for the library what it is not, and that name is taken out again.
+//! Messages that contain an empty `Any`, which is `{}` in JSON. The protobuf library can neither
+//! read nor write one. So each empty `Any` gets a placeholder type for the library, which is
+//! removed again.
+//!
 //!
 //! Not here: any other message.
 
@@ -7,13 +9,12 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMess
 use serde_json::Value as Json;
 
 const ANY: &str = "google.protobuf.Any";
-/// What stands before the name of a type that nobody means.
+/// Type prefix of the placeholder; no real type has it.
 const NOBODYS: &str = "plimsoll.invalid/";
-/// Messages within each other, at most.
+/// Deepest nesting of messages.
 const DEPTH_MAX: usize = 64;
 
-/// The message of a text in which an `Any` of nothing stands; `None`: something else is wrong with
-/// it.
+/// Reads a message that contains an empty `Any`; `None`: the text has another error.
 pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
     let mut json: Json = serde_json::from_str(text).ok()?;
     if message.full_name() == ANY {
@@ -30,8 +31,7 @@ pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option
     Some(read)
 }
 
-/// A message in which an `Any` of nothing stands, as JSON; `None`: it is something else that cannot
-/// be written.
+/// Writes a message that contains an empty `Any` as JSON; `None`: another part cannot be written.
 pub(super) fn written_with_empty(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
     if message.descriptor().full_name() == ANY {
         return type_url(&message).is_empty().then(|| "{}".to_owned());
@@ -55,7 +55,7 @@ fn type_url(any: &DynamicMessage) -> String {
     any.get_field_by_name("type_url").and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Gives every `{}` that is to be an `Any` a name.
+/// Gives every `{}` in the place of an `Any` the placeholder type.
 fn name_empty(json: &mut Json, message: &MessageDescriptor, name: &str, depth: usize) {
     let Some(object) = json.as_object_mut().filter(|_| depth < DEPTH_MAX) else { return };
     let value = |json: &mut Json, kind: &Kind| {
@@ -81,7 +81,7 @@ fn name_empty(json: &mut Json, message: &MessageDescriptor, name: &str, depth: u
     }
 }
 
-/// Makes `{}` of every object with this name.
+/// Replaces every object with this type name by `{}`.
 fn unname_empty(json: &mut Json, name: &str, depth: usize) {
     match json {
         Json::Object(object) if object.get("@type").and_then(Json::as_str) == Some(name) => object.clear(),
@@ -95,7 +95,7 @@ fn unname_empty(json: &mut Json, name: &str, depth: usize) {
     }
 }
 
-/// Every `Any` in a message.
+/// Visits every `Any` in a message.
 fn each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mut DynamicMessage)) {
     if message.descriptor().full_name() == ANY {
         return each(message);

@@ -1,11 +1,11 @@
-//! Files in an edition of protobuf, in terms of proto2 and proto3, which is what the pool of
-//! descriptors understands: an edition has no syntax of its own, but features that say the same
-//! field by field, and are inherited from what a field stands in ([what each edition
-//! has](https://protobuf.dev/editions/features/)).
+//! Protobuf editions, translated to proto2 and proto3, which the descriptor pool supports. An
+//! edition replaces the syntax by features that are set field by field, and inherited from
+//! enclosing elements ([features of each edition](https://protobuf.dev/editions/features/)).
 //!
-//! Features come two ways: in descriptors as numbers, in text as options that are not understood
-//! yet ([`take_features`]). Not here: features that change nothing on the wire nor in JSON (how
-//! text is validated, names, how code looks).
+//!
+//! Descriptors contain features as numbers, texts contain them as uninterpreted options
+//! ([`take_features`]). Not here: features without effect on the wire or in JSON (text validation,
+//! names, code style).
 
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
@@ -13,23 +13,23 @@ use prost_types::{DescriptorProto, FieldDescriptorProto, FieldOptions, FileDescr
 use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
 use std::collections::HashSet;
 
-/// Editions that are understood, by the number that descriptors have for them.
+/// Supported editions, by their number in descriptors.
 const EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
-/// Of an enum without a value of 0, in a file where the pool wants one: no name that anybody has.
+/// Name prefix of a zero value for enums that lack one, where the pool demands it.
 const NO_ZERO: &str = "plimsoll_no_zero_of_";
-/// A field's usual value, as an option of a text: the parser takes the real one of proto2 only.
+/// The default of a field as an option in a text. The parser accepts a real default in proto2 only.
 const USUAL_VALUE: &str = "usual_value";
 
-/// What is said of features at one place: 0 where nothing is.
+/// The features set at one place; 0 where unset.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 struct Features {
-    /// 1: it is seen whether a field was given. 2: it is not. 3: it must be.
+    /// 1: explicit presence. 2: implicit presence. 3: required.
     #[prost(int32, tag = "1")]
     presence: i32,
-    /// 1: lists in one piece. 2: value by value.
+    /// 1: packed lists. 2: expanded lists.
     #[prost(int32, tag = "3")]
     lists: i32,
-    /// 1: messages with their length. 2: between two marks.
+    /// 1: length-prefixed messages. 2: delimited messages (groups).
     #[prost(int32, tag = "5")]
     messages: i32,
 }
@@ -40,10 +40,10 @@ const EXPANDED: i32 = 2;
 const DELIMITED: i32 = 2;
 
 impl Features {
-    /// What both editions begin with.
+    /// The defaults of both editions.
     const USUAL: Features = Features { presence: 1, lists: 1, messages: 1 };
 
-    /// What holds where `said` is said within.
+    /// These features, overridden by `said` where it is set.
     fn override_with(self, said: Option<Features>) -> Features {
         let said = said.unwrap_or_default();
         let or = |said: i32, inherited: i32| if said == 0 { inherited } else { said };
@@ -54,7 +54,7 @@ impl Features {
         }
     }
 
-    /// Notes what one option in a text says: a name and its value.
+    /// Records one feature option of a text, by name and value.
     fn note(&mut self, name: &str, value: &str) {
         match (name, value) {
             ("field_presence", "EXPLICIT") => self.presence = 1,
@@ -69,8 +69,7 @@ impl Features {
     }
 }
 
-/// What a file says of features, and where: the parts of its descriptor that the pool's types leave
-/// out.
+/// The features of a file and its elements: the descriptor parts that the pool's types lack.
 #[derive(Clone, PartialEq, prost::Message)]
 struct FileFeatures {
     #[prost(message, repeated, tag = "4")]
@@ -133,8 +132,7 @@ struct OneofFeatureOptions {
     features: Option<Features>,
 }
 
-/// The descriptor of a file out of its bytes, in terms that the pool understands. An error is a
-/// sentence.
+/// Decodes the descriptor of a file, translated for the pool. The error is a sentence.
 pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {
@@ -147,8 +145,7 @@ pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     Ok(file)
 }
 
-/// The descriptor of a text in an edition, read as proto3 ([`as_proto3`]), in terms that the pool
-/// understands.
+/// Translates the descriptor of an edition's text that was parsed as proto3 ([`as_proto3`]).
 pub(super) fn understand(file: &mut FileDescriptorProto) {
     let said = said_in_text(file);
     translate(file, &said);
@@ -159,8 +156,8 @@ fn unknown(name: &str, edition: &str) -> String {
     format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are supported")
 }
 
-/// Says it in proto2 where that can be said, else in proto3: only there a number without a value is
-/// not sent.
+/// Translates to proto2 if possible, otherwise to proto3: only proto3 leaves out zero numbers on
+/// the wire.
 fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
     let of_file = Features::USUAL.override_with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
@@ -173,7 +170,7 @@ fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
     }
 }
 
-/// Calls `act` for every field, with what holds of it.
+/// Calls `act` for every field with its effective features.
 fn each_field(
     file: &mut FileDescriptorProto,
     said: &FileFeatures,
@@ -195,7 +192,7 @@ fn each_field_of(
     act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
 ) {
     let is_entry = |message: &DescriptorProto| message.options.as_ref().is_some_and(|options| options.map_entry());
-    // Entries of maps are what they are in every edition.
+    // Map entries are the same in every edition.
     if is_entry(message) {
         return;
     }
@@ -224,7 +221,7 @@ fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Whether it is a single value of which nobody sees whether it was given.
+/// Whether a field has implicit presence.
 fn hides_presence(field: &FieldDescriptorProto, features: Features) -> bool {
     let is_message = matches!(field.r#type, Some(kind) if kind == Type::Message as i32 || kind == Type::Group as i32);
     features.presence == IMPLICIT && field.label() != Label::Repeated && field.oneof_index.is_none() && !is_message
@@ -241,8 +238,8 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     {
         field.proto3_optional = Some(true);
     }
-    // In a text it is not known yet what a name stands for; of an enum the pool knows that it is
-    // none.
+    // In a text the type of a name is still unknown. The pool rejects the option for enums by
+    // itself.
     let may_be_message = match field.r#type {
         None => field.type_name.is_some(),
         Some(kind) => kind == Type::Message as i32,
@@ -257,7 +254,8 @@ fn begin_enums_with_0(message: &mut DescriptorProto) {
     message.nested_type.iter_mut().for_each(begin_enums_with_0);
 }
 
-/// The pool wants enums of proto3 to begin with 0; in an edition those that are closed need not.
+/// Adds a zero value in front: the pool demands it in proto3, while closed enums of an edition may
+/// lack it.
 fn begin_with_0(found: &mut EnumDescriptorProto) {
     match found.value.iter().position(|value| value.number() == 0) {
         Some(at) => found.value[..=at].rotate_right(1),
@@ -268,12 +266,12 @@ fn begin_with_0(found: &mut EnumDescriptorProto) {
     }
 }
 
-/// Whether the value of an enum is one that nobody has written.
+/// Whether an enum value is such an added zero value.
 pub(super) fn is_nobodys(value: &str) -> bool {
     value.starts_with(NO_ZERO)
 }
 
-/// The features that stand in options of a text, which are taken out of them.
+/// Removes the feature options of a text and returns them.
 fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
     let mut features = Features::default();
     let before = options.len();
@@ -285,7 +283,7 @@ fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
         let value = option.identifier_value.as_deref().unwrap_or_default();
         match (name.next(), &option.aggregate_value) {
             (Some(part), _) if !part.is_extension => features.note(&part.name_part, value),
-            // All in one: `features = { field_presence: IMPLICIT }`.
+            // All features in one option: `features = { field_presence: IMPLICIT }`.
             (None, Some(all)) => {
                 let words: Vec<&str> =
                     all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
@@ -298,12 +296,12 @@ fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
     (options.len() < before).then_some(features)
 }
 
-/// Features of what changes nothing on the wire.
+/// Removes features without effect on the wire.
 fn forget(options: &mut Vec<UninterpretedOption>) {
     let _ = take_features(options);
 }
 
-/// What a text says of features, which is taken out of its options.
+/// Removes the features of a text from its options and returns them.
 fn said_in_text(file: &mut FileDescriptorProto) -> FileFeatures {
     file.enum_type.iter_mut().for_each(forget_of_enum);
     for service in &mut file.service {
@@ -355,7 +353,7 @@ fn said_of_field(field: &mut FieldDescriptorProto) -> FieldFeatures {
     FieldFeatures { options }
 }
 
-/// As descriptors write it.
+/// A default in the spelling of descriptors.
 fn usual_value(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
     let UninterpretedOption {
         identifier_value,
@@ -383,12 +381,11 @@ fn forget_of_enum(found: &mut EnumDescriptorProto) {
     values.for_each(|options| forget(&mut options.uninterpreted_option));
 }
 
-/// The text of a file in an edition as one of proto3, for a parser that knows no editions; `None`:
-/// it is in none. What the two write otherwise is rewritten: the first statement, names that are
-/// reserved, what is exported, imports of options.
+/// Rewrites the text of an edition's file to proto3 for a parser without editions; `None`: the file
+/// has no edition. It rewrites the first statement, reserved names, exports, and option imports.
 pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
     let mut out = String::with_capacity(text.len() + 64);
-    // The first words of the statement that is being read, and whether there is an edition.
+    // The first words of the current statement, and whether an edition was declared.
     let (mut statement, mut is_edition, mut is_named): (Vec<&str>, bool, bool) = (Vec::new(), false, false);
     let (mut rest, mut before) = (text, ' ');
     while let Some(first) = rest.chars().next() {
@@ -417,7 +414,7 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
                 }
                 out.push_str("\"proto3\"");
             }
-            // Names as texts.
+            // Reserved names become strings.
             (["reserved", ..], word) if is_word && first.is_alphabetic() && !matches!(word, "to" | "max") => {
                 out.push_str(&format!("\"{word}\""));
             }
@@ -438,20 +435,20 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
             _ => {}
         }
         if statement.is_empty() && !is_edition && matches!(token, ";" | "{") {
-            // The edition is the first statement.
+            // Only the first statement can declare the edition.
             return Ok(None);
         }
     }
     Ok(is_edition.then_some(out))
 }
 
-/// Whether a word before this makes a declaration seen elsewhere, or not.
+/// Whether the word before this one controls the visibility of a declaration.
 fn is_declaration(rest: &str) -> bool {
     let next = rest.trim_start();
     ["message ", "enum ", "extend ", "message\t", "enum\t"].iter().any(|word| next.starts_with(word))
 }
 
-/// The length of a text in quotes, with them.
+/// Length of a quoted string with its quotes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

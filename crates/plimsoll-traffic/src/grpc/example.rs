@@ -1,15 +1,15 @@
-//! Messages for people: a body to start from, and the fields of a type. Not here: what a body
-//! stands for.
+//! Messages for people: an example body, and the fields of a type. Not here: the encoding of
+//! bodies.
 
 use super::editions::is_nobodys;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 
-/// Messages within messages, in an example: types may hold themselves.
+/// Deepest nesting of messages in an example: types may contain themselves.
 const DEPTH_MAX: usize = 3;
-/// Bytes of an example: types may hold very many others.
+/// Longest example, in bytes: types may contain very many others.
 const EXAMPLE_BYTES_MAX: usize = 16 << 10;
 
-/// A body with every field of the type, each with a value of its kind; of a oneof its first.
+/// An example body with every field of the type; of a oneof the first field.
 pub(super) fn example(message: &MessageDescriptor) -> String {
     let mut out = String::new();
     write_message(message, DEPTH_MAX, &mut out);
@@ -34,7 +34,7 @@ fn write_message(message: &MessageDescriptor, depth: usize, out: &mut String) {
         if !std::mem::take(&mut first) {
             out.push_str(", ");
         }
-        // Names of fields are letters, digits and underscores.
+        // Field names consist of letters, digits and underscores, so they need no escapes.
         out.push_str(&format!("\"{}\": ", field.json_name()));
         write_field(&field, depth, out);
     }
@@ -45,7 +45,7 @@ fn write_field(field: &FieldDescriptor, depth: usize, out: &mut String) {
     let kind = field.kind();
     if let (true, Kind::Message(entry)) = (field.is_map(), &kind) {
         let value = entry.map_entry_value_field();
-        // Keys are texts in JSON, whatever they are.
+        // Keys are strings in JSON, whatever their type.
         let key = match entry.map_entry_key_field().kind() {
             Kind::String => "key",
             Kind::Bool => "true",
@@ -73,12 +73,13 @@ fn write_value(kind: &Kind, depth: usize, out: &mut String) {
         Kind::String => out.push_str("\"\""),
         Kind::Bytes => out.push_str("\"AA==\""),
         Kind::Bool => out.push_str("false"),
-        // 64 bits are text in canonical JSON; a number is taken, too, and is easier to change.
+        // Canonical JSON has 64-bit numbers as strings. A number is accepted too, and is easier to
+        // edit.
         _ => out.push('0'),
     }
 }
 
-/// Types that have a JSON of their own.
+/// The JSON example of a well-known type.
 fn well_known(name: &str) -> Option<&'static str> {
     Some(match name {
         "google.protobuf.Timestamp" => "\"2026-01-01T00:00:00Z\"",
@@ -107,7 +108,7 @@ pub(super) fn shape(message: &MessageDescriptor) -> String {
             (false, Cardinality::Repeated) => "repeated ",
             (_, Cardinality::Required) => "required ",
             _ if field.field_descriptor_proto().proto3_optional() => "optional ",
-            // Messages are there or not in any case.
+            // Presence is implied for messages.
             _ if field.supports_presence()
                 && field.containing_oneof().is_none()
                 && !matches!(field.kind(), Kind::Message(_)) =>
@@ -116,7 +117,7 @@ pub(super) fn shape(message: &MessageDescriptor) -> String {
             }
             _ => "",
         };
-        // A field that is there or not is the only one of a oneof that nobody has written.
+        // An optional field is a oneof of its own, made by the compiler.
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
         let oneof = oneof.map_or(String::new(), |oneof| format!("  // one of {}", oneof.name()));
         out.push_str(&format!("  {many}{} {} = {};{oneof}\n", kind_text(&field), field.name(), field.number()));

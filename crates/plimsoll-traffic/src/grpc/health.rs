@@ -1,12 +1,13 @@
-//! What a server says of a service's health (`grpc.health.v1.Health`): the question as bytes, the
-//! answer understood.
+//! Messages of the gRPC health check (`grpc.health.v1.Health`): the encoded request, and the
+//! decoded response.
 //!
-//! Not here: who asks, and over what.
+//!
+//! Not here: who sends the request, and the connection.
 
 use plimsoll_model::grpc_message::{Messages, write_message};
 use prost::Message;
 
-/// The method to ask.
+/// The path of the health check.
 pub const PATH: &str = "/grpc.health.v1.Health/Check";
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -21,15 +22,14 @@ struct HealthAnswer {
     status: i32,
 }
 
-/// The question after a service, as the content of a call.
+/// The request for a service, as the content of a call.
 pub fn question(service: &str) -> Vec<u8> {
     let mut content = Vec::new();
     write_message(&HealthQuestion { service: service.to_owned() }.encode_to_vec(), false, &mut content);
     content
 }
 
-/// Whether the content of an answer says that the service does not serve; one that cannot be
-/// understood says nothing.
+/// Whether a response says that the service does not serve; an invalid response says nothing.
 pub fn says_no(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
     let answer = Messages::new(content).next().and_then(|message| HealthAnswer::decode(message.ok()?).ok());

@@ -1,7 +1,8 @@
-//! gRPC as people write it: a body of JSON becomes the messages that a method takes, by descriptors
-//! out of `.proto` files, of a set that a compiler wrote, or of the server's own reflection.
+//! gRPC bodies in JSON, encoded as messages of a method. Descriptors come from `.proto` files, from
+//! a compiled descriptor set, or from the server's reflection.
 //!
-//! Not here: files, sockets, HTTP/2, how a call ends.
+//!
+//! Not here: files, sockets, HTTP/2, and statuses of calls.
 
 mod any;
 mod editions;

@@ -1,8 +1,9 @@
-//! What a server says of itself (`grpc.reflection.v1.ServerReflection`, and its first version,
-//! `v1alpha`): questions as bytes, answers understood. Each question is a call of its own, a stream
-//! of one message either way.
+//! Messages of gRPC reflection (`grpc.reflection.v1.ServerReflection`, and its predecessor
+//! `v1alpha`): encoded requests, decoded responses. Each request is a call of its own: a stream
+//! with one message in each direction.
 //!
-//! Not here: who asks, and over what.
+//!
+//! Not here: who sends the requests, and the connection.
 
 use super::schema::{Schema, SchemaError};
 use super::weight::{WEIGHT_MAX, entries, weighed};
@@ -13,18 +14,18 @@ use prost::Message;
 use prost_types::FileDescriptorProto;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The methods to ask, the newer first.
+/// The paths of the method, the newer first.
 pub const PATHS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
-/// Files, and bytes of them, that a server may describe itself with.
+/// Most files of a server's descriptors, and most bytes.
 const FILES_MAX: usize = 4_096;
 const BYTES_MAX: usize = 64 << 20;
-/// Services that a server may list.
+/// Most services of a server.
 const SERVICES_MAX: usize = 4_096;
 
-/// A question. The host is nobody's concern.
+/// A request. The host stays empty.
 #[derive(Clone, PartialEq, prost::Message)]
 struct ReflectionQuestion {
     #[prost(oneof = "ReflectionRequestKind", tags = "3, 4, 7")]
@@ -83,50 +84,50 @@ struct ReflectedError {
     message: String,
 }
 
-/// Why nothing is learned of an answer.
+/// Why a response is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReflectionError {
-    /// The content of the answer is no message.
+    /// The content is no valid message.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// What came is no answer to what was asked.
+    /// The response does not match the request.
     #[error("the server's reflection does not answer what it was asked")]
     Other,
-    /// The server does not have what was asked for.
+    /// The server lacks the requested symbol or file.
     #[error("the server's reflection says: {0}")]
     NotFound(String),
-    /// The server says no.
+    /// The server returned an error.
     #[error("the server's reflection says: {0}")]
     Said(String),
-    /// It describes itself without end.
+    /// The descriptors exceed the budget.
     #[error("the server's reflection describes more than 4 096 files or 64 MiB")]
     TooMuch,
-    /// It lists more services than any server has.
+    /// The server lists more services than [`SERVICES_MAX`].
     #[error("the server's reflection lists {0} services, and at most 4 096 are asked about")]
     TooMany(usize),
-    /// What it describes does not fit together.
+    /// The descriptors contradict each other.
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
 
-/// Learns what a server describes, question by question: first its services, then the files that
-/// describe those that are of interest, and what these import.
+/// Learns the descriptors of a server, request by request: first its services, then their files,
+/// and what these import.
 #[derive(Debug, Default)]
 pub struct Learner {
-    /// By name, as they came.
+    /// Descriptors by file name, in encoded form.
     files: BTreeMap<String, Vec<u8>>,
     bytes: usize,
-    /// What all of them may weigh in memory.
+    /// The memory budget of all descriptors.
     budget: LearnerBudget,
-    /// What is still to be asked, and what was, so that nothing is asked twice.
+    /// Symbols and files to request, and those already requested.
     symbols: BTreeSet<String>,
     imports: BTreeSet<String>,
     asked: BTreeSet<String>,
-    /// What the last question was after.
+    /// The last request.
     last: Option<ReflectionRequestKind>,
 }
 
-/// What the descriptors of a server may weigh.
+/// The memory budget of a server's descriptors.
 #[derive(Debug)]
 struct LearnerBudget(Budget);
 
@@ -137,20 +138,20 @@ impl Default for LearnerBudget {
 }
 
 impl Learner {
-    /// Of these services.
+    /// A learner for these services.
     pub fn of_services<'a>(names: impl Iterator<Item = &'a str>) -> Learner {
         Learner { symbols: names.map(str::to_owned).collect(), ..Learner::default() }
     }
 
-    /// Of all that the server has.
+    /// A learner for all services.
     pub fn of_all() -> Learner {
         Learner { last: Some(ReflectionRequestKind::ListServices(String::new())), ..Learner::default() }
     }
 
-    /// The next question as the content of a call; `None`: all is known.
+    /// The next request as the content of a call; `None`: everything is known.
     pub fn question(&mut self) -> Option<Vec<u8>> {
         let asked = match self.last.take() {
-            // Only before the first answer.
+            // Only before the first response.
             Some(all @ ReflectionRequestKind::ListServices(_)) => all,
             _ => match (self.symbols.pop_first(), self.imports.pop_first()) {
                 (Some(symbol), import) => {
@@ -167,7 +168,7 @@ impl Learner {
         Some(content)
     }
 
-    /// The answer to the last question.
+    /// Takes the response to the last request.
     pub fn answer(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
         let message = Messages::new(content).next().ok_or(ReflectionError::Other)??;
@@ -219,7 +220,7 @@ impl Learner {
         Ok(())
     }
 
-    /// What was learned.
+    /// The schema of all learned descriptors.
     pub fn schema(self) -> Result<Schema, ReflectionError> {
         let files: Vec<Vec<u8>> = self.files.into_values().collect();
         Ok(Schema::of_files(&files)?)
@@ -307,13 +308,13 @@ mod tests {
         let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
         let listed = ReflectionResponseKind::ReflectedServices(ReflectedServices { services });
         assert_eq!(ask(&mut Learner::of_all(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
-        // Two bytes each, and more than a thousand in memory.
+        // Each message takes two bytes encoded, and more than a thousand in memory.
         let mut many = file("a", &[], "a", "A");
         many.extend(b"\x22\0".repeat(2 << 20));
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });
         let error = ask(&mut Learner::of_services(["a.A"].into_iter()), described).expect_err("refused");
         assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
-        // The library would panic.
+        // The library itself would panic here.
         let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
         unknown.syntax = Some("proto4".into());
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });

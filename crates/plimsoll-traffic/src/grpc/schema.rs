@@ -1,4 +1,4 @@
-//! Services, methods and the types of their messages, from wherever they are described.
+//! Services, methods and message types, from any source of descriptors.
 
 use super::any;
 use super::editions::{self, is_nobodys};
@@ -21,115 +21,114 @@ use protox::file::{File, FileResolver, GoogleFileResolver};
 use std::collections::HashSet;
 use std::io::Write;
 
-/// The longest message: servers take 4 MB by default, and a body is held in memory.
+/// Longest message: servers accept 4 MB by default, and a body stays in memory.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// Names shown where one was not found.
+/// Most suggestions for an unknown name.
 const NEAR_MAX: usize = 3;
-/// Bytes of a name that is compared with others, and names that are.
+/// Longest name to compare, in bytes, for suggestions.
 const NEAR_BYTES_MAX: usize = 200;
 const NEAR_NAMES_MAX: usize = 10_000;
-/// Files of one schema: names that import each other are looked up again and again.
+/// Most files of one schema: imports by name are looked up repeatedly.
 const FILES_MAX: usize = 20_000;
-/// The number of the imports in the descriptor of a file.
+/// The field number of imports in a file descriptor.
 const IMPORTS: i32 = 3;
-/// Fields of an entry of a map (descriptor.proto, `map_entry`).
+/// Fields of a map entry (descriptor.proto, `map_entry`).
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
-/// What libraries read here, as a sentence names it.
+/// The input that libraries read here, as named in error messages.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
 const MESSAGES: &str = "messages of gRPC";
-/// The text of an answer, in times the most that is looked at of its content: each message is
-/// written with all its fields.
+/// Longest JSON text of a response, as a multiple of the searched content: each message has all its
+/// fields.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
-/// What a description may be written in: others are refused before a library sees them.
+/// Accepted syntaxes; others are refused before a library reads them.
 const SYNTAXES: [&str; 3] = ["proto2", "proto3", "editions"];
 
-/// Why a call cannot be made of what was given.
+/// Why a call cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A `.proto` file cannot be compiled: where and why, as its compiler says it.
+    /// A `.proto` file does not compile: position and reason, from the compiler.
     #[error("{0}")]
     Proto(String),
-    /// Bytes that are no set of descriptors, or one that lacks something.
+    /// The descriptor set is invalid or incomplete.
     #[error("these are no usable descriptors: {0}")]
     Descriptors(String),
-    /// A path that is no method's.
+    /// The path names no method.
     #[error("'{0}' is no method: write /package.Service/Method")]
     Path(String),
-    /// There is no such service, but others.
+    /// The service does not exist.
     #[error("there is no service '{name}'; {near}")]
     Service {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Which there are.
+        /// Similar existing names.
         near: String,
     },
-    /// There is no such method of the service, but others.
+    /// The service has no such method.
     #[error("{service} has no method '{name}'; {near}")]
     Method {
-        /// Of which service.
+        /// The service.
         service: String,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Which there are.
+        /// Similar existing names.
         near: String,
     },
-    /// Text that is no JSON: there is no use in saying which fields there are.
+    /// The body is no JSON.
     #[error("the body is no JSON: {0}")]
     NoJson(String),
-    /// JSON that does not fit the message.
+    /// The JSON does not fit the message.
     #[error("the body does not fit {message}: {why}")]
     Body {
-        /// The full name of the message's type.
+        /// The full name of the message type.
         message: String,
-        /// What does not fit, and where.
+        /// The misfit and its place.
         why: String,
     },
-    /// A list of messages for a method that takes one, or none.
+    /// A wrong number of messages for a method without a stream.
     #[error("{method} takes one message, the body has {count}")]
     Count {
-        /// Which method.
+        /// The method.
         method: String,
-        /// How many there are.
+        /// The number of messages.
         count: usize,
     },
-    /// A message that no server would take.
+    /// A message exceeds [`MESSAGE_BYTES_MAX`].
     #[error("the message has {0} bytes, more than 64 MiB")]
     TooLong(usize),
-    /// More than any service has.
+    /// The descriptors exceed the budget.
     #[error("these descriptors are larger than those of any service: {0}")]
     TooLarge(#[from] BudgetError),
-    /// A library failed on it.
+    /// A library panicked on the input.
     #[error(transparent)]
     Library(#[from] LibraryPanic),
 }
 
-/// All that is known of services.
+/// Services with their types.
 #[derive(Debug, Clone)]
 pub struct Schema(DescriptorPool);
 
-/// A set of descriptors, whose files are read one by one.
+/// A descriptor set with encoded files.
 #[derive(Clone, PartialEq, prost::Message)]
 struct FilesInSet {
     #[prost(bytes = "vec", repeated, tag = "1")]
     files: Vec<Vec<u8>>,
 }
 
-/// Files of `.proto` that are being compiled. The compiler's library is given them one by one,
-/// without where everything stands in them: it looks through all of that for each option and each
-/// error.
+/// `.proto` files under compilation. The compiler library gets them one by one without source
+/// positions, because it searches all positions for each option and error.
 struct ProtoFiles<F> {
     known: GoogleFileResolver,
     text: F,
-    /// What all of them may weigh.
+    /// The memory budget of all files.
     budget: Budget,
     work: DescriptorWork,
     pool: DescriptorPool,
-    /// Files that are open, from the outside in.
+    /// Files under compilation, outermost first.
     open: Vec<String>,
 }
 
-/// The places of the parts of a file: sorted by their paths.
+/// The source positions of a file's elements, sorted by path.
 struct ProtoPlaces(Vec<Location>);
 
 impl ProtoPlaces {
@@ -137,7 +136,7 @@ impl ProtoPlaces {
         ProtoPlaces(file.source_code_info.take().map(|info| info.location).unwrap_or_default())
     }
 
-    /// `name:line:column:`, as far as that is known.
+    /// The position as `name:line:column:`, as far as known.
     fn begin(&self, name: &str, path: &[i32]) -> String {
         let found = self.0.binary_search_by(|location| location.path.as_slice().cmp(path));
         match found.ok().and_then(|found| self.0.get(found)).map(|location| location.span.as_slice()) {
@@ -148,7 +147,7 @@ impl ProtoPlaces {
 }
 
 impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
-    /// The descriptor of a file; `None`: there is none of this name.
+    /// The descriptor of a file; `None`: no file has this name.
     fn parse(&mut self, name: &str) -> Result<Option<FileDescriptorProto>, SchemaError> {
         let proto = |why: String| SchemaError::Proto(why);
         match (self.text)(name) {
@@ -165,12 +164,12 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
                 Ok(Some(file))
             }
             Some(Err(why)) => Err(proto(why)),
-            // Those that every compiler brings along.
+            // Files that every compiler includes.
             None => Ok(self.known.open_file(name).ok().map(FileDescriptorProto::from)),
         }
     }
 
-    /// Compiles a file after those that it imports. Returns whether there is one of this name.
+    /// Compiles a file after its imports. Returns whether the file exists.
     fn add(&mut self, name: &str) -> Result<bool, SchemaError> {
         if self.pool.get_file_by_name(name).is_some() {
             return Ok(true);
@@ -213,8 +212,8 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
 }
 
 impl Schema {
-    /// Compiles `.proto` files. `text` gives the text of the file with a name, as it stands in an
-    /// `import`: `None` where there is no such file, an error where it cannot be read.
+    /// Compiles `.proto` files. `text` returns the text of an imported file; `None`: it does not
+    /// exist.
     pub fn of_protos(
         names: &[String],
         text: impl Fn(&str) -> Option<Result<String, String>> + 'static,
@@ -233,7 +232,7 @@ impl Schema {
         foreign::call("files of .proto", compile)?
     }
 
-    /// The descriptors that a compiler wrote (`protoc --include_imports -o FILE`).
+    /// Reads a compiled descriptor set (`protoc --include_imports -o FILE`).
     pub fn of_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
         let files = super::weight::entries(bytes, &[1]);
         if files > FILES_MAX {
@@ -243,7 +242,7 @@ impl Schema {
         Schema::of_files(&set.files)
     }
 
-    /// Descriptors of single files, in any order.
+    /// Reads descriptors of single files, in any order.
     pub fn of_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
         let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
         let mut budget = Budget::new(WEIGHT_MAX);
@@ -262,8 +261,8 @@ impl Schema {
             DescriptorWork::default().take(&read).map_err(SchemaError::Descriptors)?;
             let mut pool = DescriptorPool::new();
             pool.add_file_descriptor_protos(read).map_err(|error| descriptors(&error))?;
-            // The library reads these only when they are asked for, and panics where there are
-            // none.
+            // The library reads map entries lazily and panics on invalid ones, so they are checked
+            // here.
             for entry in pool.all_messages().filter(|message| message.is_map_entry()) {
                 for number in [MAP_KEY, MAP_VALUE] {
                     if entry.get_field(number).is_none() {
@@ -277,19 +276,19 @@ impl Schema {
         foreign::call(DESCRIPTORS, read)?
     }
 
-    /// All of it as one set of descriptors.
+    /// All descriptors as one set.
     pub fn to_descriptor_set(&self) -> Vec<u8> {
         self.0.encode_to_vec()
     }
 
-    /// The full names of the services, those of the machinery (reflection, health) last.
+    /// Full names of the services; reflection and health come last.
     pub fn services(&self) -> Vec<String> {
         let mut names: Vec<String> = self.0.services().map(|service| service.full_name().to_owned()).collect();
         names.sort_by_key(|name| (name.starts_with("grpc."), name.clone()));
         names
     }
 
-    /// The methods of a service, each as a line that says what it takes and gives.
+    /// The methods of a service, each as a line with its message types.
     pub fn methods(&self, service: &str) -> Result<Vec<String>, SchemaError> {
         let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
         Ok(self
@@ -314,7 +313,7 @@ impl Schema {
             .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: near(name, self.services()) })
     }
 
-    /// The method that a path names: `/package.Service/Method`.
+    /// The method at a path: `/package.Service/Method`.
     pub fn method(&self, path: &str) -> Result<Method, SchemaError> {
         let named = path.strip_prefix('/').and_then(|path| path.split_once('/'));
         let (service, name) = named
@@ -330,16 +329,15 @@ impl Schema {
     }
 }
 
-/// What a compiler of `.proto` files complains of, behind file, line and column where it knows
-/// them: they are in its other form alone.
+/// The compiler's message with file, line and column. Only its debug form has these.
 fn error_text(error: &protox::Error) -> String {
     let (said, placed) = (error.to_string(), format!("{error:?}"));
     if placed.ends_with(&said) { placed } else { said }
 }
 
-/// Which names there are, those most like `name` first.
+/// The existing names, most similar first.
 fn near(name: &str, mut names: Vec<String>) -> String {
-    // With where it begins and ends.
+    // Pairs of neighbouring letters, including begin and end.
     let parts = |text: &str| -> Vec<[u8; 2]> {
         let text = format!("^{}$", text.to_ascii_lowercase());
         text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
@@ -349,13 +347,13 @@ fn near(name: &str, mut names: Vec<String>) -> String {
         return format!("there are {} other names", names.len());
     }
     names.retain(|other| other.len() <= NEAR_BYTES_MAX);
-    // The share of pairs of letters in common.
+    // Similarity: the share of common pairs.
     names.sort_by_cached_key(|other| {
         let have = parts(other);
         let common = wanted.iter().filter(|pair| have.contains(pair)).count();
         std::cmp::Reverse(1_000 * common / (wanted.len() + have.len()))
     });
-    // One more is as short as to say that there is one.
+    // One more name is as short as "and 1 more".
     let shown = if names.len() == NEAR_MAX + 1 { NEAR_MAX + 1 } else { NEAR_MAX };
     let left = names.len().saturating_sub(shown);
     names.truncate(shown);
@@ -366,24 +364,24 @@ fn near(name: &str, mut names: Vec<String>) -> String {
     }
 }
 
-/// A method, and so the types of what it takes and gives.
+/// A method with its message types.
 #[derive(Debug, Clone)]
 pub struct Method(MethodDescriptor);
 
 impl Method {
-    /// Whether it takes a list of messages.
+    /// Whether the client sends a stream.
     pub fn takes_stream(&self) -> bool {
         self.0.is_client_streaming()
     }
 
-    /// Whether it gives a list of messages.
+    /// Whether the server returns a stream.
     pub fn gives_stream(&self) -> bool {
         self.0.is_server_streaming()
     }
 
-    /// The messages that a body of JSON stands for, as they are sent, compressed with gzip if that
-    /// is wanted: an object is one, a list (where the method takes one) several, no body at all is
-    /// a message without fields.
+    /// The encoded messages of a JSON body, compressed with gzip on request. An object is one
+    /// message, a list (for a streaming method) several, and an empty body a message without
+    /// fields.
     pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
         foreign::call(MESSAGES, || self.encode(body, gzip))?
     }
@@ -413,8 +411,8 @@ impl Method {
         Ok(content)
     }
 
-    /// Writes a message of an answer as JSON behind `json`: all fields, also those that have their
-    /// usual value and are not sent, and numbers as numbers, however large.
+    /// Appends a response message as JSON: all fields, also those with defaults, and 64-bit numbers
+    /// as numbers.
     pub fn write_text(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
         let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
         let write = || {
@@ -436,13 +434,13 @@ impl Method {
         foreign::call(MESSAGES, write)?
     }
 
-    /// A body to start from, with every field.
+    /// An example body with every field.
     pub fn example(&self) -> String {
         let one = foreign::call(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
         if self.takes_stream() { format!("[{one}]") } else { one }
     }
 
-    /// What it takes and gives, field by field, for people.
+    /// The fields of its request and response types, for people.
     pub fn shape(&self) -> String {
         let text = || {
             let (input, output) = (self.0.input(), self.0.output());
@@ -452,7 +450,7 @@ impl Method {
     }
 }
 
-/// The text of an answer up to its bound: a small answer can be a long text.
+/// The bounded text of a response: a short message can have a long text.
 struct BoundedText<'a>(&'a mut Vec<u8>);
 
 impl Write for BoundedText<'_> {
@@ -471,19 +469,19 @@ impl Write for BoundedText<'_> {
 
 fn compressed(message: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = encoder.write_all(message);
     encoder.finish().unwrap_or_default()
 }
 
-/// The bytes of one message of JSON, of a list the one with this number.
+/// Encodes one JSON message; `number` is its index in a list.
 fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Result<Vec<u8>, SchemaError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    // With the place in the message, not only in the text.
+    // Errors have the place in the message as well as in the text.
     let mut track = serde_path_to_error::Track::new();
     let path = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     let read = DynamicMessage::deserialize(message.clone(), path);
-    // Any of nothing is `{}` in JSON, which the library does not take.
+    // The library rejects an empty `Any`, which is `{}` in JSON.
     let empty = read.as_ref().err().filter(|error| error.to_string().contains("@type"));
     if let Some(read) = empty.and_then(|_| any::read_with_empty(message, text)) {
         return within_bounds(read.encode_to_vec());
@@ -495,7 +493,7 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
             let (path, said) = (track.path(), error.to_string());
             let place = path.to_string();
             let place = if place == "." { String::new() } else { place };
-            // Lines and columns are those of the one message.
+            // Lines and columns count within the one message.
             let place = match (number, place.as_str()) {
                 (None, "") => String::new(),
                 (None, place) => format!("at {place}: "),
@@ -514,11 +512,11 @@ fn within_bounds(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
     if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
 }
 
-/// What would fit at a place of a message where something else was `said` to stand.
+/// The expected kind of value at a place of a message, in place of `said`.
 fn expected(message: &MessageDescriptor, path: &serde_path_to_error::Path, said: &str) -> Option<String> {
     use serde_path_to_error::Segment;
     let mut kind = Kind::Message(message.clone());
-    // The field whose list or map what follows in the path stands in.
+    // The field whose list or map contains the rest of the path.
     let mut holder: Option<FieldDescriptor> = None;
     for segment in path {
         match (segment, holder.take()) {

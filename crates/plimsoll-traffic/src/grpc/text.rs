@@ -1,5 +1,5 @@
-//! Answers of calls as JSON, and filled-in bodies as messages, for those routes of a plan that want
-//! it.
+//! Conversion of gRPC responses to JSON and of filled-in bodies to messages, for the routes that
+//! need it.
 
 use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;
@@ -9,20 +9,21 @@ use plimsoll_model::grpc_message::{MessageText, MessageTexts, Messages};
 use std::io::Read;
 use std::sync::Arc;
 
-/// The messages of one method, as they are sent and answered.
+/// The conversion for one method.
 #[derive(Debug)]
 struct CallText {
     method: Method,
-    /// What is sent is compressed.
+    /// Whether sent messages are compressed.
     gzip: bool,
 }
 
-/// The messages of all calls of a plan that bring their types along.
+/// Converters for all calls of a plan that have their types.
+///
 ///
 /// # Errors
-/// Types that are none, or lack the method that is called.
+/// Invalid types, or types without the called method.
 pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
-    // Routes share their types: they are read once.
+    // Routes share their types, so each schema is read once.
     let mut last: Option<(*const u8, Schema)> = None;
     let mut of_route = |route: &plimsoll_model::Route| {
         let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };
@@ -76,7 +77,7 @@ impl MessageText for CallText {
     }
 }
 
-/// A message out of its compression; `None`: it is none, or longer than what is looked at.
+/// Decompresses a message; `None`: it is invalid or longer than the searched content.
 fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let most = CONTENT_BYTES_MAX as u64;

@@ -1,24 +1,23 @@
-//! What descriptors weigh in memory once they are read, counted in their bytes before any library
-//! reads them: an empty message takes two bytes in a file and more than a thousand in memory, so
-//! that four megabytes could become four thousand.
+//! The memory of descriptors, estimated from their bytes before any library decodes them. An empty
+//! message takes two bytes in a file and more than a thousand in memory, so four megabytes could
+//! become four thousand.
 //!
-//! Not here: whether they are right, which their readers say.
+//!
+//! Not here: whether descriptors are valid, which their decoders check.
 
 use plimsoll_model::{Budget, BudgetError};
 
-/// What the descriptors of one schema may weigh, in bytes: all public interfaces of the largest
-/// clouds together weigh half of that.
+/// Largest memory of one schema, in bytes: all public interfaces of the largest clouds take half.
 pub(super) const WEIGHT_MAX: usize = 256 << 20;
-/// Messages inside each other: readers of protobuf go no deeper, and neither does anybody's file.
+/// Deepest nesting of messages: protobuf decoders go no deeper, and real files are flatter.
 pub(super) const DEPTH_MAX: usize = 90;
-/// What a name or number takes in times its bytes: it is kept by the file, by the pool, and in
-/// tables of names.
+/// Memory of a name or number as a multiple of its bytes: the file, the pool and name tables have
+/// copies.
 const TEXT_TIMES: usize = 4;
-/// Of a file, where in it is written what: nobody asks for that, and it is half of what compilers
-/// write.
+/// The field with source positions, which is unused and makes up half of compiled files.
 const SOURCE_INFO: u64 = 9;
 
-/// What a part of a descriptor is, as far as parts are inside of it.
+/// The kind of a descriptor element, if it contains others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DescriptorPart {
     File,
@@ -34,7 +33,7 @@ enum DescriptorPart {
 }
 
 impl DescriptorPart {
-    /// Bytes in memory, in the descriptor and in the pool: as measured, rounded up.
+    /// Memory of an element in descriptor and pool, in bytes: measured, rounded up.
     fn bytes(self) -> usize {
         match self {
             DescriptorPart::File => 2_200,
@@ -45,7 +44,7 @@ impl DescriptorPart {
         }
     }
 
-    /// What stands under a number (google/protobuf/descriptor.proto).
+    /// The kind of the element under a field number (google/protobuf/descriptor.proto).
     fn under(self, number: u64) -> DescriptorPart {
         use DescriptorPart::{Enum, EnumValue, Field, File, Message, Method, Options, Other, Range, Service};
         match (self, number) {
@@ -62,9 +61,8 @@ impl DescriptorPart {
     }
 }
 
-/// Takes what the descriptor of a file weighs from a budget, and gives its bytes without those that
-/// nobody asks for. Bytes that are no protobuf are given as they are: their reader says what is
-/// wrong.
+/// Charges the memory of a file descriptor to a budget, and returns its bytes without source
+/// positions. Invalid bytes are returned unchanged, so that their decoder reports the error.
 pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
     budget.take(DescriptorPart::File.bytes())?;
     let mut kept = Vec::with_capacity(bytes.len());
@@ -83,8 +81,7 @@ pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Budg
     Ok(kept)
 }
 
-/// How many entries a list has that stands under these numbers, as far as the bytes are protobuf:
-/// each number leads a level down.
+/// Number of entries of the list at this path of field numbers, as far as the bytes are valid.
 pub(super) fn entries(bytes: &[u8], path: &[u64]) -> usize {
     let [wanted, below @ ..] = path else { return 1 };
     let (mut count, mut rest) = (0, bytes);
@@ -111,10 +108,10 @@ fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut
     budget.take(rest.len())
 }
 
-/// A field's number, its content where that has a length, and what follows it.
+/// A field's number, its content if it has a length, and the following bytes.
 type RawField<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
 
-/// The first field.
+/// Splits off the first field.
 fn field(bytes: &[u8]) -> Option<RawField<'_>> {
     let (key, rest) = varint(bytes)?;
     let (content, rest) = match key & 7 {
@@ -126,7 +123,7 @@ fn field(bytes: &[u8]) -> Option<RawField<'_>> {
             (Some(content), rest)
         }
         5 => (None, rest.get(4..)?),
-        // Groups are in no descriptor: their marks are passed over.
+        // Descriptors contain no groups, so their marks are skipped.
         3 | 4 => (None, rest),
         _ => return None,
     };
@@ -144,8 +141,8 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Takes what a text of `.proto` weighs once it is compiled from a budget: each statement and each
-/// block is a descriptor at most. The error is a sentence.
+/// Charges the memory of a `.proto` text to a budget: each statement and block is at most one
+/// descriptor. The error is a sentence.
 pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();
@@ -174,12 +171,12 @@ pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> 
     budget.take(bytes).map_err(|error| error.to_string())
 }
 
-/// What comes after the first of these.
+/// The bytes after the first occurrence of `end`.
 fn after_first<'a>(bytes: &'a [u8], end: &[u8]) -> &'a [u8] {
     memchr::memmem::find(bytes, end).map_or(&[], |at| &bytes[at + end.len()..])
 }
 
-/// What comes after the end of a quotation; a backslash makes its sign one of the text.
+/// The bytes after the closing quote; a backslash escapes one.
 fn after_quotation(bytes: &[u8], quote: u8) -> &[u8] {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -221,7 +218,7 @@ mod tests {
         file.source_code_info = Some(SourceCodeInfo { location: vec![Location::default(); 100_000] });
         let mut budget = Budget::new(10_000);
         assert_eq!(weighed(&file.encode_to_vec(), &mut budget), Ok(without));
-        // What is no protobuf is its reader's to refuse.
+        // The decoder reports invalid protobuf.
         assert_eq!(weighed(&[0xff, 1, 2], &mut budget), Ok(vec![0xff, 1, 2]));
     }
 

@@ -1,38 +1,38 @@
-//! What the library that joins descriptors does with their names, ranges and imports, counted
-//! before it begins: it writes a whole name for each part, looks for a name in every scope around
-//! it, compares each number with each range, and follows public imports along every path.
+//! The work of the library that links descriptors, estimated before it begins. The library writes a
+//! full name for each element and looks up names in every enclosing scope. It also compares each
+//! number with each range, and follows public imports along every path.
 //!
-//! Not here: what the parts themselves weigh ([`super::weight`]), and whether they are right, which
-//! the library says.
+//!
+//! Not here: memory of the elements ([`super::weight`]), and validity, which the library checks.
 
 use plimsoll_model::Budget;
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 use std::collections::HashMap;
 
-/// Bytes that are compared or copied for one schema. All public interfaces of the largest clouds
-/// together take a fifth of it.
+/// Most bytes compared or copied for one schema. All public interfaces of the largest clouds take a
+/// fifth.
 const WORK_MAX: usize = 512 << 20;
-/// Bytes of whole names in memory, all together. The same interfaces take a quarter of it.
+/// Most bytes of full names in memory. The same interfaces take a quarter.
 const NAMES_BYTES_MAX: usize = 128 << 20;
-/// Files that import each other publicly, in a row: real ones are fewer than ten.
+/// Longest chain of public imports: real chains are shorter than ten.
 pub(super) const IMPORTS_DEPTH_MAX: usize = 100;
-/// A whole name is kept in a table, and by what it names.
+/// Copies of a full name: in a table, and in the named element.
 const NAME_COPIES: usize = 2;
 
-/// What the files of a schema take together.
+/// The work of a schema's files.
 pub(super) struct DescriptorWork {
     work: Budget,
     names: Budget,
-    /// The most ranges of a message, values of an enum and bytes of a whole name so far: what
-    /// another file refers to.
+    /// Largest number of ranges of a message and values of an enum, and longest full name so far:
+    /// another file may refer to them.
     ranges_max: usize,
     values_max: usize,
     name_max: usize,
-    /// By the name of a file: what following its public imports takes, and how deep they are.
+    /// For each file name: the cost of following its public imports, and their depth.
     public_imports: HashMap<String, (usize, usize)>,
 }
 
-/// The scope of a part: how long its name is, and how many names it is made of.
+/// A scope: the length of its name, and the number of its parts.
 #[derive(Clone, Copy)]
 struct NameScope {
     bytes: usize,
@@ -54,8 +54,8 @@ impl Default for DescriptorWork {
 }
 
 impl DescriptorWork {
-    /// Takes what files take that are joined at once. The error is a sentence that begins with the
-    /// name of the file.
+    /// Charges the work for files that are linked together. The error is a sentence that begins
+    /// with the file's name.
     pub fn take(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
         let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
         for file in files {
@@ -80,7 +80,7 @@ impl DescriptorWork {
             .map_err(|_| "its names, with the packages and messages around them, are too long: shorten them".to_owned())
     }
 
-    /// What following the public imports of a file takes, and how deep they are.
+    /// The cost of following a file's public imports, and their depth.
     fn imports(
         &mut self,
         file: &FileDescriptorProto,
@@ -111,7 +111,7 @@ impl DescriptorWork {
         Ok((cost, height))
     }
 
-    /// Notes what any file may refer to.
+    /// Records the maxima that other files may refer to.
     fn measure(&mut self, file: &FileDescriptorProto) {
         let scope = NameScope { bytes: file.package().len(), parts: 1 };
         file.message_type.iter().for_each(|message| self.measure_message(message, scope));
@@ -136,7 +136,7 @@ impl DescriptorWork {
             let cost = self.public_imports.get(import).map_or(0, |known| known.0);
             self.work(cost.saturating_add(1), "its public imports lead to the same files over and over")?;
         }
-        // Each package around the last one has a name of its own.
+        // Each enclosing package has a name of its own.
         let package = file.package();
         let parts = 1 + package.matches('.').count();
         let scope = NameScope { bytes: package.len(), parts };
@@ -203,12 +203,12 @@ impl DescriptorWork {
     fn enumeration(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
         self.name(scope.within(found.name()))?;
         let (values, ranges) = (found.value.len(), found.reserved_range.len());
-        // They are kept by number: those that do not come in that order move others.
+        // Values are stored by number: one out of order moves others.
         let is_sorted = found.value.is_sorted_by_key(|value| value.number());
         let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
         let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));
         self.work(cost, "an enum has too many values and reserved ranges")?;
-        // The names of values stand beside that of the enum.
+        // Value names have the scope of the enum itself.
         for value in &found.value {
             self.name(scope.within(value.name()))?;
             self.options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
@@ -216,7 +216,7 @@ impl DescriptorWork {
         Ok(())
     }
 
-    /// A name that is looked for in every scope around it, and written out where it is found.
+    /// Charges a name that is looked up in every enclosing scope, and written out in full.
     fn reference(&mut self, scope: NameScope, name: &str) -> Result<(), String> {
         if name.is_empty() {
             return Ok(());
@@ -229,7 +229,7 @@ impl DescriptorWork {
         )
     }
 
-    /// Options, whose names are looked for in every scope.
+    /// Charges options, whose names are looked up in every scope.
     fn options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
         self.work(
             count.saturating_mul(scope.parts + 1).saturating_mul(scope.bytes + 1),

@@ -1,7 +1,8 @@
-//! A command line of curl, as browsers copy it ([`words`] takes it apart), made into one request
-//! ([`CurlRequest`]).
+//! An importer for curl command lines, as browsers copy them: [`words`] splits the line,
+//! [`CurlRequest`] is the result.
 //!
-//! Not here: reading the files that it names, base64, and what a URL means.
+//!
+//! Not here: reading the named files, base64, and parsing the URL.
 
 mod error;
 mod words;
@@ -10,100 +11,99 @@ pub use error::CurlError;
 use std::fmt::Write;
 pub use words::words;
 
-/// Where a piece of a body is from.
+/// The source of a piece of the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CurlData {
-    /// It was written out.
+    /// Literal text.
     Text(String),
-    /// The content of a file (`-`: standard input); without line breaks, if so.
+    /// The content of a file (`-`: standard input).
     File {
-        /// Its path.
+        /// The path.
         path: String,
-        /// Whether its line breaks are left out, as `-d` does.
+        /// Whether line breaks are removed, as `-d` does.
         stripped: bool,
     },
-    /// The content of a file as a part of a query or form: `name=` before it, percent-encoded.
+    /// The percent-encoded content of a file as a query or form parameter.
     EncodedFile {
-        /// What stands before `=`; may be empty.
+        /// The text before `=`; may be empty.
         name: String,
-        /// Its path.
+        /// The path.
         path: String,
     },
 }
 
-/// A part of a form (`-F`).
+/// A form part (`-F`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurlPart {
-    /// The field.
+    /// The name of the field.
     pub name: String,
-    /// What is in it.
+    /// The content.
     pub data: CurlData,
-    /// The file's name that is told; `None`: no file is uploaded.
+    /// The file name sent with the part; `None`: no upload.
     pub file_name: Option<String>,
-    /// Its type, if one is told.
+    /// The media type, if given.
     pub content_type: Option<String>,
 }
 
-/// What a command line of curl asks.
+/// The request of a curl command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CurlRequest {
-    /// Where.
+    /// The URL.
     pub url: String,
-    /// With which method, where that does not follow from the rest.
+    /// The method, unless it follows from other options.
     pub method: Option<String>,
-    /// Header fields that are sent, in order; those without a value that `removed` names are not.
+    /// Header fields to send, in order.
     pub headers: Vec<(String, String)>,
-    /// Names of fields that are not sent, whatever else would say them.
+    /// Names of header fields that are never sent.
     pub removed: Vec<String>,
-    /// Pieces of the body, which `&` joins; with `json`, nothing.
+    /// Pieces of the body, joined with `&`; with `json` joined directly.
     pub data: Vec<CurlData>,
-    /// Parts of a form.
+    /// Form parts.
     pub form: Vec<CurlPart>,
-    /// The data are sent in the query.
+    /// Whether `data` goes into the query.
     pub in_query: bool,
-    /// What is added to the query besides, encoded.
+    /// Encoded additions to the query.
     pub query: Vec<String>,
-    /// The data are the content of a file, which is put at the URL.
+    /// Whether `data` is a file to upload to the URL.
     pub upload: bool,
-    /// The data are JSON: nothing stands between the pieces.
+    /// Whether `data` is JSON, so that pieces are joined without `&`.
     pub json: bool,
     /// User and password.
     pub user: Option<String>,
-    /// The server's certificate is not verified.
+    /// Whether the server's certificate is not verified.
     pub insecure: bool,
-    /// `1.1` or `2`.
+    /// The HTTP version: `1.1` or `2`.
     pub http: Option<&'static str>,
-    /// A unix socket.
+    /// The path of a unix socket.
     pub unix: Option<String>,
-    /// Seconds after which it is given up.
+    /// The timeout, s.
     pub timeout_s: Option<String>,
-    /// Files of issuers, of our certificate and its key.
+    /// The file of trusted issuers.
     pub issuers: Option<String>,
-    /// See above.
+    /// The file of the client certificate.
     pub certificate: Option<String>,
-    /// See above.
+    /// The file of the certificate's key.
     pub key: Option<String>,
-    /// Redirects are followed.
+    /// Whether redirects are followed.
     pub follows: bool,
-    /// As many of them at most; -1: however many.
+    /// Most redirects; -1: no limit.
     pub follow_max: Option<i64>,
-    /// Parts `.` and `..` of the path are asked for as they are.
+    /// Whether `.` and `..` in the path stay as they are.
     pub keeps_dots: bool,
-    /// Signs of the URL by which several are asked stand for themselves.
+    /// Whether glob characters of the URL are literal.
     pub is_verbatim: bool,
-    /// Options that ask for something that is not done here.
+    /// Options without an equivalent here.
     pub left_out: Vec<String>,
 }
 
-/// An option that is none, as far as it cannot be a value that stands in the wrong place: what is
-/// joined to it is left out.
+/// An unknown option as an error shows it: a joined value is dropped, since it may be misplaced.
 fn option_shown(option: &str) -> String {
     let name = option.split('=').next().unwrap_or_default();
     let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     if is_like_one { plain(name) } else { format!("of {} characters", option.chars().count()) }
 }
 
-/// Short options and the long ones that they stand for.
+/// Short options with their long forms.
 const SHORT: &[(char, &str)] = &[
     ('A', "user-agent"),
     ('b', "cookie"),
@@ -148,7 +148,7 @@ const SHORT: &[(char, &str)] = &[
     ('6', "ipv6"),
     ('#', "progress-bar"),
 ];
-/// Options that say what curl prints or how it behaves: nothing of the request. The second ones
+/// Options for curl's output or behaviour, without effect on the request. Those in the second list
 /// have a value.
 const PASSED_OVER: &[&str] = &[
     "fail",
@@ -188,7 +188,7 @@ const PASSED_OVER_WITH_VALUE: &[&str] = &[
     "noproxy",
     "expect100-timeout",
 ];
-/// Options that change what is asked, in a way that is not carried over. The second ones have a
+/// Options that change the request in a way that is not imported. Those in the second list have a
 /// value.
 const LEFT_OUT: &[&str] = &[
     "post301",
@@ -242,10 +242,10 @@ const LEFT_OUT_WITH_VALUE: &[&str] = &[
 ];
 
 impl CurlRequest {
-    /// What the words ask; the first is `curl` itself.
+    /// Parses the words; the first is `curl`.
     pub fn read(words: &[String]) -> Result<CurlRequest, CurlError> {
         let mut request = CurlRequest::default();
-        // Fields that other options say.
+        // Header fields that other options imply.
         let mut said: Vec<(String, String)> = Vec::new();
         let (mut urls, mut is_head) = (Vec::new(), false);
         let Some((_, rest)) = words.split_first().filter(|(first, _)| is_curl(first)) else {
@@ -264,7 +264,7 @@ impl CurlRequest {
             } else if let Some(long) = word.strip_prefix("--") {
                 options.push((long.to_owned(), word.clone(), None));
             } else {
-                // Several letters at once; what follows one with a value is that.
+                // Several short options in one word; after one with a value, the rest is its value.
                 let letters = word[1..].char_indices();
                 for (at, letter) in letters {
                     let shown = format!("-{letter}");
@@ -291,7 +291,7 @@ impl CurlRequest {
                 }
             }
         }
-        // What a header says takes the place of what other options do; `Name:` alone takes it away.
+        // An explicit header overrides other options; `Name:` removes the field.
         said.retain(|(name, _)| !request.says(name));
         request.headers.append(&mut said);
         request.url = match urls.len() {
@@ -317,7 +317,7 @@ impl CurlRequest {
         Ok(request)
     }
 
-    /// Whether a header that is given decides of this field.
+    /// Whether an explicit header option sets or removes this field.
     pub fn says(&self, name: &str) -> bool {
         let given = self.headers.iter().map(|(own, _)| own).chain(&self.removed);
         given.into_iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -330,14 +330,14 @@ impl CurlRequest {
         value: String,
         said: &mut Vec<(String, String)>,
     ) -> Result<(), CurlError> {
-        // Of an option that is given twice the last one counts; cookies are joined.
+        // The last of repeated options counts; cookies are joined.
         let mut say = |name: &str, value: String| match said.iter_mut().find(|(own, _)| own == name) {
             Some((_, own)) if name == "Cookie" => own.push_str(&format!("; {value}")),
             Some((_, own)) => *own = value,
             None => said.push((name.to_owned(), value)),
         };
         match option {
-            // Nothing of it is sent.
+            // An empty value removes the field.
             "user-agent" if value.is_empty() => self.removed.push("User-Agent".to_owned()),
             "referer" if value.is_empty() => {}
             "globoff" => self.is_verbatim = true,
@@ -356,10 +356,10 @@ impl CurlRequest {
             "request" => self.method = Some(value),
             "header" => self.push_header(&value, shown)?,
             "user-agent" => say("User-Agent", value),
-            // `;auto` is of redirects.
+            // `;auto` concerns redirects.
             "referer" => say("Referer", value.strip_suffix(";auto").unwrap_or(&value).to_owned()),
             "cookie" if value.contains('=') => say("Cookie", value),
-            // A file of cookies.
+            // The value is a file of cookies.
             "cookie" => self.left_out.push(shown.to_owned()),
             "data" | "data-ascii" => self.data.push(data(value, true)),
             "data-binary" => self.data.push(data(value, false)),
@@ -380,14 +380,14 @@ impl CurlRequest {
             "compressed" => say("Accept-Encoding", "gzip, deflate, br, zstd".to_owned()),
             "range" => say("Range", format!("bytes={value}")),
             "http1.1" => self.http = Some("1.1"),
-            // Over TLS as it is agreed on, which is the default here, too.
+            // HTTP/2 negotiated over TLS is the default here, too.
             "http2" => self.http = None,
             "http2-prior-knowledge" => self.http = Some("2"),
             "unix-socket" => self.unix = Some(value),
             "abstract-unix-socket" => self.unix = Some(format!("@{value}")),
             "max-time" => self.timeout_s = Some(value),
             "location" => self.follows = true,
-            // Credentials never go to another host here.
+            // plimsoll never sends credentials to another host.
             "location-trusted" => {
                 self.follows = true;
                 self.left_out.push(shown.to_owned());
@@ -408,7 +408,7 @@ impl CurlRequest {
         Ok(())
     }
 
-    /// `Name: value`; `Name;` for an empty one; `Name:` sends none of that name.
+    /// Parses `Name: value`; `Name;` is an empty field, and `Name:` removes the field.
     fn push_header(&mut self, text: &str, shown: &str) -> Result<(), CurlError> {
         let wrong = || CurlError::Value(shown.to_owned(), "'Name: value', with a colon");
         if let Some(name) = text.strip_suffix(';').filter(|name| !name.contains(':')) {
@@ -420,7 +420,8 @@ impl CurlRequest {
         }
         let (name, value) = text.split_once(':').ok_or_else(wrong)?;
         if name.trim().is_empty() {
-            // `:authority: h` and the like, as some browsers copy them: the request line says it.
+            // Pseudo-header fields such as `:authority: h`, which some browsers copy, are
+            // redundant.
             return Ok(());
         }
         match value.trim() {
@@ -432,7 +433,7 @@ impl CurlRequest {
         Ok(())
     }
 
-    /// The method that is sent.
+    /// The method of the request.
     pub fn method(&self) -> &str {
         let has_body = !self.form.is_empty() || (!self.data.is_empty() && !self.in_query);
         self.method.as_deref().unwrap_or(match has_body {
@@ -442,7 +443,7 @@ impl CurlRequest {
         })
     }
 
-    /// A file that is put into a folder has its own name there.
+    /// Appends the file name to an upload URL that ends in a folder.
     fn name_upload(&mut self) {
         if let [CurlData::File { path, .. }] = self.data.as_slice()
             && self.upload
@@ -461,7 +462,7 @@ fn is_curl(word: &str) -> bool {
     name == "curl" || name == "curl.exe"
 }
 
-/// A URL whose path has no parts `.` and `..` (RFC 3986, 5.2.4).
+/// A URL whose path has its `.` and `..` resolved (RFC 3986, 5.2.4).
 fn without_dots(url: &str) -> String {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let end = url.find(['?', '#']).unwrap_or(url.len());
@@ -477,15 +478,14 @@ fn without_dots(url: &str) -> String {
             part => parts.push(part),
         }
     }
-    // A folder stays one.
+    // A folder keeps its final slash.
     if path.ends_with("/.") || path.ends_with("/..") {
         parts.push("");
     }
     format!("{}/{}{}", &url[..begin], parts.join("/"), &url[end..])
 }
 
-/// A sign by which curl asks several URLs, or none that it takes: brackets of an address of IPv6
-/// are none.
+/// The first glob character of a URL; brackets of an IPv6 address are none.
 fn glob_sign(url: &str) -> Option<char> {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let authority_end = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
@@ -525,7 +525,7 @@ fn has_value(option: &str) -> bool {
     [WITH_VALUE, PASSED_OVER_WITH_VALUE, LEFT_OUT_WITH_VALUE].iter().any(|list| list.contains(&option))
 }
 
-/// An option as a sentence may repeat it: its name, without what may be a secret behind it.
+/// An option for error messages: its name, without a joined value that may be secret.
 fn plain(shown: &str) -> String {
     let name: String =
         shown.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();
@@ -539,7 +539,7 @@ fn data(value: String, stripped: bool) -> CurlData {
     }
 }
 
-/// `content`, `=content`, `name=content`, `@file`, `name@file`.
+/// Parses `content`, `=content`, `name=content`, `@file`, `name@file`.
 fn url_encoded(value: &str) -> CurlData {
     match value.find(['=', '@']) {
         Some(at) if value[at..].starts_with('@') => {
@@ -551,27 +551,27 @@ fn url_encoded(value: &str) -> CurlData {
     }
 }
 
-/// Everything but letters, digits and `-._~` percent-encoded.
+/// Percent-encodes everything but letters, digits and `-._~`.
 fn percent_encoded(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
             byte if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) => out.push(char::from(*byte)),
-            // Writing to a text does not fail.
+            // Writing to a string cannot fail.
             byte => drop(write!(out, "%{byte:02X}")),
         }
     }
     out
 }
 
-/// The same as in a form, where a blank is `+`.
+/// Encodes a form value, with `+` for a blank.
 pub fn form_encoded(bytes: &[u8]) -> String {
     percent_encoded(bytes).replace("%20", "+")
 }
 
-/// `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`: a word in quotation marks is what
-/// stands between them, with `\"` and `\\` undone; one without ends at `;`. What else curl knows of
-/// a part and is not carried over goes into `left_out`.
+/// Parses `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`. A quoted value ends at its
+/// quote, with `\"` and `\\` unescaped; an unquoted one at `;`. Unsupported attributes go into
+/// `left_out`.
 fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
     let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
     let (name, value) = text.split_once('=').ok_or_else(|| wrong("name=value or name=@FILE"))?;
@@ -594,14 +594,14 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
         let (key, after) = after.split_once('=').filter(|(key, _)| !key.contains(';')).unwrap_or((after, ""));
         rest = after;
         match key.trim() {
-            // A type may have parameters of its own.
+            // A media type may have parameters of its own.
             "type" => part.content_type = Some(form_type(&mut rest)),
             "filename" => part.file_name = Some(form_word(&mut rest, false)),
             key @ ("encoder" | "headers") => {
                 form_word(&mut rest, false);
                 left_out.push(format!("{shown} ...;{key}="));
             }
-            // As the tool does, which warns of it.
+            // curl ignores such an attribute, with a warning.
             _ => {
                 let end = rest.find(';').unwrap_or(rest.len());
                 rest = &rest[end..];
@@ -623,7 +623,7 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
     Ok(part)
 }
 
-/// A word of a part; `rest` is what comes after it. With `listed` a comma ends it, too.
+/// Reads a value of a part; `rest` is the text after it. With `listed` a comma ends it, too.
 fn form_word(rest: &mut &str, listed: bool) -> String {
     let text = *rest;
     if let Some(inner) = text.trim_start().strip_prefix('"') {
@@ -639,14 +639,14 @@ fn form_word(rest: &mut &str, listed: bool) -> String {
                 c => word.push(c),
             }
         }
-        // Without an end it is no quotation.
+        // A quote without an end is literal.
     }
     let end = text.find(|c| c == ';' || (listed && c == ',')).unwrap_or(text.len());
     *rest = &text[end..];
     text[..end].trim_end().to_owned()
 }
 
-/// A type, with what `;` adds to it unless that is something else of the part.
+/// Reads a media type with its parameters.
 fn form_type(rest: &mut &str) -> String {
     let mut kind = form_word(rest, false);
     while let Some(after) = rest.strip_prefix(';') {
@@ -661,7 +661,7 @@ fn form_type(rest: &mut &str) -> String {
     kind
 }
 
-/// The type that curl says of a file, by the end of its name (`Curl_mime_contenttype`).
+/// The media type that curl derives from a file ending (`Curl_mime_contenttype`).
 fn type_of_file(name: &str) -> &'static str {
     const TYPES: [(&str, &str); 9] = [
         (".gif", "image/gif"),

@@ -1,7 +1,8 @@
-//! The file of traffic that an importer makes, before it is text: requests for themselves or steps
-//! of scenarios, and what of the original could not be carried over.
+//! The draft of a traffic file that an importer builds: requests of a mix or steps of scenarios,
+//! and notes about everything it could not import.
 //!
-//! Only what the original says is written; whatever is left out has a place and a sentence. Not
+//!
+//! The draft has only what the original says; each omission has a position and a sentence. Not
 //! here: any foreign format.
 
 use crate::file::TextPlace;
@@ -10,34 +11,34 @@ use plimsoll_model::steering::steers;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// What of a file could not be carried over.
+/// A part of the original that could not be imported.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImportOmission {
-    /// Where it stands.
+    /// The position in the original.
     pub at: TextPlace,
-    /// What it is, and what became of it.
+    /// What is missing, and the consequence.
     pub text: String,
 }
 
-/// A file that was made of another.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportResult {
-    /// A file of traffic, in TOML.
+    /// The traffic file, in TOML.
     pub text: String,
-    /// How many requests or steps it has.
+    /// Number of requests or steps.
     pub requests: usize,
-    /// What it lacks, by place.
+    /// Omissions, by position.
     pub left_out: Vec<ImportOmission>,
 }
 
-/// A text with values in it.
+/// A text with template values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftText(Vec<DraftPiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DraftPiece {
     Text(String),
-    /// What stands between `{{` and `}}`.
+    /// The text between `{{` and `}}`.
     Value(String),
 }
 
@@ -52,7 +53,7 @@ impl DraftText {
         DraftText(vec![DraftPiece::Value(value.to_owned())])
     }
 
-    /// More text.
+    /// Appends plain text.
     pub fn push(&mut self, text: &str) {
         match self.0.last_mut() {
             _ if text.is_empty() => {}
@@ -61,7 +62,7 @@ impl DraftText {
         }
     }
 
-    /// A value that is filled in.
+    /// Appends a template value.
     pub fn push_value(&mut self, value: &str) {
         self.0.push(DraftPiece::Value(value.to_owned()));
     }
@@ -75,7 +76,8 @@ impl DraftText {
         }
     }
 
-    /// With its text changed; values that may mean something there are written in this way.
+    /// A copy with its text changed by `change`; values that need the same escape get the filter
+    /// `way`.
     pub fn mapped(&self, change: impl Fn(&str) -> String, way: &str) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -88,7 +90,7 @@ impl DraftText {
         out
     }
 
-    /// With its text changed, and its values as they are.
+    /// A copy with its text changed by `change`, and its values unchanged.
     pub fn mapped_text(&self, change: impl Fn(&str) -> String) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -100,7 +102,7 @@ impl DraftText {
         out
     }
 
-    /// With every value changed into another one, or (`Err`) into a text.
+    /// A copy with every value replaced by another value, or by a text (`Err`).
     pub fn with_values(&self, mut change: impl FnMut(&str) -> Result<String, String>) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -119,7 +121,7 @@ impl DraftText {
         self.0.is_empty()
     }
 
-    /// Bytes in memory.
+    /// Memory in bytes.
     pub fn bytes(&self) -> usize {
         let of_piece = |piece: &DraftPiece| match piece {
             DraftPiece::Text(text) | DraftPiece::Value(text) => size_of::<DraftPiece>() + text.len(),
@@ -127,7 +129,7 @@ impl DraftText {
         self.0.iter().map(of_piece).sum()
     }
 
-    /// The text, if there are no values in it.
+    /// The text, if it contains no values.
     pub fn as_fixed(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
@@ -136,7 +138,7 @@ impl DraftText {
         }
     }
 
-    /// What it begins with, up to the first value.
+    /// The plain text before the first value.
     pub fn beginning(&self) -> &str {
         match self.0.first() {
             Some(DraftPiece::Text(text)) => text,
@@ -144,7 +146,7 @@ impl DraftText {
         }
     }
 
-    /// Without so many bytes of the text that it begins with.
+    /// The text without its first `bytes` bytes.
     pub fn after(&self, bytes: usize) -> DraftText {
         let mut out = DraftText::default();
         for (number, piece) in self.0.iter().enumerate() {
@@ -157,7 +159,7 @@ impl DraftText {
         out
     }
 
-    /// The value that it begins with, and what follows.
+    /// The value at the beginning, and the rest.
     pub fn first_value(&self) -> Option<(&str, DraftText)> {
         let (DraftPiece::Value(value), rest) = self.0.split_first()? else { return None };
         Some((value, DraftText(rest.to_vec())))
@@ -168,13 +170,13 @@ impl DraftText {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains(c)))
     }
 
-    /// As it stands in a file.
+    /// The text as a traffic file shows it.
     #[cfg(test)]
     pub fn display_text(&self) -> String {
         self.written(false)
     }
 
-    /// The values in it.
+    /// The values, in order.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             DraftPiece::Value(value) => Some(value.as_str()),
@@ -190,13 +192,13 @@ impl DraftText {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains("{{")))
     }
 
-    /// As the file has it; `raw` texts are taken as they are.
+    /// The text as a traffic file writes it; `raw` texts have no escapes.
     pub fn written(&self, raw: bool) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
                 DraftPiece::Text(text) if raw => out.push_str(text),
-                // Values come after it, so that two braces never meet.
+                // A value separates the braces, so that two never meet.
                 DraftPiece::Text(text) => out.push_str(&text.replace("{{", "{{ '{{' }}")),
                 DraftPiece::Value(value) => _ = write!(out, "{{{{ {value} }}}}"),
             }
@@ -205,38 +207,38 @@ impl DraftText {
     }
 }
 
-/// Whether a value is nothing but letters, digits and signs that mean nothing anywhere.
+/// Whether a value consists of letters, digits and harmless characters only.
 fn is_plain(value: &str) -> bool {
     ["int(", "float(", "uuid(", "seq(", "hex(", "text("].iter().any(|function| value.starts_with(function))
 }
 
-/// The content of a request.
+/// The body of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DraftBody {
     #[default]
     None,
     Text(DraftText),
-    /// A file, beside the file of traffic.
+    /// A file next to the traffic file.
     File(String),
-    /// Parts of a form.
+    /// Form parts.
     Parts(Vec<DraftPart>),
 }
 
-/// A part of a form.
+/// A form part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftPart {
     pub name: String,
     pub content: DraftPartContent,
-    /// Its type, where the original says one.
+    /// The media type, if the original has one.
     pub kind: Option<String>,
-    /// The name of the file that is sent, where it is not that of the file.
+    /// The file name to send, if it differs from the file.
     pub file_name: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftPartContent {
     Text(DraftText),
-    /// A file, beside the file of traffic.
+    /// A file next to the traffic file.
     File(String),
 }
 
@@ -260,23 +262,23 @@ impl DraftPart {
     }
 }
 
-/// Something that is taken from an answer.
+/// A value captured from a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftCapture {
     pub name: String,
-    /// Where it is found.
+    /// The place of the value.
     pub from: String,
-    /// What stands for it where it is not there.
+    /// The default for a missing value.
     pub default: Option<String>,
 }
 
-/// What is expected of an answer.
+/// Expectations of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftExpect {
     pub status: Option<String>,
-    /// Path and value, as TOML has it.
+    /// Paths with their expected values in TOML.
     pub json: Vec<(String, String)>,
-    /// Field, and a text in it or `regex:...`.
+    /// Header fields, with a text that they contain or `regex:...`.
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
     pub within_ms: Option<u64>,
@@ -292,14 +294,14 @@ pub struct DraftRequest {
     pub captures: Vec<DraftCapture>,
     pub expect: DraftExpect,
     pub timeout_ms: Option<u64>,
-    /// So many redirects are followed.
+    /// Most redirects to follow.
     pub follow: Option<u32>,
-    /// Whether the session goes on when it fails.
+    /// Whether the session continues after a failure.
     pub goes_on: bool,
 }
 
 impl DraftRequest {
-    /// Bytes of its texts.
+    /// Memory of its texts, bytes.
     pub fn bytes(&self) -> usize {
         let of_part = |part: &DraftPart| match &part.content {
             DraftPartContent::Text(text) => part.name.len() + text.bytes(),
@@ -314,14 +316,14 @@ impl DraftRequest {
         self.target.bytes() + headers.sum::<usize>() + body
     }
 
-    /// Whether nothing of it is filled in: then it may be sent as it stands.
+    /// Whether the request has no template values, so that it may be `raw`.
     pub fn may_be_raw(&self) -> bool {
         let body = if let DraftBody::Text(text) = &self.body { Some(text) } else { None };
         let texts = || std::iter::once(&self.target).chain(self.headers.iter().map(|(_, text)| text)).chain(body);
         !texts().any(DraftText::has_values) && (body.is_some() || self.body == DraftBody::None)
     }
 
-    /// Whether it expects an answer with braces in it, which only what is sent as it stands can.
+    /// Whether an expectation contains braces, which only a `raw` request allows.
     pub fn expects_braces(&self) -> bool {
         self.expect.body.iter().any(|text| text.contains("{{"))
             || self.expect.headers.iter().chain(&self.expect.json).any(|(_, text)| text.contains("{{"))
@@ -335,16 +337,16 @@ impl DraftRequest {
 /// A step of a scenario, or a request of a mix.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftStep {
-    /// Where it stands in the original.
+    /// The position in the original.
     pub at: Option<TextPlace>,
     pub name: Option<String>,
-    /// Of a request for itself: how often, against the others.
+    /// The weight of a request in a mix.
     pub weight: Option<u32>,
     pub think: Option<String>,
     pub once: bool,
-    /// A value: the step is done if it is not empty.
+    /// A value that must not be empty for the step to run.
     pub condition: Option<String>,
-    /// The reverse.
+    /// A value that must be empty for the step to run.
     pub unless: Option<String>,
     pub times: Option<u32>,
     pub what: DraftAction,
@@ -369,56 +371,56 @@ pub struct DraftScenario {
     pub steps: Vec<DraftStep>,
 }
 
-/// Rows of a file.
+/// A table of rows from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftData {
     pub name: String,
     pub file: String,
     pub pick: &'static str,
-    /// Each use has a row of its own.
+    /// Whether every use gets a row of its own.
     pub each_use: bool,
 }
 
-/// The load that the original carries along, each as the file has it.
+/// The load of the original, in the syntax of a traffic file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLoad {
-    /// Users; not together with a rate.
+    /// Number of users; excludes `rate`.
     pub users: Option<String>,
-    /// Sessions a second.
+    /// Rate of sessions, 1/s.
     pub rate: Option<String>,
-    /// How arrivals of a rate are spaced.
+    /// Spacing of arrivals for `rate`.
     pub arrivals: Option<Arrivals>,
     pub sessions: Option<u64>,
-    /// How long; not where stages say it.
+    /// Length of the load; absent if stages define it.
     pub duration: Option<String>,
 }
 
-/// A file of traffic that is being made.
+/// A traffic file under construction.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// Lines at its beginning.
+    /// Comment lines at its beginning.
     pub about: Vec<String>,
     pub base: Option<String>,
     pub data: Vec<DraftData>,
-    /// Requests for themselves; there are either these or scenarios.
+    /// Requests of a mix; empty if there are scenarios.
     pub requests: Vec<DraftStep>,
     pub scenarios: Vec<DraftScenario>,
-    /// Requests that are asked once before the load, and after it: none of them a group.
+    /// Setup and cleanup requests, without groups.
     pub setup: Vec<DraftStep>,
     pub cleanup: Vec<DraftStep>,
     pub load: DraftLoad,
     pub left_out: Vec<ImportOmission>,
-    /// Where in `left_out` something is that is said once, with how often it was met.
+    /// For each repeated omission: its index in `left_out`, and how often it occurred.
     pub counted: HashMap<String, (usize, u64)>,
 }
 
-/// Characters of a note, at most: it may repeat a name of the original, and there may be a note for
-/// each of its parts.
+/// Longest note in characters: a note may repeat a name of the original, and each of its parts may
+/// have a note.
 const NOTE_CHARS_MAX: usize = 400;
-/// Characters of a name that a note repeats.
+/// Longest name in a note, in characters.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// A name of the original as a note has it: one line, not too long.
+/// A name of the original, shortened to one line for a note.
 pub fn short_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
@@ -433,12 +435,12 @@ fn bounded(mut text: String) -> String {
 }
 
 impl Draft {
-    /// Something is not carried over.
+    /// Records an omission.
     pub fn leave_out(&mut self, at: TextPlace, text: impl Into<String>) {
         self.left_out.push(ImportOmission { at, text: bounded(text.into()) });
     }
 
-    /// Something is not carried over, as before: it is said once, with how often.
+    /// Records an omission that may repeat: one note with a count.
     pub fn leave_out_again(&mut self, at: TextPlace, text: impl Into<String>) {
         let text = bounded(text.into());
         if let Some((_, count)) = self.counted.get_mut(&text) {
@@ -449,7 +451,7 @@ impl Draft {
         self.left_out.push(ImportOmission { at, text });
     }
 
-    /// Gives requests and scenarios names of their own, and takes away what holds nothing.
+    /// Makes names of requests and scenarios unique, and removes empty scenarios.
     pub fn settle_names(&mut self) {
         self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
         let mut names = DraftNames::default();
@@ -464,12 +466,12 @@ impl Draft {
         }
     }
 
-    /// Requests and steps that ask.
+    /// Number of requests, including those in steps.
     pub fn requests_in_all(&self) -> usize {
         count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>()
     }
 
-    /// What was said once of several, with how many.
+    /// Writes the counts of repeated omissions into their notes.
     pub fn settle_counts(&mut self) {
         for (at, count) in std::mem::take(&mut self.counted).into_values() {
             if count > 1 {
@@ -478,7 +480,7 @@ impl Draft {
         }
     }
 
-    /// As a file of traffic.
+    /// The text of the traffic file.
     pub fn written(&self) -> String {
         let mut out = String::new();
         for line in &self.about {
@@ -535,7 +537,7 @@ impl Draft {
     }
 }
 
-/// Requests in steps, at any depth.
+/// Number of requests in nested steps.
 fn count(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| match &step.what {
         DraftAction::Ask(_) => 1,
@@ -544,12 +546,12 @@ fn count(steps: &[DraftStep]) -> usize {
     steps.iter().map(of_one).sum()
 }
 
-/// Names that are taken: each is given once, and fits into a column.
+/// Names in use: unique, and short enough for a column.
 #[derive(Default)]
 struct DraftNames(HashMap<String, u64>);
 
 impl DraftNames {
-    /// Gives every request a name of its own, and takes groups away that hold nothing.
+    /// Makes the name of every request unique, and removes empty groups.
     fn settle(&mut self, steps: &mut Vec<DraftStep>) {
         for step in steps.iter_mut() {
             match &mut step.what {
@@ -621,8 +623,8 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
     }
 }
 
-/// Keys of a request, and its tables: those that are short in one line, others below under a
-/// heading of their own.
+/// Writes the keys and tables of a request: short tables in one line, others below under their own
+/// heading.
 struct KeyLines<'a> {
     path: &'a str,
     lines: String,
@@ -634,7 +636,7 @@ impl KeyLines<'_> {
         _ = writeln!(self.lines, "{key} = {value}");
     }
 
-    /// A table; a line break stands in none of one line.
+    /// Writes a table. A table in one line cannot contain a line break.
     fn table(&mut self, key: &str, entries: &[(String, String)]) {
         const LINE_CHARS: usize = 110;
         let entries = toml_entries(entries);
@@ -725,7 +727,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
     out.push_str(&keys.below);
 }
 
-/// A part of a form: a text or `@FILE`, or a table where more is said of it.
+/// A form part as a text, `@FILE`, or a table.
 fn part_written(part: &DraftPart, raw: bool) -> String {
     let (key, text) = match &part.content {
         DraftPartContent::Text(text) => ("text", text.written(raw)),
@@ -733,7 +735,7 @@ fn part_written(part: &DraftPart, raw: bool) -> String {
     };
     if part.kind.is_none() && part.file_name.is_none() {
         match key {
-            // What begins with this sign is a file, unless it says that it is a text.
+            // A text that begins with `@` needs a table, since it would be a file.
             "text" if !text.starts_with('@') || raw => return toml_text(&text),
             "file" if !raw => return toml_text(&format!("@{text}")),
             _ => {}
@@ -745,7 +747,7 @@ fn part_written(part: &DraftPart, raw: bool) -> String {
     toml_inline(&toml_entries(&entries))
 }
 
-/// Values of one name as a list.
+/// Collects the values of one name into a list.
 fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -763,7 +765,7 @@ fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     all.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
-/// A text as TOML has it, in the writing that is read most easily.
+/// A text in the most readable TOML syntax.
 pub fn toml_text(text: &str) -> String {
     let has_control = |but: &[char]| text.chars().any(|c| steers(c) && !but.contains(&c));
     if text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') && !has_control(&['\n', '\t']) {
@@ -772,7 +774,7 @@ pub fn toml_text(text: &str) -> String {
     toml_line(text)
 }
 
-/// A text as TOML has it, in one line.
+/// A text as a TOML string in one line.
 pub fn toml_line(text: &str) -> String {
     if text.contains(['"', '\\']) && !text.contains('\'') && !text.chars().any(|c| steers(c) && c != '\t') {
         return format!("'{text}'");
@@ -799,7 +801,7 @@ fn toml_key(name: &str) -> String {
     if is_bare { name.to_owned() } else { toml_line(name) }
 }
 
-/// The entries of a table. A key stands once; of several the last counts.
+/// The entries of a table with unique keys; the last of equal keys counts.
 fn toml_entries(entries: &[(String, String)]) -> Vec<String> {
     let mut unique: Vec<(String, &str)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -814,7 +816,7 @@ fn toml_entries(entries: &[(String, String)]) -> Vec<String> {
     unique.into_iter().map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
-/// A table in one line.
+/// A TOML table in one line.
 fn toml_inline(entries: &[String]) -> String {
     format!("{{ {} }}", entries.join(", "))
 }

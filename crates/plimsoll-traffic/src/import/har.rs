@@ -1,9 +1,10 @@
-//! A recording of a browser (HAR 1.2) as one scenario: what the page's host was asked, in order,
-//! with the pauses between.
+//! An importer for browser recordings (HAR 1.2): one scenario with the requests to the page's host,
+//! in order, with pauses.
 //!
-//! Cookies are the session's own again, so none of the recording are sent; values that the server
-//! made (identifiers, tokens) are as they were recorded, which is told of what looks like a secret.
-//! Not here: a browser's cache, and requests side by side.
+//!
+//! Recorded cookies are dropped, because each session gets its own. Values from the server
+//! (identifiers, tokens) stay as recorded, and a note names those that look like secrets. Not here:
+//! the browser's cache, and concurrent requests.
 
 mod as_recorded;
 
@@ -18,17 +19,17 @@ use crate::file::tree::{TrafficFileError, TreeNode};
 use crate::logs::moment_ns;
 use std::collections::{HashMap, HashSet};
 
-/// A shorter pause is the browser's own, ms.
+/// Shortest imported pause, ms: shorter ones come from the browser.
 const PAUSE_MS_MIN: u64 = 100;
-/// A longer one is nobody's, ms.
+/// Longest imported pause, ms.
 const PAUSE_MS_MAX: u64 = 3_600_000;
-/// Entries, at most.
+/// Most entries.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Header fields of a request, at most: servers take a hundred.
+/// Most header fields of a request: servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
 
-/// Fields that the connection or the session says anew.
+/// Header fields that connection or session set anew.
 const OWN_FIELDS: [&str; 13] = [
     "host",
     "connection",
@@ -44,11 +45,11 @@ const OWN_FIELDS: [&str; 13] = [
     "http2-settings",
     "expect",
 ];
-/// Fields that ask only for what a cache does not have.
+/// Header fields of conditional requests, which depend on the browser's cache.
 const CONDITIONAL_FIELDS: [&str; 5] =
     ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range"];
 
-/// Makes a scenario of a recording: of what was asked of `host`, or of the first host in it.
+/// Imports a recording: the requests to `host`, or to the first host in the recording.
 pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     let Some(log) = field(&tree, "log") else {
@@ -91,8 +92,8 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
     draft.finish("no entry of this recording can be sent again")
 }
 
-/// Entries by the time at which they were asked, and whether they stood so: readers are to sort
-/// them (HAR 1.2, `entries`). One without a time stays behind that before it.
+/// Entries by start time, and whether they were in order: the HAR specification leaves sorting to
+/// readers. An entry without a time follows its predecessor.
 fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     let mut last_ns = 0;
     let stamped = list.iter().map(|node| {
@@ -105,8 +106,8 @@ fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     (stamped.into_iter().map(|(_, node)| node).collect(), is_sorted)
 }
 
-/// The origin that was asked most of the host wanted, or of the host that was asked first: pages
-/// begin with themselves.
+/// The most frequent origin of the wanted host, or of the first host: a recording begins with its
+/// page.
 fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
     let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
@@ -126,10 +127,10 @@ fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
 struct HarReader<'a> {
     draft: Draft,
     origin: String,
-    /// Names of cookies that answers of the recording set.
+    /// Names of cookies that recorded responses set.
     set_cookies: HashSet<String>,
     as_recorded: CorrelationTrace<'a>,
-    /// When the last answer of those so far ended, ns since 1970.
+    /// Latest end of a response so far, ns since 1970.
     ended_ns: Option<u64>,
     steps: Vec<DraftStep>,
 }
@@ -165,8 +166,7 @@ impl<'a> HarReader<'a> {
         if !is_word(&method) || method == "CONNECT" {
             return self.draft.leave_out(node.at, "a request whose method is not valid");
         }
-        // What was written by hand may have requests alone; a browser writes 0 where it got no
-        // answer.
+        // A hand-written file may have requests only; a browser writes 0 without a response.
         if response.is_some() && !(200..600).contains(&status) {
             return self.draft.leave_out(node.at, format!("{shown}: its response never arrived"));
         }
@@ -204,7 +204,7 @@ impl<'a> HarReader<'a> {
         });
     }
 
-    /// The time between the last answer and this request.
+    /// The pause between the last response and this request.
     fn pause(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
         let start_ns = moment_ns(text(node, "startedDateTime")?.as_bytes())?;
         let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
@@ -253,10 +253,9 @@ impl<'a> HarReader<'a> {
                     self.draft.leave_out_again(header.at, "a header whose name or value is not valid");
                     continue;
                 }
-                // Cookies aside, a field that stands there twice is one with commas.
+                // Except for cookies, repeated fields are joined with commas.
                 match out.headers.iter_mut().find(|(own, _)| *own == lower) {
-                    // Some tools write what the page asked for and what went out, one after the
-                    // other: that is the same field.
+                    // Some tools record a field twice: as requested by the page, and as sent.
                     Some((_, own)) if own.as_fixed() == Some(value) => {}
                     Some((_, own)) => own.push(&format!(", {value}")),
                     None => out.headers.push((lower, DraftText::fixed(value))),
@@ -267,7 +266,7 @@ impl<'a> HarReader<'a> {
 
     fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, shown: &str) {
         let Some(data) = field(request, "postData") else {
-            // Browsers keep no files, and some tools no bodies at all.
+            // Browsers omit uploaded files, and some tools all bodies.
             let length = items(request, "headers").iter().find_map(|header| {
                 let is_it = text(header, "name")?.eq_ignore_ascii_case("content-length");
                 text(header, "value").filter(|_| is_it)?.trim().parse::<u64>().ok()
@@ -322,7 +321,7 @@ impl<'a> HarReader<'a> {
                 part.kind = text(parameter, "contentType").filter(|kind| !kind.is_empty()).map(str::to_owned);
                 parts.push(part);
             }
-            // The boundary is another one.
+            // The body gets a new boundary.
             out.headers.retain(|(name, _)| name != "content-type");
             out.body = DraftBody::Parts(parts);
         } else if !parameters.is_empty() {
@@ -353,26 +352,26 @@ fn is_text(value: &str) -> bool {
     !["", "(binary)"].contains(&value) && !value.contains('\u{fffd}')
 }
 
-/// What base64 stands for, if that is text.
+/// The decoded base64, if it is text.
 fn base64_text(content: &str) -> Option<String> {
     use base64::Engine;
     let bytes = base64::engine::general_purpose::STANDARD.decode(content.trim()).ok()?;
     String::from_utf8(bytes).ok()
 }
 
-/// Whether an answer is a stream of events (`EventSource`).
+/// Whether a response is a stream of events (`EventSource`).
 fn is_of_events(response: Option<&TreeNode>) -> bool {
     let content = response.and_then(|response| field(response, "content"));
     content.and_then(|content| text(content, "mimeType")).is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Percent-encoded, unless it is already: browsers differ in what they record.
+/// Percent-encodes a text, unless it is encoded already: browsers differ.
 fn encoded_again(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~+%*".contains(c);
     if text.chars().all(is_plain) { text.to_owned() } else { encoded(text) }
 }
 
-/// The status of the recording; what is not cached is there now.
+/// The recorded status as expectation; a 304 becomes 200, since there is no cache.
 fn expected(status: u16) -> DraftExpect {
     let status = if status == 304 { "200,304".to_owned() } else { status.to_string() };
     DraftExpect { status: Some(status), ..DraftExpect::default() }

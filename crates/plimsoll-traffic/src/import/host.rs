@@ -1,9 +1,9 @@
-//! The host of a URL as it is looked up and sent. Not here: ports, and whether anybody is there.
+//! The ASCII form of a URL's host. Not here: ports, and reachability.
 
 use std::net::Ipv6Addr;
 
-/// A name beyond ASCII as IDNA has it, an address without its brackets. The error says what is
-/// wrong with it.
+/// Converts a host to ASCII by IDNA, or an IP address to the form without brackets. The error says
+/// what is wrong.
 pub fn host_in_ascii(host: &str) -> Result<String, &'static str> {
     let no_host = "its host is neither a name nor an address";
     if host.is_empty() || host == "[]" {

@@ -1,8 +1,9 @@
-//! A test plan of JMeter as scenarios: a thread group is a scenario, its weight the number of
-//! threads, and each turn of its loop a session.
+//! An importer for JMeter test plans: a thread group becomes a scenario with its number of threads
+//! as weight, and each pass of its loop a session.
 //!
-//! An element holds for what is beside it and below, as in the tool. Not here: scripts, protocols
-//! other than HTTP, listeners.
+//!
+//! As in JMeter, an element applies to its siblings and everything below. Not here: scripts,
+//! protocols other than HTTP, listeners.
 
 mod checks;
 mod level;
@@ -25,10 +26,10 @@ use std::collections::HashSet;
 use values::ExtractorNames;
 use xml::{Element, elements, property, short_text};
 
-/// Nodes of a file, at most.
+/// Most nodes of a file.
 const NODES_MAX: u32 = 2_000_000;
 
-/// Makes scenarios of a test plan.
+/// Imports a test plan.
 pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
@@ -40,7 +41,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let parsed = foreign::call("XML", || Document::parse_with_options(source, options));
     let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
     let document = parsed.map_err(|error| {
-        // Of a file that is cut it is known only that it ends too early.
+        // A cut file has only one certain error: its early end.
         let is_cut = matches!(error, roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream);
         let at = match is_cut {
             true => TextPlace::from_byte(source, source.trim_end().len()),
@@ -77,7 +78,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
 }
 
 impl JmxReader {
-    /// Looks for all that sets names, anywhere in the plan.
+    /// Collects the names that the plan defines anywhere.
     fn learn(&mut self, elements: &[Element], depth: usize) {
         for element in elements {
             match element.kind() {
@@ -111,7 +112,7 @@ impl JmxReader {
                     }
                 }
                 "ForeachController" => {
-                    // Its steps are done once: with the first of what it goes through.
+                    // A once-only controller runs its steps in the first pass only.
                     let part = |name: &str| element.property(name).unwrap_or_default().trim();
                     let (input, each) = (part("ForeachController.inputVal"), part("ForeachController.returnVal"));
                     let first = format!("{input}_1");
@@ -128,7 +129,7 @@ impl JmxReader {
         }
     }
 
-    /// Rows of a file.
+    /// Imports a CSV data set.
     fn data(&mut self, element: &Element) {
         let part = |name: &str| element.property(name).unwrap_or_default().trim();
         let file = self.values.fixed(part("filename")).unwrap_or_default().replace('\\', "/");
@@ -142,7 +143,7 @@ impl JmxReader {
         let columns: Vec<&str> =
             part("variableNames").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         for column in &columns {
-            // What stands between the braces ends with them.
+            // These characters would end the value between the braces.
             if !column.contains(['.', '(', '}', '|']) {
                 self.values.columns.insert((*column).to_owned(), format!("{name}.{column}"));
             }
@@ -167,7 +168,7 @@ impl JmxReader {
         if !["", ",", "\\,"].contains(&part("delimiter")) {
             self.draft.leave_out(at, format!("separate the columns of {file} with commas"));
         }
-        // Rows that are not used again end the threads of the tool.
+        // Without recycling, JMeter ends a thread when the rows run out.
         let is_once = part("recycle") == "false";
         self.values.data.push(DraftData {
             name,
@@ -177,7 +178,7 @@ impl JmxReader {
         });
     }
 
-    /// What is above thread groups, and these.
+    /// Reads the elements above thread groups, and the thread groups.
     fn plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let level = self.level(elements);
         levels.push(level);
@@ -193,7 +194,7 @@ impl JmxReader {
         levels.pop();
     }
 
-    /// A thread group sees what its own extractors set, and what is there for all.
+    /// Makes the names visible that this thread group's extractors and the global ones set.
     fn see(&mut self, group: &Element) {
         let mut names = HashSet::new();
         captured_below(group, 0, &mut names);
@@ -228,7 +229,7 @@ impl JmxReader {
         self.draft.scenarios.push(DraftScenario { name, weight, steps });
     }
 
-    /// What is done once before the load, or after it.
+    /// Imports setup or teardown thread groups.
     fn around<'a, 'i>(
         &mut self,
         element: &Element<'a, 'i>,
@@ -250,8 +251,7 @@ impl JmxReader {
         let mut flat = FlatSteps::default();
         flat.add(steps, 1);
         let mut say = |text: String| self.draft.leave_out(at, text);
-        // What is done in turns is done each turn after the other, which repetitions of single
-        // requests are not.
+        // A loop over several requests cannot become repetitions of single requests.
         let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
         if threads > 1.0 || loops > 1.0 && times == 1 {
             say(format!("'{name}' ({around}): it runs once, for one user"));
@@ -282,13 +282,13 @@ impl JmxReader {
     }
 }
 
-/// Steps without groups: requests one after the other.
+/// Steps without groups: a flat list of requests.
 #[derive(Default)]
 struct FlatSteps {
     steps: Vec<DraftStep>,
-    /// Something was a condition.
+    /// Whether any step had a condition.
     depends: bool,
-    /// Groups of several requests were repeated.
+    /// Whether a group of several requests was repeated.
     groups_repeat: bool,
 }
 
@@ -333,8 +333,7 @@ fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<Stri
     }
 }
 
-/// The names that every thread group sees: those that extractors above them all set, and those of
-/// what is done before the load.
+/// The names visible in every thread group: those of extractors above all groups, and of the setup.
 fn captured_for_all(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
     for element in elements {
         let is_group = element.kind().ends_with("ThreadGroup");
@@ -358,7 +357,7 @@ fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) 
     }
 }
 
-/// Requests, with those that are repeated.
+/// Number of requests, including repetitions.
 fn requests_of(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| {
         let once = match &step.what {

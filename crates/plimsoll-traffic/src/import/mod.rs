@@ -1,9 +1,9 @@
-//! What people have at hand instead of a file of traffic, made into what is asked: a command line
-//! of curl into one request, descriptions of an API, recordings and the files of other tools into a
-//! file of traffic.
+//! Importers: a curl command line becomes one request; API descriptions, recordings and files of
+//! other tools become a traffic file.
 //!
-//! Each importer is a function of a text, and says of what it could not carry over where that
-//! stands. Not here: reading files, carrying anything out, how anything looks.
+//!
+//! Each importer is a function of a text, and returns notes with positions for everything it could
+//! not import. Not here: reading files, sending requests, presentation.
 
 pub mod curl;
 pub(crate) mod draft;

@@ -1,29 +1,29 @@
-//! Trees of foreign documents: what they hold is looked for, and what is of another kind is as if
-//! it were not there. And URLs, as they stand in such documents.
+//! Lenient access to trees of foreign documents: a value of another type counts as absent. Also
+//! URLs in such documents.
 
 use super::host::host_in_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
 use plimsoll_model::redact::percent_decoded;
 use std::fmt::Write;
 
-/// The value of a key; null is none.
+/// The value of a key; null counts as absent.
 pub fn field<'a>(node: &'a TreeNode, key: &str) -> Option<&'a TreeNode> {
     let TreeValue::Table(entries) = &node.value else { return None };
     let value = entries.get(key)?;
     (value.value != TreeValue::Null).then_some(value)
 }
 
-/// What lies at the end of keys.
+/// The value at a path of keys.
 pub fn node_at<'a>(node: &'a TreeNode, keys: &[&str]) -> Option<&'a TreeNode> {
     keys.iter().try_fold(node, |node, key| field(node, key))
 }
 
-/// The text, number or flag of a key.
+/// The text, number or boolean of a key.
 pub fn text<'a>(node: &'a TreeNode, key: &str) -> Option<&'a str> {
     field(node, key).and_then(own_text)
 }
 
-/// A value that is a text, number or flag.
+/// The text of a scalar value.
 pub fn own_text(node: &TreeNode) -> Option<&str> {
     node.text("").ok()
 }
@@ -36,7 +36,7 @@ pub fn number(node: &TreeNode, key: &str) -> Option<f64> {
     text(node, key)?.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-/// The values of the list under a key.
+/// The values of the list at a key.
 pub fn items<'a>(node: &'a TreeNode, key: &str) -> &'a [TreeNode] {
     match field(node, key).map(|node| &node.value) {
         Some(TreeValue::List(items)) => items,
@@ -52,16 +52,16 @@ pub fn entries(node: &TreeNode) -> &[(TreeKey, TreeNode)] {
     }
 }
 
-/// A URL, as far as it says where and what is asked.
+/// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlParts<'a> {
-    /// `http` or `https`, in small letters.
+    /// `http` or `https`, in lower case.
     pub scheme: String,
-    /// Host, and port if it is said; in small letters.
+    /// Host and optional port, in lower case.
     pub authority: String,
-    /// Path and query; begins with `/`.
+    /// Path and query, from `/` on.
     pub target: std::borrow::Cow<'a, str>,
-    /// User and password, as they are written.
+    /// User and password as written.
     pub user: Option<&'a str>,
 }
 
@@ -70,7 +70,7 @@ impl UrlParts<'_> {
         format!("{}://{}", self.scheme, self.authority)
     }
 
-    /// What `Authorization` says for the user in the URL (RFC 7617: a colon ends the name).
+    /// The `Authorization` value for the URL's user (RFC 7617: a colon ends the name).
     pub fn authorization(&self) -> Option<String> {
         let mut pair = percent_decoded(self.user.filter(|user| !user.is_empty())?);
         if !pair.contains(&b':') {
@@ -80,14 +80,14 @@ impl UrlParts<'_> {
     }
 }
 
-/// Whether a URL is one that can be asked: of HTTP, with a host and port that there can be.
+/// Whether a URL is a valid HTTP URL, with a valid host and port.
 pub fn origin_is_sound(url: &str) -> bool {
-    // A backslash, which browsers take for a slash, is none in a host.
+    // Browsers read a backslash as a slash; a host contains none.
     let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
     is_written
         && url::Url::parse(url)
             .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.port() != Some(0))
-        // As the target is read.
+        // The same parser as for targets.
         && self::url(url).is_some_and(|parts| {
             let host = match parts.authority.rfind(']') {
                 Some(end) => &parts.authority[..=end],
@@ -97,7 +97,7 @@ pub fn origin_is_sound(url: &str) -> bool {
         })
 }
 
-/// The parts of an absolute URL of HTTP.
+/// Splits an absolute HTTP URL.
 pub fn url(text: &str) -> Option<UrlParts<'_>> {
     let (scheme, rest) = text.trim().split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
@@ -122,12 +122,12 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
     Some(UrlParts { scheme, authority, target, user })
 }
 
-/// Whether a text can be a method or the name of a header field (RFC 9110, 5.6.2).
+/// Whether a text is a valid token: a method or the name of a header field (RFC 9110, 5.6.2).
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// A text with every byte percent-encoded that means something in a query.
+/// Percent-encodes a text for a query.
 pub fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -139,8 +139,8 @@ pub fn encoded(text: &str) -> String {
     out
 }
 
-/// `base_url` of `base url`: the name of a variable of the environment. Its letters stay as they
-/// are: what is called `user` is not whom the shell calls `USER`.
+/// The environment variable for a name: `base_url` for `base url`. Case stays, so that `user` does
+/// not become the shell's `USER`.
 pub fn variable_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
     let plain = plain.trim_matches('_');
@@ -151,7 +151,7 @@ pub fn variable_name(name: &str) -> String {
     }
 }
 
-/// A name under which something is captured, or that of data: letters, digits and `_`.
+/// A name for captures and data tables: letters, digits and `_`.
 pub fn plain_name(name: &str) -> String {
     let plain: String = name
         .trim()

@@ -1,8 +1,9 @@
-//! A description of an API in OpenAPI 3 or 2 (Swagger), made into a mix: each operation is a
-//! request, with an example of what it needs.
+//! An importer for API descriptions in OpenAPI 3 or 2 (Swagger): each operation becomes a request
+//! of a mix, with example values.
 //!
-//! A description says what may be asked, neither in which order nor how often: so there are no
-//! sessions, and all weights are the same. Documents that this one refers to are not read.
+//!
+//! A description has neither order nor frequencies, so there are no sessions and all weights are
+//! equal. References to other documents are not resolved.
 
 mod api;
 mod operation;
@@ -16,12 +17,12 @@ use crate::file::{json, yaml};
 use api::Api;
 use operation::Operation;
 
-/// Methods of the operations of a path, as the description writes them.
+/// Methods of operations, as spelt in descriptions.
 const METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "head", "options", "trace"];
-/// Operations, at most.
+/// Most operations.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// Makes a mix of a description in YAML or JSON.
+/// Imports a description in YAML or JSON.
 pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let tree = match source.trim_start().starts_with('{') {

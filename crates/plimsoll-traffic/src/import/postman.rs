@@ -1,9 +1,10 @@
-//! A collection of Postman (format 2.0 and 2.1) as one scenario: its requests in their order,
-//! folders as groups.
+//! An importer for Postman collections (format 2.0 and 2.1): one scenario with the requests in
+//! order, and folders as groups.
 //!
-//! Variables of the collection stand for their values; those that it does not have come from the
-//! environment, or from the answer that a script takes them from. Of scripts ([`script`]) only that
-//! and statuses are understood. Not here: running a script.
+//!
+//! Collection variables are replaced by their values. Other variables come from the environment, or
+//! from a response if a script captures them. Of scripts ([`script`]) only captures and expected
+//! statuses are imported. Not here: running a script.
 
 mod script;
 
@@ -21,17 +22,15 @@ use plimsoll_model::Budget;
 use script::PostmanScript;
 use std::collections::{HashMap, HashSet};
 
-/// Requests, at most.
+/// Most requests.
 const REQUESTS_MAX: usize = 10_000;
-/// Header fields of a request, at most: servers take a hundred.
+/// Most header fields of a request: servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
-/// Variables whose values name others, at most inside each other.
+/// Deepest nesting of variables that refer to others.
 const VARIABLES_DEPTH_MAX: usize = 8;
-/// Methods that are sent without a body, unless the collection says that it is not to be taken from
-/// them.
+/// Methods whose body is dropped, unless the collection disables that.
 const BODILESS: [&str; 5] = ["GET", "HEAD", "COPY", "PURGE", "UNLOCK"];
-/// What a collection may say of how requests are sent and is not carried over, with the value that
-/// changes something.
+/// Protocol options that are not imported, each with the value that has an effect.
 const BEHAVIOURS: [(&str, &str); 6] = [
     ("disableCookies", "true"),
     ("disableUrlEncoding", "true"),
@@ -41,10 +40,10 @@ const BEHAVIOURS: [(&str, &str); 6] = [
     ("strictSSL", "false"),
 ];
 
-/// Makes a scenario of a collection.
+/// Imports a collection.
 pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
-    // Some export it inside of a table.
+    // Some exports wrap the collection in an object.
     let collection = field(&tree, "collection").filter(|inner| field(inner, "item").is_some()).unwrap_or(&tree);
     if field(collection, "item").is_none() {
         return match field(collection, "requests").is_some() || field(collection, "order").is_some() {
@@ -83,9 +82,9 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     draft.finish("no request of this collection can be sent")
 }
 
-/// How many redirects are followed: as the tool does by itself, or as the collection says.
+/// The number of redirects to follow: Postman's default, or the number in the collection.
 fn follow(scope: &Scope) -> Option<u32> {
-    /// As many as the tool follows by itself, and as a file of traffic may.
+    /// Postman's default, which a traffic file can express.
     const HOPS: u32 = 10;
     const HOPS_MAX: f64 = 20.0;
     let said = |key: &'static str| scope.find(move |node| node_at(node, &["protocolProfileBehavior", key]));
@@ -100,7 +99,7 @@ fn follow(scope: &Scope) -> Option<u32> {
     }
 }
 
-/// Names that scripts set, anywhere in the collection.
+/// Collects the names that scripts set, in the whole collection.
 fn names_set(node: &TreeNode, names: &mut HashSet<String>) {
     for event in items(node, "event") {
         names.extend(PostmanScript::read(&source_of(event)).captures.into_iter().map(|(name, _)| name));
@@ -108,7 +107,7 @@ fn names_set(node: &TreeNode, names: &mut HashSet<String>) {
     items(node, "item").iter().for_each(|item| names_set(item, names));
 }
 
-/// The lines of the script of an event.
+/// The source of an event's script.
 fn source_of(event: &TreeNode) -> String {
     let Some(script) = field(event, "script") else { return String::new() };
     match field(script, "exec") {
@@ -120,11 +119,11 @@ fn source_of(event: &TreeNode) -> String {
     }
 }
 
-/// A folder or request, with those that it is in.
+/// A folder or request, with its parents.
 struct Scope<'a> {
     parent: Option<&'a Scope<'a>>,
     node: &'a TreeNode,
-    /// Its variables: of one name the last.
+    /// Its variables. The last of equal names counts.
     variables: HashMap<&'a str, &'a str>,
 }
 
@@ -139,7 +138,7 @@ impl<'a> Scope<'a> {
         Scope { parent, node, variables }
     }
 
-    /// What `find` gives, from the inside out.
+    /// The first result of `find`, from the innermost scope outwards.
     fn find<'s, T>(&'s self, find: impl Fn(&'s TreeNode) -> Option<T>) -> Option<T> {
         let mut scope = Some(self);
         while let Some(here) = scope {
@@ -166,15 +165,15 @@ impl<'a> Scope<'a> {
 
 struct PostmanReader {
     draft: Draft,
-    /// Where is asked; a name in braces if that is not known.
+    /// The origin; a name in braces if unknown.
     origin: Option<String>,
     /// Names that scripts set.
     captured: HashSet<String>,
     requests: usize,
-    /// What all texts may unfold to, and the request whose texts go beyond that.
+    /// Expansion budget of all texts, and the request that exceeded it.
     budget: Budget,
     beyond: Option<TextPlace>,
-    /// What the URL of the request that is being read says of its user.
+    /// The user info in the URL of the current request.
     url_user: Option<String>,
 }
 
@@ -280,19 +279,19 @@ impl PostmanReader {
         let Some(key) = key.as_fixed() else {
             return self.draft.leave_out(at, "a header whose name has a placeholder");
         };
-        // The connection says these itself.
+        // The connection sets these fields.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
         if request.headers.len() >= HEADERS_MAX {
             return self.draft.leave_out_again(at, format!("header fields beyond the first {HEADERS_MAX}"));
         }
-        // Several of one name are several fields.
+        // Repeated names are separate fields.
         let value = self.filled(value.trim(), scope, at);
         request.headers.push((key.to_owned(), value));
     }
 
-    /// Path and query, if it is asked where the others are.
+    /// Path and query, if the request goes to the common origin.
     fn target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
         let beginning = whole.beginning();
         let (origin, rest) = if beginning.is_empty() {
@@ -335,7 +334,7 @@ impl PostmanReader {
         Some(target)
     }
 
-    /// A text with its variables.
+    /// Converts a text with variables.
     fn filled(&mut self, source: &str, scope: &Scope, at: TextPlace) -> DraftText {
         let mut out = DraftText::default();
         self.fill(source, scope, at, 0, &mut out);
@@ -343,7 +342,7 @@ impl PostmanReader {
     }
 
     fn fill(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
-        // Each piece has a cost of its own, however short it is.
+        // Minimum cost of a piece, however short.
         const PIECE_BYTES: usize = 64;
         let mut rest = source;
         if self.budget.take(source.len() + PIECE_BYTES).is_err() {
@@ -377,7 +376,7 @@ impl PostmanReader {
         out.push(rest);
     }
 
-    /// A variable that Postman draws.
+    /// Converts a dynamic variable of Postman.
     fn dynamic(&mut self, name: &str, at: TextPlace, out: &mut DraftText) {
         let value = match name {
             "guid" | "randomUUID" => "uuid()",
@@ -406,7 +405,7 @@ impl PostmanReader {
         let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
         let kind = text(auth, "type").unwrap_or("noauth");
-        // All requests below a folder may look through its parts.
+        // Every request below a folder may inherit its authorization.
         if self
             .budget
             .take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len()))
@@ -477,7 +476,7 @@ impl PostmanReader {
         }
     }
 
-    /// A user whom the URL names is told, unless something else says who asks.
+    /// Adds the URL's user as authorization, unless another one is set.
     fn user_of_url(&mut self, request: &mut DraftRequest) {
         if let Some(user) = self.url_user.take().filter(|_| !request.has_header("authorization")) {
             request.headers.push(("Authorization".to_owned(), DraftText::fixed(&user)));
@@ -548,10 +547,10 @@ impl PostmanReader {
                     }
                 }
                 if parts.is_empty() {
-                    // As nothing at all.
+                    // An empty body counts as none.
                     return;
                 }
-                // The boundary is ours to say.
+                // The body gets a new boundary.
                 request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
                 request.body = DraftBody::Parts(parts);
                 None
@@ -586,7 +585,7 @@ impl PostmanReader {
         }
     }
 
-    /// What of the scripts of a request is understood; all others are only named.
+    /// Imports captures and statuses from the scripts of a request; other scripts are noted.
     fn events(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
         for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
             let source = source_of(event);
@@ -610,7 +609,7 @@ impl PostmanReader {
     }
 }
 
-/// Whether a body has anything in it.
+/// Whether a body has any content.
 fn has_content(body: &TreeNode) -> bool {
     match text(body, "mode") {
         Some("raw") => !text(body, "raw").unwrap_or_default().is_empty(),
@@ -621,13 +620,13 @@ fn has_content(body: &TreeNode) -> bool {
     }
 }
 
-/// A URL of its parts.
+/// Joins the parts of a URL.
 fn joined(url: &TreeNode) -> String {
     if let Some(raw) = text(url, "raw").filter(|raw| !raw.is_empty()) {
         if items(url, "query").is_empty() {
             return raw.to_owned();
         }
-        // The tool sends the list: `raw` may still have what was switched off.
+        // Postman sends the list; `raw` may contain disabled parameters.
         let before = raw.split(['?', '#']).next().unwrap_or_default();
         return format!("{before}{}", query_text(url));
     }
@@ -650,13 +649,13 @@ fn joined(url: &TreeNode) -> String {
     whole
 }
 
-/// The query of a URL that lists it; empty without one.
+/// The query of a URL with a list of parameters; empty without one.
 fn query_text(url: &TreeNode) -> String {
     let mut query = String::new();
     for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
         query.push_str(if number == 0 { "?" } else { "&" });
         query.push_str(text(pair, "key").unwrap_or_default());
-        // Without a value there is no sign for one.
+        // A parameter without a value has no equals sign.
         if let Some(value) = text(pair, "value") {
             query.push('=');
             query.push_str(value);
@@ -665,20 +664,20 @@ fn query_text(url: &TreeNode) -> String {
     query
 }
 
-/// What an authorization says takes the place of a header that is written out, as in the tool.
+/// Sets a header field. As in Postman, authorization replaces an explicit header.
 fn replace_header(request: &mut DraftRequest, name: &str, value: DraftText) {
     request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
     request.headers.push((name.to_owned(), value));
 }
 
-/// With `:id` in the path replaced by what the URL says of it.
+/// Replaces `:id` in a path by the URL's variable.
 fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
     let variables = url.map_or(&[][..], |url| items(url, "variable"));
     if variables.is_empty() {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
-    // Of several of one name the last counts.
+    // The last of equal names counts.
     let variables: HashMap<&str, &str> =
         variables.iter().filter_map(|variable| Some((text(variable, "key")?, text(variable, "value")?))).collect();
     // A name ends with the segment, or at its first point: `:id.json`.

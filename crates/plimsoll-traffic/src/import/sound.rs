@@ -1,8 +1,9 @@
-//! What of a draft no file of traffic can have, taken out of it with a note: an importer never
-//! writes what plimsoll does not read.
+//! Removes from a draft what no traffic file can have, with a note for each: importers never write
+//! what plimsoll cannot read.
 //!
-//! [`Draft::finish`] goes through the draft, has it written, and reads that. Not here: any foreign
-//! format.
+//!
+//! [`Draft::finish`] cleans the draft, writes it, and parses the result as a check. Not here: any
+//! foreign format.
 
 use super::draft::{
     Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
@@ -19,12 +20,12 @@ use regex::bytes::RegexBuilder;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Bytes of a value in a text, at most: a longer one names no column.
+/// Longest template value in bytes: a longer one is no column.
 const VALUE_BYTES_MAX: usize = 1_000;
-/// Fields that say how a body is sent, which is decided where it is sent.
+/// Header fields of message framing, which the connection sets.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// Regular expressions that were checked, each once, within the budget that a load has for them.
+/// Checked regular expressions, within the budget of a load.
 #[derive(Default)]
 struct Patterns {
     checked: RefCell<HashMap<String, bool>>,
@@ -51,7 +52,7 @@ impl Patterns {
     }
 }
 
-/// Notes, at their place; those without one are handed back.
+/// Notes with positions; others are returned separately.
 #[derive(Default)]
 struct SettleNotes {
     patterns: Patterns,
@@ -69,12 +70,12 @@ impl SettleNotes {
 }
 
 impl Draft {
-    /// The file, and what it lacks. A file that asks for nothing is refused with `nothing`.
+    /// The traffic file and its notes. A file without requests is an error with the text `nothing`.
     pub fn finish(self, nothing: &str) -> Result<ImportResult, TrafficFileError> {
         self.finish_at(nothing, |at| at)
     }
 
-    /// The same where places are still to be counted; they are asked for in the order of the text.
+    /// The same with provisional positions, which `places` converts in the order of the text.
     pub fn finish_at(
         mut self,
         nothing: &str,
@@ -102,7 +103,7 @@ impl Draft {
     }
 }
 
-/// Takes out of a draft what no file can have. Returns the notes that have no place.
+/// Removes invalid parts from a draft. Returns the notes without a position.
 fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = SettleNotes::default();
     if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
@@ -119,7 +120,7 @@ fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut before = HashSet::new();
     settle_in_order(&mut draft.setup, &data, &mut before, &mut notes);
     for scenario in &mut draft.scenarios {
-        // Whatever any step captures can be used by all of its scenario.
+        // Every step can use every capture of its scenario.
         let mut names = before.clone();
         captured_names(&scenario.steps, &mut names);
         settle_values(&mut scenario.steps, &data, &names, &mut notes);
@@ -137,7 +138,7 @@ fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// Steps, inside of so many repetitions; those that cannot be asked are taken out.
+/// Cleans steps at a depth of repetitions; invalid ones are removed.
 fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleNotes) {
     steps.retain_mut(|step| {
         let (at, named) = (step.at, step.name.as_deref().map(plain).unwrap_or_default());
@@ -230,7 +231,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     }
     let is_head = request.method == "HEAD";
     let mut names: HashSet<String> = HashSet::new();
-    // Of several of one name the last counts, as in the tools.
+    // The last of equal names counts, as in the tools.
     request.captures.reverse();
     request.captures.retain(|capture| {
         let why = match CaptureFrom::parse(&capture.from) {
@@ -283,14 +284,14 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     });
 }
 
-/// What a scenario still has room for.
+/// The remaining limits of a scenario.
 struct ScenarioLimits {
     ops: usize,
     captured: HashSet<String>,
 }
 
 impl ScenarioLimits {
-    /// Takes steps and captures out that are beyond what a scenario may have.
+    /// Removes steps and captures above the limits of a scenario.
     fn keep(&mut self, steps: &mut Vec<DraftStep>, notes: &mut SettleNotes) {
         steps.retain_mut(|step| {
             let around = usize::from(step.once)
@@ -338,7 +339,7 @@ fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     }
 }
 
-/// Requests that are asked one after the other: each knows what those before it have captured.
+/// Cleans requests in sequence: each knows the captures of the earlier ones.
 fn settle_in_order(
     steps: &mut [DraftStep],
     data: &HashSet<String>,
@@ -351,7 +352,7 @@ fn settle_in_order(
     }
 }
 
-/// Values that nothing sets come from the environment.
+/// Makes undefined values environment variables.
 fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSet<String>, notes: &mut SettleNotes) {
     let is_known = |value: &str| match Template::parse(&format!("{{{{ {value} }}}}")) {
         Err(_) => false,
@@ -402,7 +403,7 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
     }
 }
 
-/// A world that has every file and variable; of rows those columns that are used.
+/// A context with every file and variable; row files have the used columns.
 struct PermissiveFileContext {
     columns: HashMap<String, BTreeSet<String>>,
     patterns: Patterns,
@@ -435,7 +436,7 @@ impl FileContext for PermissiveFileContext {
     }
 }
 
-/// The beginning of a text, of so many bytes at most.
+/// The first `bytes` bytes of a text, cut at a character.
 fn beginning(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -444,10 +445,10 @@ fn beginning(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Whether what was written of a draft is a file of traffic, in a world that has all that it names.
+/// Checks that the written draft parses as a traffic file.
 fn is_read(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
-    // Each table by its name; rows of one file may have several.
+    // Each table by its name; several tables may share a file.
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
     for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
         let value = beginning(&text[at..], VALUE_BYTES_MAX);

@@ -1,23 +1,23 @@
-//! The languages of log formats: nginx's `log_format` (`$name`), Apache's `LogFormat` (`%x`),
-//! Envoy's format strings (`%NAME%`). Each becomes the pieces of a [`super::pattern::Pattern`].
+//! Parsers of log format languages: nginx's `log_format` (`$name`), Apache's `LogFormat` (`%x`),
+//! Envoy's format strings (`%NAME%`). Each yields the pieces of a [`super::pattern::Pattern`].
 
 use super::entry::{LinePlace, Stamp};
 use super::pattern::FormatPiece;
 use super::stamp::{StampFormat, Token, tokens};
 use plimsoll_model::units::{MS, SECOND};
 
-/// What a format says.
+/// A parsed log format.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ParsedFormat {
     pub pieces: Vec<FormatPiece>,
-    /// What a stamp of it means.
+    /// The meaning of its timestamp.
     pub stamp: Stamp,
-    /// Whose language it is.
+    /// The name of the language.
     pub language: &'static str,
 }
 
-/// Reads a format in whichever of the languages it is; `session` is the directive that tells
-/// sessions apart. An error completes "--log-format ...".
+/// Parses a format in any of the languages; `session` is the directive that identifies sessions. An
+/// error completes "--log-format ...".
 pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
     let format = bare(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
@@ -51,7 +51,7 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
     Ok(said)
 }
 
-/// The format itself, of a line of a configuration too: `log_format main '...' '...';`,
+/// The format itself, also from a line of a configuration: `log_format main '...' '...';`,
 /// `LogFormat "..." name`.
 fn bare(given: &str) -> String {
     let text = given.trim();
@@ -93,7 +93,7 @@ fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
     }
 }
 
-/// Adds a place. A query that follows its path is part of the target.
+/// Adds a field. A query directly after its path belongs to the target.
 fn place(pieces: &mut Vec<FormatPiece>, place: LinePlace) {
     let is_other = |place: &LinePlace| matches!(place, LinePlace::Other | LinePlace::List);
     if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Place(last)) if is_other(last)) {
@@ -160,7 +160,7 @@ fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
     Ok(pieces)
 }
 
-/// Whether a bracket stands before what comes next, so that one after it ends it.
+/// Whether the last text ends in an opening bracket, so that its closing one ends the next field.
 fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
     matches!(pieces.last(), Some(FormatPiece::Text(text)) if text.last() == Some(&b'['))
 }
@@ -168,7 +168,7 @@ fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
 fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = format;
-    // A stamp may be written in several pieces; it is read as one.
+    // A timestamp may consist of several directives; they are read as one.
     let mut stamp: Option<(Vec<Token>, Stamp)> = None;
     loop {
         let at = rest.find('%').unwrap_or(rest.len());
@@ -178,7 +178,7 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
             text(&mut pieces, before);
             return Ok(pieces);
         };
-        // Conditions on the status and what is meant by it: `%!200,304s`, `%>s`.
+        // Modifiers for statuses and redirects: `%!200,304s`, `%>s`.
         let plain = after.trim_start_matches(|c: char| c.is_ascii_digit() || "!,<>".contains(c));
         let (argument, letter) = match plain.strip_prefix('{') {
             Some(inner) => inner.split_once('}').map(|(a, l)| (Some(a), l)).ok_or("has a '%{' without its '}'")?,
@@ -234,14 +234,14 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
             ('q', _) => query(&mut pieces),
             ('s', _) => place(&mut pieces, LinePlace::Status),
             ('b' | 'B', _) => place(&mut pieces, LinePlace::Bytes),
-            // Content alone is the size of an answer, where both are there.
+            // If both sizes are present, the content length counts.
             ('O', _) if !pieces.contains(&FormatPiece::Place(LinePlace::Bytes)) => {
                 place(&mut pieces, LinePlace::Bytes);
             }
             ('D', _) => place(&mut pieces, LinePlace::Duration(1_000)),
             ('T', Some("ms")) => place(&mut pieces, LinePlace::Duration(MS)),
             ('T', Some("us")) => place(&mut pieces, LinePlace::Duration(1_000)),
-            // Whole seconds say nothing where microseconds stand beside them.
+            // Whole seconds are ignored next to microseconds.
             ('T', _) if !format.contains("%D") => place(&mut pieces, LinePlace::Duration(SECOND)),
             ('i', Some("user-agent")) => place(&mut pieces, LinePlace::UserAgent),
             ('i', Some("x-forwarded-for")) if !format.contains("%h") && !format.contains("%a") => {
@@ -252,7 +252,7 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
     }
 }
 
-/// Ends a stamp that was written in pieces.
+/// Ends a timestamp of several directives.
 fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>) {
     if let Some((tokens, meaning)) = stamp.take() {
         let writing = StampFormat::Pattern(tokens);
@@ -285,7 +285,7 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
             continue;
         }
         let cannot = || "has a '%' without its end; Envoy's operators are written %NAME%".to_owned();
-        // A time format has percent signs of its own, inside its parentheses.
+        // A time format in parentheses contains percent signs of its own.
         let opened = rest.find('(').filter(|open| rest.find('%').is_none_or(|end| *open < end));
         let end = match opened {
             Some(open) => {

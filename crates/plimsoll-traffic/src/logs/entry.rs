@@ -1,41 +1,40 @@
-//! What a line says of one request, and how that follows from the texts found in it.
+//! One request of a log line, and its construction from the fields of the line.
 
 use super::stamp::StampFormat;
 use std::net::IpAddr;
 
-/// What the stamp of a line is.
+/// The meaning of a line's timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stamp {
-    /// The moment at which the request came.
+    /// The arrival of the request.
     Start,
-    /// The moment at which it was answered, and the line written.
+    /// The end of the response, when the line was written.
     #[default]
     End,
 }
 
-/// One request, as a line tells it. Texts point into the line. Times in ns since the Unix epoch.
+/// One request of a log line. Texts are slices of the line. Times are ns since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry<'a> {
-    /// The stamp as it stands there.
+    /// The timestamp of the line.
     pub stamp_ns: u64,
-    /// When the request came, as far as the line tells: without a duration, a stamp that is an end
-    /// stands for it.
+    /// The arrival of the request; without a duration, a timestamp at the end takes its place.
     pub start_ns: u64,
-    /// From its first byte to the end of its answer, where that is logged.
+    /// Time from the first byte of the request to the end of the response, if logged.
     pub duration_ns: Option<u64>,
-    /// Such as `GET`; empty if the request was none.
+    /// The method, such as `GET`; empty if the request was invalid.
     pub method: &'a [u8],
-    /// Path and query, as asked for; empty if the request was none.
+    /// Path and query as requested; empty if the request was invalid.
     pub target: &'a [u8],
-    /// The answer's status.
+    /// The status of the response.
     pub status: Option<u16>,
-    /// Bytes of the answer.
+    /// Bytes of the response.
     pub bytes: Option<u64>,
-    /// Who asked: mostly an address.
+    /// The client, usually an address.
     pub client: &'a [u8],
-    /// What it called itself.
+    /// The client's `User-Agent`.
     pub user_agent: &'a [u8],
-    /// What tells sessions apart, where the user said what does.
+    /// The field that identifies sessions, if the user named one.
     pub session: &'a [u8],
 }
 
@@ -45,68 +44,68 @@ impl Entry<'_> {
         memchr::memchr2(b'?', b'#', self.target).map_or(self.target, |at| &self.target[..at])
     }
 
-    /// When the answer had come.
+    /// The end of the response.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns.unwrap_or(0))
     }
 }
 
-/// What a place of a line is.
+/// The meaning of a field of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LinePlace {
-    /// The stamp, whose meaning is the format's.
+    /// The timestamp; its meaning depends on the format.
     Time(StampFormat),
-    /// A stamp of the start.
+    /// A timestamp of the arrival.
     Start(StampFormat),
-    /// A stamp of the end.
+    /// A timestamp of the end.
     End(StampFormat),
-    /// `GET`.
+    /// A method such as `GET`.
     Method,
-    /// The same where nothing else tells the format: capitals alone.
+    /// A method in capitals, for formats without other distinctive fields.
     Verb,
     /// Path and query, or a URL.
     Target,
-    /// The same where nothing else tells the format: it begins with a slash or a scheme.
+    /// A target that begins with a slash or scheme, for formats without other distinctive fields.
     Path,
-    /// `GET /path HTTP/1.1`.
+    /// A request line: `GET /path HTTP/1.1`.
     Request,
-    /// The answer's status.
+    /// The status of the response.
     Status,
-    /// Bytes of the answer.
+    /// Bytes of the response.
     Bytes,
-    /// A duration; one of it is so many ns. Several add up.
+    /// A duration with this unit in ns. Several durations add up.
     Duration(u64),
-    /// Who asked.
+    /// The client.
     Client,
-    /// Who asked, which is an address or a name of a host: anything else says that the line is
-    /// written otherwise.
+    /// The client as an address or host name; any other text means that the line has another
+    /// format.
     Address,
-    /// The same with the port of its connection.
+    /// The client's address with its port.
     AddressPort,
-    /// Who asked, with the port of its connection.
+    /// The client with its port.
     ClientPort,
     /// A word without blanks that is no address.
     Word,
-    /// What stands of several servers, with `, ` and ` : ` between.
+    /// A list of upstream servers, separated by `, ` and ` : `.
     List,
-    /// HAProxy's times with `/` between, ms: the last is the whole.
+    /// HAProxy's times, separated by `/`, ms: the last one is the total.
     ProxyTimes,
-    /// What it called itself.
+    /// The `User-Agent`.
     UserAgent,
-    /// What tells sessions apart.
+    /// The session identifier.
     Session,
-    /// Nothing that is wanted.
+    /// An unused field.
     Other,
 }
 
 impl LinePlace {
-    /// Whether it tells when a request was.
+    /// Whether the field is a timestamp.
     pub fn is_moment(&self) -> bool {
         matches!(self, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))
     }
 }
 
-/// The texts of a line by what they are.
+/// The texts of a line by meaning.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Raw<'a> {
     pub stamp: Option<u64>,
@@ -124,11 +123,11 @@ pub(super) struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Takes one text in; `None` if it cannot be what its place says. A dash is a value that was
-    /// not there.
+    /// Stores the text of a field; `None` if it does not fit the field. A dash stands for a missing
+    /// value.
     #[inline]
     pub fn put(&mut self, place: &LinePlace, text: &'a [u8]) -> Option<()> {
-        // Columns are filled up with blanks.
+        // Columns are padded with blanks.
         let text = match place {
             LinePlace::Other | LinePlace::List | LinePlace::Word => text,
             LinePlace::Request | LinePlace::UserAgent | LinePlace::Session => text,
@@ -146,7 +145,7 @@ impl<'a> Raw<'a> {
             LinePlace::Request => self.request = Some(text),
             LinePlace::Verb => self.method = Some(text).filter(|text| is_verb(text))?,
             LinePlace::Path => self.target = Some(text).filter(|text| is_path(text))?,
-            // Nobody is written as a dash.
+            // A missing client is written as a dash, never as an empty text.
             LinePlace::Address | LinePlace::AddressPort if text.is_empty() => return None,
             _ if missing => {}
             LinePlace::Method => self.method = text,
@@ -157,9 +156,9 @@ impl<'a> Raw<'a> {
                     self.duration_ns = Some(self.duration_ns.unwrap_or(0).saturating_add(ns));
                 }
             }
-            // Proxies add themselves to a list; the first is who asked.
+            // Proxies append themselves to a list; the first entry is the client.
             LinePlace::Address => {
-                // A port would make each connection a client of its own.
+                // With its port, each connection would count as a client.
                 let bare = Some(without_port(text)).filter(|bare| is_ip(bare));
                 self.client = bare.or(Some(text).filter(|text| is_address(text)))?;
             }
@@ -169,7 +168,7 @@ impl<'a> Raw<'a> {
                 let whole = whole.strip_prefix(b"+").unwrap_or(whole);
                 self.duration_ns = duration_ns(whole, plimsoll_model::units::MS)?;
             }
-            // Nothing was answered.
+            // There was no response.
             LinePlace::Status if text == b"-1" => {}
             LinePlace::Status => self.status = Some(status(text)?),
             LinePlace::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
@@ -181,7 +180,7 @@ impl<'a> Raw<'a> {
         Some(())
     }
 
-    /// The entry that the texts make; `None` without a moment or a request.
+    /// The request of these texts; `None` without a timestamp or request.
     #[inline]
     pub fn entry(self, meaning: Stamp) -> Option<Entry<'a>> {
         let (mut method, mut target) = (self.method, self.target);
@@ -218,25 +217,25 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Whether a word is a method as programs write it.
+/// Whether a word is a method in the usual spelling.
 fn is_verb(word: &[u8]) -> bool {
     (3..=20).contains(&word.len()) && word.iter().all(u8::is_ascii_uppercase)
 }
 
-/// Whether a word is a path or a URL.
+/// Whether a word is a path or URL.
 fn is_path(word: &[u8]) -> bool {
     word.starts_with(b"/") || word.starts_with(b"http://") || word.starts_with(b"https://") || word == b"*"
 }
 
-/// Method and target of a request line. What is not HTTP (a TLS handshake on a plain port) has
-/// none.
+/// Method and target of a request line; both empty for bytes that are no HTTP, such as a TLS
+/// handshake on a plain port.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..space], &line[space + 1..]);
     let is_method =
         (1..=32).contains(&method.len()) && method.iter().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(b));
-    // HTTP/0.9 has no version; targets with blanks in them were sent by broken clients. Some write
-    // the version as a number.
+    // HTTP/0.9 has no version. Broken clients send targets with blanks. Some servers log the
+    // version as a number.
     let is_version = |word: &[u8]| word.starts_with(b"HTTP/") || [&b"1.0"[..], b"1.1", b"2", b"3"].contains(&word);
     let target = match memchr::memrchr(b' ', rest) {
         Some(at) if is_version(&rest[at + 1..]) => &rest[..at],
@@ -245,7 +244,7 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_method && !target.is_empty()).then_some((method, target))
 }
 
-/// A target without scheme and host, if it has them.
+/// The target without scheme and host.
 fn without_origin(target: &[u8]) -> &[u8] {
     if target.first() == Some(&b'/') || target == b"*" {
         return target;
@@ -276,7 +275,7 @@ fn whole(text: &[u8]) -> Option<u64> {
     for byte in text {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
-            // A number of JSON may be written with a fraction.
+            // A JSON number may have a fraction.
             return number(text).filter(|v| *v >= 0.0).map(|v| v as u64);
         }
         value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
@@ -288,20 +287,19 @@ fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|v| v.is_finite())
 }
 
-/// A status; 0, as some write for an answer that never was, is one.
+/// A status; some servers log 0 without a response.
 fn status(text: &[u8]) -> Option<u16> {
     let value = whole(text)?;
     (value == 0 || (100..1000).contains(&value)).then_some(value as u16)
 }
 
 fn is_ip(text: &[u8]) -> bool {
-    // Most words are none: what begins otherwise is not looked at.
+    // A quick check: most words are no addresses.
     text.first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':')
         && std::str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
-/// Whether it can be who asked: an address, the name of a host, or what stands for one where
-/// addresses are not kept.
+/// Whether a text can be a client: an address, a host name, or a placeholder for hidden addresses.
 fn is_address(text: &[u8]) -> bool {
     const HASH_DIGITS_MIN: usize = 8;
     let is_of_host = |b: &u8| b.is_ascii_alphanumeric() || b"-._:%[]".contains(b);
@@ -312,15 +310,15 @@ fn is_address(text: &[u8]) -> bool {
         || (text.len() >= HASH_DIGITS_MIN && text.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Whether a text is a moment, which is nobody.
+/// The timestamp, if the text is one, and so no client.
 fn stamp_like(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
 }
 
-/// A duration in the unit of its place, or with a unit of its own; `Some(None)` for what was not
-/// measured (-1).
+/// A duration in the unit of its field, or with its own unit; `Some(None)` if it was not measured
+/// (-1).
 fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
-    // `0.010, 0.020`: several servers were asked, one after the other.
+    // `0.010, 0.020`: several upstream servers in sequence.
     if text.contains(&b',') {
         let mut sum = None;
         for part in text.split(|b| matches!(b, b',' | b':')) {
@@ -339,7 +337,7 @@ fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     go_duration_ns(text).map(Some)
 }
 
-/// Digits with at most one point, without rounding.
+/// A decimal number of digits with at most one point, converted exactly.
 fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     let point = memchr::memchr(b'.', text).unwrap_or(text.len());
     let (digits, fraction) = text.split_at(point);
@@ -359,7 +357,7 @@ fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     u64::try_from(ns).ok()
 }
 
-/// `1m30.5s`, `12ms`, `930.1µs`.
+/// A duration in Go's syntax: `1m30.5s`, `12ms`, `930.1µs`.
 fn go_duration_ns(text: &[u8]) -> Option<u64> {
     let mut rest = std::str::from_utf8(text).ok()?.trim();
     let mut ns = 0.0;

@@ -1,5 +1,5 @@
-//! The formats of logs: by name, as a `log_format`, as a mapping of the fields of JSON, or found by
-//! the first lines of a file.
+//! Log formats: chosen by name, given as a `log_format` or as a mapping of JSON fields, or detected
+//! from the first lines of a file.
 
 use super::directives;
 use super::entry::{Entry, LinePlace, Raw, Stamp};
@@ -13,33 +13,33 @@ use super::w3c::{self, W3cFields};
 use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
-/// The formats that are known, for people.
+/// The known formats, for people.
 pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, \
      W3C. Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, \
      Rails, Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
 
-/// Room for what of a line is put in order before it is read, used again for each.
+/// Reusable buffers for the normalisation of a line.
 #[derive(Debug, Clone, Default)]
 pub struct LineRoom {
-    /// A line that stood in another.
+    /// An unwrapped line.
     line: Vec<u8>,
-    /// A line that had colours.
+    /// A line without colours.
     plain: Vec<u8>,
-    /// Texts with escapes.
+    /// Unescaped texts.
     texts: Vec<u8>,
 }
 
-/// What each place of a line means.
+/// How to parse the lines of a log.
 #[derive(Debug, Clone)]
 pub struct Format {
     name: String,
     stamp: Stamp,
     lines: LogLines,
-    /// Sessions are told apart by who asked alone.
+    /// Whether the client alone identifies sessions.
     by_client: bool,
-    /// What stands before each line, from the outside in.
+    /// Prefixes of each line, outermost first.
     prefixes: Vec<LogPrefix>,
-    /// Lines tell when they were; else what stands before them does.
+    /// Whether lines have timestamps; otherwise a prefix has them.
     has_time: bool,
 }
 
@@ -50,7 +50,7 @@ enum LogLines {
     W3c(W3cFields),
 }
 
-/// How names and values are written.
+/// The notation of names and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PairNotation {
     Json,
@@ -65,7 +65,7 @@ impl PairNotation {
         }
     }
 
-    /// Whether a line may be written so: what is read is costly.
+    /// A quick check whether a line can have this notation, since parsing is costly.
     fn fits(self, line: &[u8]) -> bool {
         match self {
             PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
@@ -81,30 +81,31 @@ impl PairNotation {
     }
 }
 
-/// Why there is no format to read a log by.
+/// Why a log has no usable format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// A `log_format` that cannot be used; completes "--log-format ...".
+    /// An invalid `log_format`; completes "--log-format ...".
     #[error("{0}")]
     Said(String),
-    /// A mapping that cannot be used; completes "--field ...".
+    /// An invalid mapping; completes "--field ...".
     #[error(transparent)]
     Fields(#[from] FieldsError),
-    /// No format is known in which these lines are written.
+    /// The lines have no known format.
     #[error("has no known format ({KNOWN_FORMATS})")]
     Unknown,
-    /// Lines of requests without times.
+    /// Lines with requests but no times.
     #[error(
         "has no times. Configure the server to log them (uvicorn: %(asctime)s, morgan: combined), or read the log of its \
          container, which has them (docker logs -t)"
     )]
     NoTimes,
-    /// The format found does not tell sessions apart as asked; completes "--session ...".
+    /// The detected format does not have the requested session identifier; completes "--session
+    /// ...".
     #[error("'{0}' is not in the format that was found ({1})")]
     Session(String, String),
 }
 
-/// How many of the first lines a format must understand to be the one: one of so many.
+/// Detection accepts a format that parses at least one in this many of the first lines.
 const UNDERSTOOD_ONE_IN: usize = 5;
 
 impl Format {
@@ -117,8 +118,8 @@ impl Format {
         Format { name, stamp, lines, by_client: false, prefixes: Vec::new(), has_time }
     }
 
-    /// As a `log_format` or `LogFormat` string says, or by one of the names that stand for one;
-    /// `session` is the directive of it that tells sessions apart.
+    /// Parses a `log_format` or `LogFormat` string, or the name of a known format; `session` is the
+    /// directive that identifies sessions.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = named(text.trim()) {
             format.telling_sessions(session)?;
@@ -132,7 +133,7 @@ impl Format {
         Ok(Format { by_client, ..Format::new(name, said.stamp, LogLines::Text(pattern)) })
     }
 
-    /// Lines of JSON with fields as mapped: `path=.url,time=.ts`.
+    /// JSON lines with a mapping of fields: `path=.url,time=.ts`.
     pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
         let (session, by_client) = by_client(session);
         let (wanted, stamp) = json::mapping(mapping, session)?;
@@ -140,18 +141,18 @@ impl Format {
         Ok(Format { by_client, ..Format::new("JSON, fields as given".into(), stamp, lines) })
     }
 
-    /// What it is called, for people.
+    /// The name of the format, for people.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What a stamp of it means.
+    /// The meaning of the timestamp.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// The entry of a line without its end; `None` if it is written otherwise. `room` is for what
-    /// is put in order first.
+    /// Parses a line without its line break; `None` if it has another format. `room` has buffers
+    /// for normalised text.
     #[inline]
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineRoom) -> Option<Entry<'a>> {
         let LineRoom { line: inner, plain, texts } = room;
@@ -173,7 +174,7 @@ impl Format {
         self.entry(line, texts, moment_ns)
     }
 
-    /// The entry of a line with nothing before it; `moment_ns` is that of a line that has none.
+    /// Parses a line without prefixes; `moment_ns` is the time of its prefix.
     #[inline]
     fn entry<'a>(&self, line: &'a [u8], texts: &'a mut Vec<u8>, moment_ns: Option<u64>) -> Option<Entry<'a>> {
         let mut raw = match &self.lines {
@@ -192,8 +193,8 @@ impl Format {
         Some(entry)
     }
 
-    /// Whether a line is none of a request's: a head of W3C's, whose fields hold from here on, or
-    /// what Rails adds.
+    /// Handles a line that is no request: a W3C directive, which changes the fields of later lines,
+    /// or an additional line of Rails.
     pub fn takes_directive(&mut self, line: &[u8]) -> bool {
         if self.is_rails() {
             return memchr::memmem::find(line, RAILS_BEGIN).is_none();
@@ -207,7 +208,7 @@ impl Format {
         w3c::is_directive(line)
     }
 
-    /// The same behind what stands before these lines, where it understands them only so.
+    /// The same format with prefixes, if it parses these lines only with them.
     pub fn fitting(mut self, lines: &[&[u8]]) -> Format {
         if self.understands(lines) > 0 {
             return self;
@@ -243,8 +244,8 @@ impl Format {
         Format::new(name.to_owned(), stamp, LogLines::Pairs(notation, PathNode::new(wanted)))
     }
 
-    /// Has sessions told apart by `field`, a path of JSON; `client` is the address alone, which
-    /// every format has.
+    /// Sets the session identifier to a JSON path; `client` means the address, which every format
+    /// has.
     fn telling_sessions(&mut self, field: Option<&str>) -> Result<(), FormatError> {
         let (field, by_client) = by_client(field);
         self.by_client = by_client;
@@ -259,12 +260,12 @@ impl Format {
     }
 }
 
-/// What tells sessions apart: a field, or who asked alone, which every format has.
+/// The field that identifies sessions; `None` and true for the client alone.
 fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
     (session.filter(|field| *field != "client"), session == Some("client"))
 }
 
-/// The places of one of the formats above.
+/// The pieces of a known format.
 fn pieces(written: &str) -> Vec<FormatPiece> {
     let mut out = Vec::new();
     let mut rest = written;
@@ -306,7 +307,7 @@ fn wanted(paths: &[(&str, LinePlace)]) -> Vec<PathPlace> {
     paths.iter().filter_map(|(path, place)| Some((json::keys(path)?, place.clone()))).collect()
 }
 
-/// The formats that have names of their own on the command line.
+/// The format with this name on the command line.
 fn named(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let (_, long) = SHORT_NAMES.into_iter().find(|(short, _)| *short == name)?;
@@ -317,7 +318,7 @@ fn named(name: &str) -> Option<Format> {
     })
 }
 
-/// The format in which most of the first lines of a log are written.
+/// Detects the format of most of these first lines.
 pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, FormatError> {
     let mut prefixes = Vec::new();
     let mut has_moment = false;
@@ -345,7 +346,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
     }
 }
 
-/// A line without colours.
+/// A line without terminal colours.
 fn colourless(line: &[u8]) -> Cow<'_, [u8]> {
     let mut room = Vec::new();
     match without_colours(line, &mut room).len() == line.len() {
@@ -354,7 +355,7 @@ fn colourless(line: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Lines without what stands before them.
+/// Lines without a prefix.
 fn stripped(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
     let mut room = Vec::new();
     let strip = |line: &Cow<[u8]>| {
@@ -369,15 +370,14 @@ fn behind(prefixes: &[LogPrefix]) -> String {
     if names.is_empty() { String::new() } else { format!(", behind {}", names.join(" and ")) }
 }
 
-/// `"GET / HTTP/1.1"` in a line that has no time of day.
+/// Whether a line has `"GET / HTTP/1.1"` but no time of day.
 fn is_request_without_time(line: &[u8]) -> bool {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let is_time = |at: usize| [0, 1, 3, 4, 6, 7].iter().all(|place| digit(at + place)) && line[at + 2] == b':';
     memchr::memmem::find(line, b" HTTP/").is_some() && !(0..line.len().saturating_sub(7)).any(is_time)
 }
 
-/// The format in which most of these lines are written, with nothing before them. `has_moment`:
-/// what stood before them says when they were.
+/// Detects the format of most of these lines without prefixes. `has_moment`: a prefix had the time.
 fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
     for (name, digits) in ENDS_IN_SECONDS {
@@ -401,7 +401,7 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
         };
         if lines.iter().any(tells) {
             candidates.push(Format::of_pairs(notation, name, stamp, &keys));
-            // Where times are left out there may be some before the lines.
+            // If the lines lack times, their prefix may have them.
             let timeless: Vec<PathPlace> = keys.into_iter().filter(|(_, place)| !place.is_moment()).collect();
             candidates.push(Format::of_pairs(notation, name, stamp, &timeless));
         }
@@ -417,12 +417,12 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
             best = Some((count, format));
         }
     }
-    // Lines of its own head are none.
+    // Directives do not count.
     let lines = lines.iter().filter(|line| named.is_none() || !w3c::is_directive(line)).count();
     best.filter(|(count, format)| format.is_rails() || count * UNDERSTOOD_ONE_IN >= lines).map(|(_, format)| format)
 }
 
-/// Whether a line ends in seconds with so many digits after the point.
+/// Whether a line ends in seconds with this number of decimals.
 fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     let word = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
     let are_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -430,7 +430,7 @@ fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     word[point] == b'.' && are_digits(&word[..point]) && are_digits(&word[point + 1..])
 }
 
-/// Pairs whose names say what they hold.
+/// Detects a format of pairs from the names in it.
 fn pairs_of_nobody(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     if !lines.iter().any(|line| notation.fits(line)) {
         return None;
@@ -461,12 +461,12 @@ fn pairs_of_nobody(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     (!found.is_empty()).then(|| Format::of_pairs(notation, &name, Stamp::End, &found))
 }
 
-/// Whether a line has a value at this path that fits the place.
+/// Whether a line has a value at this path that fits the field.
 fn has(notation: PairNotation, keys: &[String], place: &LinePlace, line: &[u8]) -> bool {
     if !notation.fits(line) {
         return false;
     }
-    // Any value will do where nothing is asked of it.
+    // An unused field accepts any value.
     let any = *place == LinePlace::Other;
     let node = PathNode::new(&[(keys.to_vec(), if any { LinePlace::Session } else { place.clone() })]);
     let mut buffer = Vec::new();

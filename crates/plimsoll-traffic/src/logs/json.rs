@@ -1,21 +1,21 @@
-//! Lines of JSON: the values at a few paths, found by one pass over the line that skips everything
-//! else. What comes out points into the line; texts with escapes are put in order in a buffer of
-//! the caller. Not here: which paths a log has ([`super::format`]).
+//! JSON lines: extracts the values at a few paths in one pass, and skips all others. Results are
+//! slices of the line; escaped texts are unescaped into a buffer of the caller. Not here: the paths
+//! of a log ([`super::format`]).
 
 use super::entry::{LinePlace, Raw, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// The names that a mapping of fields knows.
+/// The field names that a mapping accepts.
 pub const FIELDS: &str =
     "time, start, end, method, path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent";
 
-/// Why a mapping of fields could not be read; completes "--field ...".
+/// Why a mapping of fields is invalid; completes "--field ...".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FieldsError(String);
 
-/// A path and what is to be found there.
+/// A path, and the meaning of its value.
 pub(super) type PathPlace = (Vec<String>, LinePlace);
 
 /// Paths as a tree.
@@ -27,12 +27,12 @@ pub(super) struct PathNode {
 }
 
 impl PathNode {
-    /// The tree of `wanted`.
+    /// Builds the tree of `wanted`.
     pub fn new(wanted: &[PathPlace]) -> PathNode {
         let mut root = PathNode::default();
         for (path, place) in wanted {
             root.add(path, place);
-            // Some write the whole path as one name.
+            // Some logs have a whole path as one name.
             if path.len() > 1 {
                 root.add(&[path.join(".")], place);
             }
@@ -40,7 +40,7 @@ impl PathNode {
         root
     }
 
-    /// Adds a path; what stood there is replaced.
+    /// Adds a path; an existing one is replaced.
     pub fn also(&mut self, path: &[String], place: LinePlace) {
         match path.split_first() {
             None => self.place = Some(place),
@@ -48,12 +48,12 @@ impl PathNode {
         }
     }
 
-    /// Whether a moment is among what is wanted.
+    /// Whether the wanted values include a timestamp.
     pub fn has_time(&self) -> bool {
         self.place.as_ref().is_some_and(LinePlace::is_moment) || self.under.iter().any(PathNode::has_time)
     }
 
-    /// What a name that stands alone means.
+    /// The meaning of a top-level name.
     pub fn place(&self, name: &[u8]) -> Option<&LinePlace> {
         self.under.iter().find(|node| node.name == name)?.place.as_ref()
     }
@@ -75,7 +75,7 @@ impl PathNode {
     }
 }
 
-/// Reads `path=.url,client=.ip`, as `--field` has it, and the path that tells sessions apart.
+/// Parses a mapping such as `path=.url,client=.ip`, and the path of the session identifier.
 pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathPlace>, Stamp), FieldsError> {
     let error = |text: String| Err(FieldsError(text));
     let mut wanted = Vec::new();
@@ -137,7 +137,7 @@ pub(super) fn keys(path: &str) -> Option<Vec<String>> {
     (!keys.is_empty() && keys.iter().all(|key| !key.is_empty())).then_some(keys)
 }
 
-/// A value as it stands in the line.
+/// The position of a value in the line.
 #[derive(Debug, Clone, Copy)]
 struct FieldSpan<'n> {
     place: &'n LinePlace,
@@ -146,11 +146,11 @@ struct FieldSpan<'n> {
     escaped: bool,
 }
 
-/// Most values that are taken of a line.
+/// Most values extracted from a line.
 const FOUND_MAX: usize = 24;
 
-/// The texts of a line by what they are; `None` if it is no object or cut. `buffer` holds what had
-/// escapes.
+/// The texts of a line by meaning; `None` if it is no object, or cut. `buffer` stores unescaped
+/// texts.
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
     let mut found: [Option<FieldSpan>; FOUND_MAX] = [None; FOUND_MAX];
     let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };
@@ -204,7 +204,7 @@ impl<'n> Scan<'_, 'n, '_> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// A string without its quotes: from, to, whether it has escapes.
+    /// A string without its quotes: start, end, and whether it has escapes.
     #[inline]
     fn string(&mut self) -> Option<(usize, usize, bool)> {
         self.take(b'"')?;
@@ -252,10 +252,10 @@ impl<'n> Scan<'_, 'n, '_> {
 
     fn value(&mut self, node: &'n PathNode) -> Option<()> {
         match self.peek()? {
-            // A tree of paths is as deep as what was asked for; so is this.
+            // The recursion is as deep as the requested paths.
             b'{' if !node.under.is_empty() => self.object(node),
             b'[' if node.place.is_some() => {
-                // Of a list the first: headers are written so.
+                // The first element of a list: some loggers write headers so.
                 let before = self.at;
                 self.at += 1;
                 self.blanks();
@@ -285,7 +285,7 @@ impl<'n> Scan<'_, 'n, '_> {
         Some(())
     }
 
-    /// Passes over a value, whatever it is.
+    /// Skips any value.
     fn skip(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
@@ -320,7 +320,7 @@ impl<'n> Scan<'_, 'n, '_> {
     }
 }
 
-/// A text of JSON without its escapes.
+/// Unescapes a JSON text.
 pub(super) fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest) {
@@ -346,7 +346,7 @@ pub(super) fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
                 let c = char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER);
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            // nginx writes `\xHH` where its format is not declared to be JSON.
+            // nginx writes `\xHH` in formats without JSON escaping.
             b'x' if rest.len() >= 2 => {
                 let digits = std::str::from_utf8(&rest[..2]).ok()?;
                 out.push(u8::from_str_radix(digits, 16).ok()?);

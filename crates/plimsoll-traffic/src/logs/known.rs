@@ -1,21 +1,20 @@
-//! The formats of logs that are known, and the names by which fields are looked for: tables,
-//! nothing else.
+//! Tables of known log formats and field names; no logic.
 
 use super::entry::{LinePlace, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// Formats whose lines end in seconds with so many digits after the point, which only one program
-/// writes so: others end in whole numbers of another unit.
+/// Formats whose lines end in seconds with this number of decimals, which only one program writes.
+/// Other formats end in whole numbers of another unit.
 pub(super) const ENDS_IN_SECONDS: [(&str, usize); 2] =
     [("combined log format and $request_time", 3), ("common log format and seconds, as Puma and Rack set it", 4)];
 
-/// Rails writes several lines about a request: the first tells method, path, client and time.
+/// Rails logs a request in several lines: the first has method, path, client and time.
 pub(super) const RAILS: &str = "Rails";
-/// What that line begins with.
+/// The beginning of that line.
 pub(super) const RAILS_BEGIN: &[u8] = b"Started ";
 
-/// Names on the command line, and the formats that they stand for.
+/// Format names of the command line, with their formats.
 pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("combined", "combined log format"),
     ("nginx", "combined log format"),
@@ -44,9 +43,8 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("envoy-json", "Envoy, JSON"),
 ];
 
-/// Formats of text, the more particular first: name, meaning of the stamp, places (`<...>`),
-/// whether more may follow. Those without a time are read where something that stands before the
-/// lines has one.
+/// Text formats, the more specific first: name, meaning of the timestamp, fields (`<...>`), and
+/// whether more text may follow. Formats without a time need a prefix with one.
 pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
     (
         "Traefik's common log format",
@@ -178,15 +176,15 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
 /// A format of pairs: JSON or logfmt.
 pub(super) struct KnownPairs {
     pub name: &'static str,
-    /// What its stamps mean.
+    /// The meaning of its timestamps.
     pub stamp: Stamp,
-    /// Paths that tell it.
+    /// Paths that identify the format.
     pub telling: &'static [&'static str],
-    /// What stands where.
+    /// The meaning of each path.
     pub paths: &'static [(&'static str, LinePlace)],
 }
 
-/// Formats of JSON whose names are fixed.
+/// JSON formats with fixed names.
 pub(super) const JSONS: [KnownPairs; 4] = [
     KnownPairs {
         name: "Caddy",
@@ -256,7 +254,7 @@ pub(super) const JSONS: [KnownPairs; 4] = [
     },
 ];
 
-/// Formats of logfmt whose names are fixed.
+/// Logfmt formats with fixed names.
 pub(super) const LOGFMTS: [KnownPairs; 2] = [
     KnownPairs {
         name: "Heroku's router",
@@ -289,8 +287,8 @@ pub(super) const LOGFMTS: [KnownPairs; 2] = [
     },
 ];
 
-/// Names by which values are looked for in JSON of nobody in particular; of each kind the first
-/// that is there. A duration of unit 0 is taken only where it is written with a unit.
+/// Usual names of fields in JSON of unknown programs; the first present name counts. A duration of
+/// unit 0 needs a unit in its text.
 pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
     (LinePlace::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
     (LinePlace::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),

@@ -1,13 +1,13 @@
 //! Lines of `name=value name="a value"` (logfmt), as slog, logrus, lograge and Heroku's router
-//! write them. Not here: which names mean what ([`super::known`]).
+//! write them. Not here: the meaning of names ([`super::known`]).
 
 use super::entry::Raw;
 use super::json::PathNode;
 
-/// Fewer pairs are a line of something else.
+/// Fewest pairs of a logfmt line.
 const PAIRS_MIN: usize = 3;
 
-/// The texts of a line by what they are; `None` if it has words that are no pairs.
+/// The texts of a line by meaning; `None` if it has words that are no pairs.
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
     let mut raw = Raw::default();
     let (mut rest, mut pairs) = (line.trim_ascii(), 0);
@@ -24,7 +24,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
     (pairs >= PAIRS_MIN).then_some(raw)
 }
 
-/// A value without its quotes, and what comes after it. Escapes within are left as they are.
+/// A value without its quotes, and the rest. Escapes stay.
 fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let Some(inner) = text.strip_prefix(b"\"") else {
         return Some(text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len())));

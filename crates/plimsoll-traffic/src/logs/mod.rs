@@ -1,10 +1,10 @@
-//! Access logs: a [`Format`] tells what each place of a line means, [`Format::parse`] makes an
-//! [`Entry`] of a line without copying it, [`find_format`] looks for the format of a file by its
-//! first lines.
+//! Access logs: a [`Format`] defines the fields of a line, [`Format::parse`] returns the [`Entry`]
+//! of a line without copying, [`find_format`] detects the format of a file from its first lines.
 //!
-//! A stamp means the start of a request or its end, depending on who wrote it; arrivals are
-//! computed from ends where durations are logged. Not here: reading files, what many lines say
-//! together ([`crate::survey`]).
+//!
+//! A timestamp is the start or the end of a request, depending on the server. Arrivals are computed
+//! from ends if durations are logged. Not here: reading files, and statistics over many lines
+//! ([`crate::survey`]).
 
 mod directives;
 mod entry;
@@ -22,5 +22,5 @@ pub use format::{Format, FormatError, KNOWN_FORMATS, LineRoom, find_format};
 pub use json::{FIELDS, FieldsError};
 pub(crate) use stamp::read as moment_ns;
 
-/// Most bytes of a line; a longer one is not understood.
+/// Longest line in bytes; longer ones are not parsed.
 pub const LINE_BYTES_MAX: usize = 1 << 20;

@@ -1,49 +1,49 @@
-//! Lines of text whose places stand between fixed texts, as `log_format` and `LogFormat` write
-//! them: compiled to steps, each a place and the text that ends it. Not here: the languages in
-//! which formats are written ([`super::directives`]).
+//! Text lines with fields between fixed texts, as `log_format` and `LogFormat` define them:
+//! compiled to steps, each a field and the text that ends it. Not here: the format languages
+//! ([`super::directives`]).
 
 use super::entry::{LinePlace, Raw};
 use super::stamp::{StampFormat, Token};
 use memchr::memmem::Finder;
 
-/// What stands at one place, and the text after it.
+/// One field and the text after it.
 #[derive(Debug, Clone)]
 struct LineStep {
     place: LinePlace,
     end: PlaceEnd,
 }
 
-/// Where a place ends.
+/// How a field ends.
 #[derive(Debug, Clone)]
 enum PlaceEnd {
-    /// At this byte, which is all there is between it and the next place.
+    /// At this byte, the only separator of the next field.
     Byte(u8),
-    /// At this byte, after blanks that fill a column.
+    /// At this byte, after padding blanks.
     Padded(u8),
-    /// At the second of these bytes, since the first is part of what stands there.
+    /// At the second of these bytes: the first belongs to the field.
     Second(u8),
     /// At this text.
     Text(Box<Finder<'static>>),
-    /// At a quote that is not escaped, followed by more text (perhaps none).
+    /// At an unescaped quote, followed by this text (possibly empty).
     Quote(Vec<u8>),
-    /// At this text, unless it stands within a list of several servers.
+    /// At this text, unless it is inside a list of upstream servers.
     List(Box<Finder<'static>>),
-    /// Before this byte, which belongs to the next place.
+    /// Before this byte, which belongs to the next field.
     Before(u8),
     /// At the end of the line.
     Line,
 }
 
-/// The places of a line.
+/// The fields of a line.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     begin: Vec<u8>,
     steps: Vec<LineStep>,
-    /// Whether more may follow.
+    /// Whether more text may follow.
     open_end: bool,
 }
 
-/// A piece of a format: a place, or text that stands there as it is.
+/// A piece of a format: a field or fixed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FormatPiece {
     Place(LinePlace),
@@ -51,8 +51,7 @@ pub(super) enum FormatPiece {
 }
 
 impl Pattern {
-    /// The pattern of `pieces`; `None` where two places touch, so that nobody could tell them
-    /// apart.
+    /// Compiles `pieces`; `None` if two fields touch, so that their boundary is unknown.
     pub fn new(pieces: Vec<FormatPiece>, open_end: bool) -> Option<Pattern> {
         let mut pieces = pieces.into_iter().peekable();
         let text_next = |pieces: &mut std::iter::Peekable<std::vec::IntoIter<FormatPiece>>| match pieces
@@ -69,7 +68,7 @@ impl Pattern {
             let end = match pieces.peek() {
                 None => PlaceEnd::Line,
                 Some(FormatPiece::Text(text)) => ending(&before, &place, text),
-                // A host before a path ends where the path begins.
+                // A host directly before a path ends where the path begins.
                 Some(FormatPiece::Place(LinePlace::Target)) if place == LinePlace::Other => PlaceEnd::Before(b'/'),
                 Some(FormatPiece::Place(_)) => return None,
             };
@@ -79,12 +78,12 @@ impl Pattern {
         Some(Pattern { begin, steps, open_end })
     }
 
-    /// Whether a line tells when it was.
+    /// Whether a line has a timestamp.
     pub fn has_time(&self) -> bool {
         self.steps.iter().any(|step| step.place.is_moment())
     }
 
-    /// The texts of a line by what they are; `None` if it is written otherwise.
+    /// The texts of a line by meaning; `None` if it has another format.
     #[inline]
     pub fn read<'a>(&self, line: &'a [u8]) -> Option<Raw<'a>> {
         let mut raw = Raw::default();
@@ -126,7 +125,7 @@ impl Pattern {
     }
 }
 
-/// How a place ends that stands between two texts.
+/// How a field between two texts ends.
 fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
     match after {
         [b'"', more @ ..] if before.last() == Some(&b'"') => PlaceEnd::Quote(more.to_vec()),
@@ -146,7 +145,7 @@ fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
     }
 }
 
-/// Where a list ends: nginx writes `a, b` and `a, b : c` where it asked several servers.
+/// The end of a list: nginx writes `a, b` and `a, b : c` for several upstream servers.
 fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -159,7 +158,7 @@ fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a stamp is written with a blank in it.
+/// Whether a timestamp contains a blank.
 fn has_blank(place: &LinePlace) -> bool {
     match place {
         LinePlace::Time(StampFormat::Pattern(tokens))
@@ -171,7 +170,7 @@ fn has_blank(place: &LinePlace) -> bool {
     }
 }
 
-/// Where the quote stands that ends a text; `\"` does not.
+/// The offset of the closing quote of a text; `\"` is escaped.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

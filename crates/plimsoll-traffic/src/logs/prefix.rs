@@ -1,17 +1,17 @@
-//! What stands before the lines of a log that somebody else has carried or written: syslog,
-//! Kubernetes, Docker, compose, a program's own logger. Not here: what the lines themselves say.
+//! Line prefixes of log transports and loggers: syslog, Kubernetes, Docker, compose, an
+//! application's logger. Not here: the lines themselves.
 
 use super::json::unescaped;
 use super::stamp;
 use std::borrow::Cow;
 
-/// How many may stand before each other: `docker compose logs -t` has two, and a program's logger
-/// two more.
+/// Most prefixes of a line: `docker compose logs -t` adds two, and an application's logger two
+/// more.
 pub(super) const PREFIXES_MAX: usize = 4;
-/// Of so many lines one may be without it.
+/// Detection tolerates one in this many lines without the prefix.
 const WITHOUT_ONE_IN: usize = 5;
 
-/// What stands before each line.
+/// A prefix of each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogPrefix {
     /// `{"log":"...\n","stream":"stdout","time":"..."}`.
@@ -24,12 +24,12 @@ pub(super) enum LogPrefix {
     Compose,
     /// `[pod/web-5d/nginx] `.
     Pod,
-    /// `2025-10-10T13:55:30.1Z `, `[2025-10-10 13:55:30 +0000] `, and as the loggers of languages
-    /// write it.
+    /// A timestamp such as `2025-10-10T13:55:30.1Z ` or `[2025-10-10 13:55:30 +0000] `, also in the
+    /// forms of common loggers.
     Time,
     /// `INFO:     `, `[8] [INFO] `, `- uvicorn.access - INFO - `.
     Level,
-    /// `[6ba7b810-9dad-11d1-80b4-00c04fd430c8] `, as Rails marks the lines of a request.
+    /// Request tags of Rails, such as `[6ba7b810-9dad-11d1-80b4-00c04fd430c8] `.
     Tags,
 }
 
@@ -45,7 +45,7 @@ const ALL: [LogPrefix; 8] = [
 ];
 
 impl LogPrefix {
-    /// For people.
+    /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             LogPrefix::DockerJson => "Docker's JSON",
@@ -59,7 +59,7 @@ impl LogPrefix {
         }
     }
 
-    /// What stands before most of these lines.
+    /// Detects the prefix of most of these lines.
     pub fn of_lines(lines: &[Cow<[u8]>]) -> Option<LogPrefix> {
         let stands = |prefix: &LogPrefix| {
             let mut room = Vec::new();
@@ -69,7 +69,7 @@ impl LogPrefix {
         ALL.into_iter().find(|prefix| stands(prefix))
     }
 
-    /// A line without it; what has escapes is put in order in `room`.
+    /// A line without the prefix; escaped text is unescaped into `room`.
     pub fn strip<'a>(self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
             LogPrefix::DockerJson => docker_line(line, room),
@@ -77,7 +77,7 @@ impl LogPrefix {
         }
     }
 
-    /// The same where nothing has escapes: `None` in JSON.
+    /// A line without the prefix, for prefixes without escapes: `None` in JSON.
     pub fn plain(self, line: &[u8]) -> Option<&[u8]> {
         let rest = match self {
             LogPrefix::DockerJson => return None,
@@ -106,8 +106,7 @@ impl LogPrefix {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// The moment that it names, for lines that name none themselves. A time without a year is
-    /// none.
+    /// The time of the prefix, for lines without a timestamp; `None` for a time without a year.
     pub fn moment_ns(self, line: &[u8]) -> Option<u64> {
         match self {
             LogPrefix::DockerJson => {
@@ -119,7 +118,7 @@ impl LogPrefix {
             LogPrefix::Cri => stamp::read(word(line)?.0),
             LogPrefix::Syslog => {
                 let after_priority = line.strip_prefix(b"<").and_then(word).filter(|(first, _)| {
-                    // `134>1`: RFC 5424, whose time is the next word.
+                    // `134>1`: RFC 5424, with the time in the next word.
                     first.ends_with(b">1")
                 });
                 let (time, _) = word(after_priority.map_or(line, |(_, rest)| rest))?;
@@ -132,18 +131,18 @@ impl LogPrefix {
     }
 }
 
-/// The first word, and what comes after it.
+/// Splits off the first word.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = memchr::memchr(b' ', text).filter(|blank| *blank > 0)?;
     Some((&text[..blank], &text[blank + 1..]))
 }
 
-/// `2025-10-10T13:55:30.123Z`.
+/// Whether a text is a time such as `2025-10-10T13:55:30.123Z`.
 fn is_time(text: &[u8]) -> bool {
     text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && stamp::read(text).is_some()
 }
 
-/// A line without the colours that a terminal is told; `room` is for one that has them.
+/// A line without terminal colours; `room` stores the result if there are any.
 pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
     if memchr::memchr(ESCAPE, line).is_none() {
         return line;
@@ -163,24 +162,24 @@ pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a 
     room
 }
 
-/// What begins a colour.
+/// The first byte of a colour sequence.
 const ESCAPE: u8 = 0x1b;
 
-/// The first word up to a blank or a tab, and what comes after the blanks.
+/// Splits off the first word at a blank or tab, and skips blanks.
 fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(|b| matches!(b, b' ' | b'\t')).filter(|end| *end > 0)?;
     Some((&text[..end], text[end..].trim_ascii_start()))
 }
 
-/// The moment that a line begins with, and what comes after it.
+/// The time at the beginning of a line, and the rest.
 fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
     let (time, rest) = time_of_ruby(line).or_else(|| time_in_brackets(line)).or_else(|| plain_time(line))?;
     let rest = rest.trim_ascii_start();
     Some((stamp::read(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
 }
 
-/// `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `, as Ruby's logger writes it.
+/// The prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
 fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (letter, rest) = line.split_first()?;
     let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
@@ -190,18 +189,19 @@ fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
     is_time(time).then_some((time, &rest[name_end + 1..]))
 }
 
-/// `[2025-10-10 13:55:30 +0000] `, and `[2025-10-10T13:55:30Z INFO  name] ` of Rust's loggers.
+/// A time in brackets: `[2025-10-10 13:55:30 +0000] `, and `[2025-10-10T13:55:30Z INFO  name] ` of
+/// Rust's loggers.
 fn time_in_brackets(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', inner)?;
     let (inner, rest) = (&inner[..end], inner[end + 1..].strip_prefix(b" ")?);
     let first = word(inner).map_or(inner, |(first, _)| first);
     let time = if is_time(first) { first } else { inner };
-    // A number alone is a process.
+    // A number alone is a process id.
     (time.len() >= 19).then_some((time, rest))
 }
 
-/// `2025-10-10T13:55:30.1Z `, `2025-10-10 13:55:30,123 `, with a zone where there is one.
+/// A plain time: `2025-10-10T13:55:30.1Z `, `2025-10-10 13:55:30,123 `, with an optional zone.
 fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let (first, rest) = token(line).filter(|_| digit(0) && digit(3) && digit(5))?;
@@ -219,7 +219,7 @@ fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     stamp::read(time.0).is_some().then_some(time)
 }
 
-/// What comes after the words of a logger: level, process, name, and signs between them.
+/// The text after a logger's level, process, name and punctuation.
 fn after_level(line: &[u8]) -> Option<&[u8]> {
     let (mut rest, mut has_level) = (line.trim_ascii_start(), false);
     loop {
@@ -238,7 +238,7 @@ fn after_level(line: &[u8]) -> Option<&[u8]> {
         }
         rest = after;
     }
-    // Some write a word or two, a tab, and then JSON.
+    // Some loggers write a few words, a tab, and JSON.
     if rest.ends_with(b"}")
         && !rest.starts_with(b"{")
         && let Some(at) = memchr::memmem::find(rest, b"\t{")
@@ -248,11 +248,11 @@ fn after_level(line: &[u8]) -> Option<&[u8]> {
     has_level.then_some(rest)
 }
 
-/// Bytes of the name of a logger, at most.
+/// Longest name of a logger, in bytes.
 const LOGGER_BYTES_MAX: usize = 64;
 
 fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
-    // Not farther than it can stand: a line may be long.
+    // Search only as far as a logger's name can reach, since a line may be long.
     let colon = |text: &[u8]| memchr::memchr(b':', &text[..text.len().min(LOGGER_BYTES_MAX)]);
     let level = colon(text).filter(|end| is_level(&text[..*end]))?;
     let rest = &text[level + 1..];
@@ -261,7 +261,7 @@ fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
     rest[..name].iter().all(is_name).then(|| rest[name + 1..].trim_ascii_start())
 }
 
-/// `INFO`, `[INFO]`, `info:`.
+/// Whether a word is a level: `INFO`, `[INFO]`, `info:`.
 fn is_level(word: &[u8]) -> bool {
     const LEVELS: [&[u8]; 11] =
         [b"trace", b"debug", b"info", b"inf", b"notice", b"warn", b"warning", b"error", b"err", b"critical", b"fatal"];
@@ -271,14 +271,14 @@ fn is_level(word: &[u8]) -> bool {
     LEVELS.iter().any(|level| bare.eq_ignore_ascii_case(level))
 }
 
-/// The name of a logger: `uvicorn.access`, `uvicorn.protocols:send:447`.
+/// Whether a word is the name of a logger: `uvicorn.access`, `uvicorn.protocols:send:447`.
 fn is_logger(word: &[u8]) -> bool {
     let has_parts = word.iter().any(|b| b".:_".contains(b));
     let fits = |b: &u8| b.is_ascii_alphanumeric() || b"._:<>-/".contains(b);
     word.first().is_some_and(u8::is_ascii_lowercase) && has_parts && word.iter().all(fits)
 }
 
-/// What comes after `[tag] [tag] `.
+/// The text after `[tag] [tag] `.
 fn after_tags(line: &[u8]) -> Option<&[u8]> {
     let mut rest = line;
     while let Some(inner) = rest.strip_prefix(b"[") {
@@ -288,7 +288,7 @@ fn after_tags(line: &[u8]) -> Option<&[u8]> {
     (rest.len() < line.len()).then_some(rest)
 }
 
-/// Terminals are told colours of names.
+/// A name without terminal colours.
 fn without_colour(text: &[u8]) -> &[u8] {
     match text.strip_prefix(b"\x1b[") {
         Some(rest) => memchr::memchr(b'm', rest).map_or(text, |end| &rest[end + 1..]),
@@ -296,7 +296,7 @@ fn without_colour(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The message of a line of syslog (RFC 3164, RFC 5424).
+/// The message of a syslog line (RFC 3164, RFC 5424).
 fn syslog(line: &[u8]) -> Option<&[u8]> {
     let after_priority = line.strip_prefix(b"<").and_then(|rest| {
         let end = memchr::memchr(b'>', rest).filter(|end| (1..=3).contains(end))?;
@@ -304,7 +304,7 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     });
     let rest = after_priority.unwrap_or(line);
     if let Some(rest) = rest.strip_prefix(b"1 ").filter(|_| after_priority.is_some()) {
-        // Time, host, program, process and kind of message; then data in brackets, or a dash.
+        // Time, host, program, process and message id; then structured data in brackets, or a dash.
         let mut rest = rest;
         for _ in 0..5 {
             rest = word(rest)?.1;
@@ -319,9 +319,9 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
         Some((_, rest)) => rest,
         None => after_month_time(rest)?,
     };
-    // The host may be left out; the program ends with a colon.
+    // The host may be missing; the program ends with a colon.
     let (first, rest) = word(rest)?;
-    // `INFO:` is no program, but the level of a logger.
+    // `INFO:` is a logger's level, and no program.
     let is_program = |word: &[u8]| word.ends_with(b":") && !is_level(word);
     if is_program(first) {
         return Some(rest);
@@ -330,7 +330,7 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     is_program(program).then_some(rest)
 }
 
-/// What comes after `Oct 10 13:55:30 `.
+/// The text after `Oct 10 13:55:30 `.
 fn after_month_time(text: &[u8]) -> Option<&[u8]> {
     const MONTHS: [&[u8]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
@@ -345,7 +345,7 @@ fn after_month_time(text: &[u8]) -> Option<&[u8]> {
 
 /// The text of a line of Docker's `json-file`.
 fn docker_line<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    // Some that carry it on put blanks between its signs.
+    // Some log shippers add blanks between the JSON tokens.
     let mut rest = line.trim_ascii();
     for sign in [&b"{"[..], b"\"log\"", b":", b"\""] {
         rest = rest.trim_ascii_start().strip_prefix(sign)?;

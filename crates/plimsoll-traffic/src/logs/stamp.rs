@@ -1,15 +1,15 @@
-//! Moments as logs write them, in ns since the Unix epoch: the common log format's, ISO 8601,
-//! numbers of seconds or parts of them, and what a `strftime` format says. Not here: which of them
-//! is a start and which an end.
+//! Timestamps of logs, in ns since the Unix epoch: the common log format, ISO 8601, numbers of
+//! seconds or fractions, and `strftime` formats. Not here: whether a timestamp is a start or an
+//! end.
 
 use plimsoll_model::units::SECOND;
 
-/// How a stamp is written.
+/// The format of a timestamp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StampFormat {
-    /// As the text itself shows.
+    /// Detected from the text.
     Auto,
-    /// As a `strftime` format says.
+    /// A `strftime` format.
     Pattern(Vec<Token>),
 }
 
@@ -24,13 +24,13 @@ pub enum Token {
     MonthName,
     /// `+0200`, `+02:00` or `Z`.
     Zone,
-    /// A fraction of a second, of so many digits (0: as many as there are).
+    /// A fraction of a second with this number of digits (0: any).
     Fraction(u8),
-    /// Seconds since the epoch, or what a thousandth and a millionth of them is counted in.
+    /// Seconds since the epoch, or a smaller unit of this many to the second.
     Epoch(u64),
-    /// A word that says nothing we need.
+    /// A word without meaning here.
     Word,
-    /// This text.
+    /// This fixed text.
     Text(Vec<u8>),
 }
 
@@ -52,7 +52,7 @@ pub enum Part {
 }
 
 impl StampFormat {
-    /// The moment that `text` names.
+    /// Parses a timestamp.
     pub fn read(&self, text: &[u8]) -> Option<u64> {
         match self {
             StampFormat::Auto => read(text),
@@ -61,7 +61,7 @@ impl StampFormat {
     }
 }
 
-/// Tokens of a `strftime` format; `None` for a directive that no stamp can be read with.
+/// Parses a `strftime` format; `None` for an unsupported directive.
 pub fn tokens(format: &str) -> Option<Vec<Token>> {
     let mut out: Vec<Token> = Vec::new();
     let mut chars = format.chars();
@@ -111,7 +111,7 @@ pub fn tokens(format: &str) -> Option<Vec<Token>> {
     Some(out)
 }
 
-/// A date and a time of day, before its zone.
+/// A date and time of day, without its zone.
 #[derive(Debug, Clone, Copy)]
 struct Civil {
     year: u64,
@@ -144,7 +144,7 @@ impl Civil {
     }
 }
 
-/// Text that is read from the front.
+/// A text that is consumed from the front.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// As many digits as there are, at least one and at most `digits_max`.
+    /// A number of one to `digits_max` digits.
     fn number(&mut self, digits_max: usize) -> Option<u64> {
         let length = self.0.iter().take(digits_max).take_while(|b| b.is_ascii_digit()).count();
         if length == 0 {
@@ -170,7 +170,7 @@ impl<'a> Cursor<'a> {
         Some(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
     }
 
-    /// Exactly so many digits.
+    /// A number of exactly `digits` digits.
     fn digits(&mut self, digits: usize) -> Option<u64> {
         let before = self.0.len();
         let value = self.number(digits)?;
@@ -196,7 +196,7 @@ impl<'a> Cursor<'a> {
         Some(number as u64 + 1)
     }
 
-    /// Digits after a point, in ns; those beyond the ninth are left out.
+    /// Digits after a point, in ns; digits after the ninth are dropped.
     fn fraction_ns(&mut self, digits_max: usize) -> Option<u64> {
         let length = self.0.iter().take(digits_max).take_while(|b| b.is_ascii_digit()).count();
         if length == 0 {
@@ -211,7 +211,8 @@ impl<'a> Cursor<'a> {
         Some(ns)
     }
 
-    /// Seconds east of UTC: `Z`, `+0200`, `+02:00`, `+02`, perhaps after a blank.
+    /// A zone in seconds east of UTC: `Z`, `+0200`, `+02:00`, `+02`, with an optional blank before
+    /// it.
     fn zone(&mut self) -> Option<i64> {
         if self.0.first() == Some(&b' ') {
             self.byte();
@@ -236,7 +237,7 @@ fn moment(civil: Civil, fraction_ns: u64, east_s: i64) -> Option<u64> {
     seconds.checked_mul(SECOND)?.checked_add(fraction_ns)
 }
 
-/// The moment that `text` names, in whatever common writing.
+/// Parses a timestamp in any common format.
 pub fn read(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));
@@ -249,7 +250,7 @@ pub fn read(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// `Tue Oct 10 13:55:36 2000`, as C's `ctime` writes it.
+/// Parses `Tue Oct 10 13:55:36 2000`, as C's `ctime` writes it.
 fn of_ctime(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;
@@ -266,8 +267,8 @@ fn of_ctime(text: &[u8]) -> Option<u64> {
     moment(civil, 0, 0)
 }
 
-/// `10/Oct/2000:13:55:36 -0700` and `2000-10-10T13:55:36.123-07:00`, each with or without a
-/// fraction; also `2000/10/10 - 13:55:36`, as Go's programs write it.
+/// Parses `10/Oct/2000:13:55:36 -0700` and `2000-10-10T13:55:36.123-07:00`, with or without a
+/// fraction; also `2000/10/10 - 13:55:36`, as Go programs write it.
 fn calendar(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;
@@ -296,16 +297,16 @@ fn calendar(text: &[u8]) -> Option<u64> {
         }
         _ => 0,
     };
-    // A stamp without a zone is taken for UTC: only differences count.
+    // A timestamp without a zone counts as UTC: only differences matter.
     let east_s = if cursor.0.is_empty() { 0 } else { cursor.zone()? };
     cursor.0.is_empty().then_some(())?;
     moment(civil, fraction_ns, east_s)
 }
 
-/// A number: seconds, or ms, us or ns, by its size.
+/// Parses a number: seconds, ms, us or ns, by its size.
 fn epoch(text: &[u8]) -> Option<u64> {
     if text.iter().any(|b| matches!(b, b'e' | b'E')) {
-        // As some encoders of JSON write large numbers.
+        // Some JSON encoders write large numbers with an exponent.
         let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
         return (0.0..1e19).contains(&value).then(|| (value * scale(value as u64) as f64) as u64);
     }
@@ -320,7 +321,7 @@ fn epoch(text: &[u8]) -> Option<u64> {
     whole.checked_mul(unit)?.checked_add(fraction)
 }
 
-/// Of what a number of this size counts: ns in it.
+/// The unit of a number of this size, ns.
 fn scale(whole: u64) -> u64 {
     match whole {
         0..100_000_000_000 => SECOND,
@@ -337,7 +338,7 @@ fn by_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
     for token in tokens {
         match token {
             Token::Number(part) => {
-                // `%e` and `%k` are filled up with a blank.
+                // `%e` and `%k` are padded with a blank.
                 while cursor.0.first() == Some(&b' ') {
                     cursor.byte();
                 }

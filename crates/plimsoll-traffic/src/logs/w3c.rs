@@ -1,5 +1,5 @@
-//! Logs that say themselves what stands where: `#Fields: date time c-ip ...` (W3C extended, as IIS
-//! and CloudFront write it).
+//! Logs that declare their fields: `#Fields: date time c-ip ...` (W3C extended, as IIS and
+//! CloudFront write it).
 
 use super::entry::{LinePlace, Raw};
 use super::stamp::{self, StampFormat};
@@ -8,11 +8,11 @@ use plimsoll_model::units::{MS, SECOND};
 /// Most fields of a line.
 const FIELDS_MAX: usize = 100;
 
-/// What stands where in a line.
+/// The fields of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct W3cFields {
     places: Vec<W3cPlace>,
-    /// CloudFront's, which counts seconds.
+    /// Whether the format is CloudFront's, which logs seconds.
     pub is_cloudfront: bool,
 }
 
@@ -22,18 +22,18 @@ enum W3cPlace {
     Time,
     Path,
     Query,
-    /// Where a whole number is so many ns; one with a point is seconds.
+    /// A duration: whole numbers have this unit in ns, numbers with a point are seconds.
     Taken(u64),
     Is(LinePlace),
 }
 
-/// What a line that is none begins with.
+/// Whether a line is a directive.
 pub(super) fn is_directive(line: &[u8]) -> bool {
     line.starts_with(b"#")
 }
 
 impl W3cFields {
-    /// The fields that a line of the head names; `None`: it names none, or too little.
+    /// The fields that a directive declares; `None`: it declares none, or too few.
     pub fn read(line: &[u8]) -> Option<W3cFields> {
         let names = std::str::from_utf8(line.strip_prefix(b"#Fields:")?).ok()?;
         let names: Vec<String> = names.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
@@ -62,7 +62,7 @@ impl W3cFields {
         (is_enough && names.len() <= FIELDS_MAX).then_some(W3cFields { places, is_cloudfront })
     }
 
-    /// The texts of a line by what they are. `room` holds path and query together.
+    /// The texts of a line by meaning. `room` stores path and query joined.
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<Raw<'a>> {
         let mut raw = Raw::default();
         let between = if memchr::memchr(b'\t', line).is_some() { b'\t' } else { b' ' };
@@ -82,7 +82,7 @@ impl W3cFields {
                 W3cPlace::Is(place) => raw.put(place, text)?,
             }
         }
-        // One more is another format.
+        // A further text means another format.
         texts.next().is_none().then_some(())?;
         if !date.is_empty() {
             let mut whole = [0u8; 48];

@@ -1,54 +1,54 @@
-//! How far what a model asks lies from what the log has: effect sizes, each with the bound below
-//! which both are alike.
+//! Distances between a model and its log: effect sizes, each with the bound below which both count
+//! as equal.
 //!
-//! Both are looked at in the same way ([`StreamFigures`]), several draws of the model on average.
-//! Not here: drawing them.
+//!
+//! Both are measured in the same way ([`StreamFigures`]); the model's figures are means over
+//! several draws. Not here: the draws.
 
 use std::collections::{BTreeMap, HashMap};
 
 /// Widths of windows, ns.
 const WINDOWS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
-/// Fewer windows say too little of how counts vary: of a hundred an index is known to 14 %.
+/// Fewest windows for a dispersion: with a hundred, its standard error is 14 %.
 const WINDOWS_MIN: u64 = 100;
-/// Sizes of caches, as shares of all different paths.
+/// Sizes of caches, as shares of all distinct paths.
 const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
-/// Quantiles of the requests of a visit and of the time between two.
+/// Quantiles of requests for each visit, and of waits between requests.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// Farthest that shares of endpoints may lie apart, in all.
+/// Largest total variation distance between shares of endpoints.
 pub const MIX_TV_MAX: f64 = 0.02;
-/// Farthest that a dispersion may lie from that of the log, as a share of it.
+/// Largest relative difference of a dispersion from the log's.
 pub const DISPERSION_OFF_MAX: f64 = 0.2;
-/// And by how many deviations of what so many windows of one law differ by.
+/// Allowance for chance: standard deviations of a dispersion over this number of windows.
 const DISPERSION_DEVIATIONS: f64 = 3.0;
-/// Farthest that a hit ratio may lie from that of the log.
+/// Largest difference of a hit ratio from the log's.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
-/// What is drawn lies off the file by chance: so many deviations of what it does are none of the
-/// model's fault.
+/// Allowance for chance: standard deviations of the draws. A difference within it is no fault of
+/// the model.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// And so many times the distance of shares that chance alone makes, which varies little where it
-/// is large.
+/// Allowance for chance in shares: a multiple of the distance that chance alone causes.
 const CHANCE_TV: f64 = 1.5;
-/// Farthest that a quantile of a visit's requests may lie from that of the log, as a share of it;
-/// one request is always allowed.
+/// Largest relative difference of a quantile of a visit's requests from the log's; one request is
+/// always allowed.
 pub const QUANTILE_OFF_MAX: f64 = 0.2;
 
 /// A request of a log, or one drawn from its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamRequest {
-    /// When it starts, ns since the stream began.
+    /// Start, ns since the beginning of the stream.
     pub start_ns: u64,
-    /// Which visit it belongs to.
+    /// The number of its visit.
     pub visit: u64,
     /// Its endpoint.
     pub route: u16,
-    /// Tells its path from others.
+    /// An identifier of its path.
     pub path: u64,
-    /// From the answer before it in its visit, ns; `None`: it is the first.
+    /// Wait since the last response of its visit, ns; `None`: it is the first request.
     pub wait_ns: Option<u64>,
 }
 
-/// What is compared of a stream of requests.
+/// The compared figures of a stream of requests.
 #[derive(Debug, Clone, Default)]
 pub struct StreamFigures {
     requests: f64,
@@ -61,49 +61,48 @@ pub struct StreamFigures {
     hits: [f64; 3],
 }
 
-/// What of a model and its log is compared, each of both: of the log first.
+/// The compared figures of a log and its model; the log's come first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelDistances {
-    /// Half of the sum of differences between shares of endpoints, and how far they may lie apart.
+    /// Total variation distance between shares of endpoints.
     pub mix_tv: f64,
-    /// See above.
+    /// Its bound.
     pub mix_tv_max: f64,
-    /// Width of windows in ns, and the dispersion; `None` where stamps or the length of the log
-    /// cannot tell.
+    /// Window width in ns, and the dispersions; `None` if the timestamps or the length of the log
+    /// do not suffice.
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
-    /// How far each of these may lie apart: a share.
+    /// The bound of each relative difference.
     pub dispersion_off_max: Vec<f64>,
     /// Quantiles of the requests of a visit.
     pub visit_requests: Vec<(f64, f64, f64)>,
-    /// How far each of these may lie apart, in requests.
+    /// The bound of each difference, in requests.
     pub visit_off_max: Vec<f64>,
-    /// Quantiles of the time from an answer to the next request, ns; none where no visit has
+    /// Quantiles of the wait from a response to the next request, ns; empty without visits of
     /// several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
-    /// Half of the sum of differences between shares of what follows what; `None` where nothing
-    /// follows anything.
+    /// Total variation distance between shares of transitions; `None` without transitions.
     pub transitions_tv: Option<f64>,
-    /// Paths that a cache holds, and how often it has what is asked.
+    /// Cache sizes in paths, and the hit ratios.
     pub hit_ratio: Vec<(usize, f64, f64)>,
-    /// How far each of these may lie apart.
+    /// The bound of each difference.
     pub hit_off_max: Vec<f64>,
 }
 
-/// Something that lies farther apart than is alike.
+/// A figure beyond its bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DivergentFigure {
-    /// What it is.
+    /// The name of the figure.
     pub name: String,
-    /// By how much, and by how much it may: completes "its NAME ...".
+    /// The difference and its bound: completes "its NAME ...".
     pub said: String,
 }
 
-/// A share as people read it.
+/// A share as a percentage.
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Different paths of a stream.
+/// Number of distinct paths of a stream.
 pub fn paths(requests: &[StreamRequest]) -> usize {
     let mut paths: Vec<u64> = requests.iter().map(|request| request.path).collect();
     paths.sort_unstable();
@@ -111,13 +110,13 @@ pub fn paths(requests: &[StreamRequest]) -> usize {
     paths.len()
 }
 
-/// How many paths each cache holds, of so many.
+/// The sizes of the caches for this number of paths.
 pub fn cache_sizes(paths: usize) -> [usize; 3] {
     CACHE_SHARES.map(|share| ((paths as f64 * share) as usize).max(1))
 }
 
 impl StreamFigures {
-    /// Of requests in the order of their starts, within `span_ns`; stamps are as fine as
+    /// The figures of requests in order of start, within `span_ns`. Timestamps have a resolution of
     /// `resolution_ns`.
     pub fn compute(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
         let total = requests.len().max(1) as f64;
@@ -163,7 +162,7 @@ impl StreamFigures {
         }
     }
 
-    /// The figures of several draws on average.
+    /// Means of the figures of several draws.
     pub fn mean(draws: &[StreamFigures]) -> StreamFigures {
         let count = draws.len().max(1) as f64;
         let over = |figure: &dyn Fn(&StreamFigures) -> f64| draws.iter().map(figure).sum::<f64>() / count;
@@ -192,7 +191,7 @@ impl StreamFigures {
     }
 }
 
-/// Variance over mean of the requests in windows of this width; `None` for too few windows.
+/// Variance over mean of the requests in windows of this width; `None` with too few windows.
 fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
     let windows = span_ns / width_ns;
     if windows < WINDOWS_MIN {
@@ -208,17 +207,16 @@ fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option
     (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
 }
 
-/// How far an index of dispersion of so many windows may lie from another of the same law: a short
-/// log tells its own by chance only.
+/// The bound for a dispersion over this number of windows: chance alone moves it in a short log.
 fn dispersion_off_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
-        // Nothing is told of so few.
+        // Without windows the bound does not matter.
         return DISPERSION_OFF_MAX;
     }
     DISPERSION_OFF_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
 }
 
-/// How often a cache that keeps so many paths, those asked last, has what is asked.
+/// Hit ratio of an LRU cache with `size` paths.
 fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     let mut last: HashMap<u64, u64> = HashMap::new();
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
@@ -234,7 +232,8 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     hits as f64 / requests.len().max(1) as f64
 }
 
-/// How far a figure of draws lies off by chance: of a log, which is one draw, and of their mean.
+/// The difference of a figure that chance explains: of a log, which is a single draw, and of the
+/// mean of draws.
 fn by_chance(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
     let count = draws.len() as f64;
     if draws.len() < 2 {
@@ -246,19 +245,19 @@ fn by_chance(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) ->
     CHANCE_DEVIATIONS * (variance * (1.0 + 1.0 / count)).sqrt()
 }
 
-/// Half of the sum of differences between shares.
+/// Total variation distance between two lists of shares.
 fn apart_of(one: &[f64], other: &[f64]) -> f64 {
     let share = |shares: &[f64], at: usize| shares.get(at).copied().unwrap_or(0.0);
     (0..one.len().max(other.len())).map(|at| (share(one, at) - share(other, at)).abs()).sum::<f64>() / 2.0
 }
 
 impl ModelDistances {
-    /// How far what is drawn of a model lies from `log`, with caches of these sizes.
+    /// Distances between the log and draws of its model, with caches of these sizes.
     pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
         let mix_tv = apart_of(&log.routes, &model.routes);
-        // Each draw lies off their mean by what chance makes of one; the mean of so many lies off
-        // the file by less.
+        // A single draw differs from the mean by chance; the mean of several differs from the model
+        // by less.
         let off_mean = draws.iter().map(|draw| apart_of(&draw.routes, &model.routes)).sum::<f64>();
         let off_mean =
             if draws.len() < 2 { 0.0 } else { off_mean / draws.len() as f64 / (draws.len() as f64 - 1.0).sqrt() };
@@ -291,7 +290,7 @@ impl ModelDistances {
         }
     }
 
-    /// What lies farther apart than is alike.
+    /// The figures beyond their bounds.
     pub fn apart(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
@@ -356,7 +355,7 @@ mod tests {
         let alike = [figures(&stream(2, 1)), figures(&stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
         assert_eq!(distances.apart(), Vec::new(), "{distances:?}");
-        // By chance the index is 1; of windows of 100 s there are too few.
+        // Chance gives an index of 1; there are too few windows of 100 s.
         let (_, one_second) = distances.dispersion[1];
         assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
         assert_eq!(distances.visit_requests[0], (0.5, 2.0, 2.0));
@@ -373,8 +372,8 @@ mod tests {
 
     #[test]
     fn chance_among_many_endpoints_is_no_difference() {
-        // Requests without memory to 500 endpoints: a draw of them lies off by more than 2 % in
-        // all, though the shares are the same.
+        // Independent requests to 500 endpoints: a draw differs by more than 2 % in total, with
+        // equal probabilities.
         let drawn = |seed: u64, skewed: bool| {
             let mut rng = Rng::new(seed);
             let request = |number: u64| {
@@ -387,7 +386,7 @@ mod tests {
         for log in 1..20 {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();
             let distances = ModelDistances::between(&drawn(log, false), &draws, [5, 25, 100]);
-            // Of a log the shares are those of the file.
+            // The log's shares are those of the file.
             let distances =
                 ModelDistances { mix_tv: apart_of(&[0.002; 500], &StreamFigures::mean(&draws).routes), ..distances };
             assert!(distances.mix_tv > MIX_TV_MAX, "{}", distances.mix_tv);

@@ -1,10 +1,11 @@
-//! A model of a log: a file of traffic that asks alike for as long as one likes, and the pace at
-//! which it does. Kept are the mix of endpoints, what visitors ask one after the other and how long
-//! they wait between, how often each path is asked, and how the rate changes; [`ModelDistances`]
-//! says how well. Each path is drawn for itself, as often as the log has it, or once a visit: that
-//! a visitor who looks at an item then buys the same one is not kept.
+//! A model of a log: a traffic file that generates similar traffic for any length of time, and the
+//! rate of its visits. The model keeps the mix of endpoints, the sequence of a visitor's requests,
+//! their waits, the frequency of each path, and changes of the rate. [`ModelDistances`] measures
+//! how well. Paths are drawn independently by frequency, or once for each visit. So the model does
+//! not reproduce that a visitor who views an item then buys the same item.
 //!
-//! Not here: reading logs, writing files, drawing what the model asks (the engine does that).
+//!
+//! Not here: reading logs, writing files, and the draws of a load (the engine).
 
 mod distances;
 mod own_paths;
@@ -33,78 +34,79 @@ pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamReques
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
 
-/// Rows of a file of paths, at most; of more requests an even part stands for all.
+/// Most rows of a path file; of more requests, an even sample is used.
 const ROWS_MAX: usize = 50_000;
-/// Templates of requests that a model draws, which are compared with the routes of the log.
+/// Most templates of drawn requests that are compared with the log's routes.
 const TEMPLATES_MAX: usize = 1 << 20;
-/// Below this share of requests in visits of several the model is a mix.
+/// Smallest share of requests in visits of several requests for a model with scenarios; below it,
+/// the model is a mix.
 const TOGETHER_MIN: f64 = 0.05;
-/// The largest weight, and what all together are about.
+/// The largest weight, and the approximate sum of all weights.
 const WEIGHT_MAX: f64 = 1_000_000.0;
 
-/// A file of traffic, with what it draws from.
+/// A traffic file with its data files.
 #[derive(Debug, Clone)]
 pub struct TrafficModel {
     /// The file, in TOML.
     pub text: String,
-    /// Files of paths: name, and content.
+    /// Path files: name and content.
     pub files: Vec<(String, String)>,
-    /// When visits begin.
+    /// The rate of visits.
     pub pace: ModelPace,
-    /// What is asked, and how.
+    /// Facts about the model.
     pub facts: ModelFacts,
-    /// The log as it is compared: in order, from its first request on.
+    /// The requests of the log for comparison, in order of start.
     pub stream: Vec<StreamRequest>,
-    /// How long the log lasts, ns.
+    /// Length of the log, ns.
     pub span_ns: u64,
-    /// How fine its stamps are, ns.
+    /// Resolution of the timestamps, ns.
     pub resolution_ns: u64,
-    /// How long an answer of each endpoint took, ns on average.
+    /// Mean duration of each endpoint's responses, ns.
     pub answer_ns: Vec<u64>,
     endpoints: BTreeMap<(String, String), RouteNumber>,
     withheld: WithheldRoutes,
 }
 
-/// What was made of a log.
+/// Facts about a model of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFacts {
-    /// Requests that the model is of.
+    /// Requests in the model.
     pub requests: u64,
-    /// Visits, or requests for themselves.
+    /// Visits, or independent requests.
     pub visits: u64,
-    /// Visits of so many requests that these are taken one by one, and those requests.
+    /// Visits too long to be kept, split into single requests; and the number of those requests.
     pub long: (u64, u64),
     /// Endpoints.
     pub endpoints: usize,
-    /// Scenarios; none: a mix.
+    /// Number of scenarios; 0: a mix.
     pub scenarios: usize,
-    /// Different sequences that the log has.
+    /// Number of distinct sequences in the log.
     pub sequences: usize,
-    /// What is left out, by why.
+    /// Skipped requests by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Parts of paths that look like keys, and were replaced.
+    /// Path parts that look like keys, and were replaced.
     pub keys_withheld: usize,
 }
 
-/// What a model is to be called, and where it is to ask.
+/// Names and options of a model.
 #[derive(Clone, Copy)]
 pub struct ModelNames<'n> {
-    /// Where.
+    /// The base URL.
     pub base: &'n str,
-    /// The folder of its files of paths.
+    /// The folder of path files.
     pub folder: &'n str,
-    /// What the file begins with.
+    /// Comment lines at the beginning of the file.
     pub about: &'n [String],
-    /// Parts of paths that look like keys are written as they are.
+    /// Whether path parts that look like keys stay unchanged.
     pub keep_keys: bool,
 }
 
-/// The path of a request, as a row: without the slash that it begins with.
+/// The path of a request as a row, without its leading slash.
 fn row(target: &str) -> String {
     format!("\"{}\"\n", target.strip_prefix('/').unwrap_or(target).replace('"', "\"\""))
 }
 
-/// How the requests of an endpoint are written.
+/// How requests of an endpoint are written.
 struct RouteModel {
     method: String,
     target: DraftText,
@@ -112,7 +114,7 @@ struct RouteModel {
 }
 
 impl TrafficModel {
-    /// The model of a log; `None` where there is nothing in it.
+    /// The model of a log; `None` for an empty log.
     pub fn fit(gathered: LogRequests, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
         let left_out = gathered.left_out().clone();
@@ -169,9 +171,9 @@ impl TrafficModel {
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        // A visitor's own path is the same throughout a visit: one for each visit,
-                        // in their order. What is hardly ever asked twice goes in the order of the
-                        // log, too: drawn, it would come again.
+                        // A path that is a visitor's own stays the same throughout a visit: one for
+                        // each visit, in order. Paths that hardly ever repeat are taken in the
+                        // order of the log, too: random draws would repeat them.
                         let in_order = own.are_in_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
@@ -221,16 +223,16 @@ impl TrafficModel {
         Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints, withheld })
     }
 
-    /// Tells endpoints and paths of requests that were drawn.
+    /// A folder that maps drawn requests to endpoints and paths.
     pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteFolder<'m> {
-        // Of the log the first of many have routes of their own, in its order: which these are is
-        // told by their templates, never by the order in which a model draws them.
+        // The first distinct templates of the log have their own routes, in its order. Drawn
+        // requests are mapped by template, never by the order of the draws.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteFolder { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
 }
 
-/// Tells endpoints as those of the log.
+/// Maps requests to the endpoints of a log.
 pub struct RouteFolder<'m> {
     endpoints: Endpoints,
     of: &'m BTreeMap<(String, String), RouteNumber>,
@@ -239,7 +241,7 @@ pub struct RouteFolder<'m> {
 }
 
 impl RouteFolder<'_> {
-    /// The endpoint of a request, and what tells its path from others.
+    /// The endpoint of a request, and an identifier of its path.
     pub fn route(&mut self, method: &str, target: &str) -> (RouteNumber, u64) {
         let key = (method.to_owned(), target.to_owned());
         if let Some(route) = self.withheld.get(&key) {
@@ -272,7 +274,7 @@ impl RouteModel {
     }
 }
 
-/// A sequence as a scenario; what is asked several times in a row after the first is one step.
+/// A sequence as a scenario; repeated requests after the first become one step with a repetition.
 fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut ThinkTimes) -> DraftScenario {
     let mut steps = Vec::new();
     let mut before: Option<RouteNumber> = None;
@@ -293,7 +295,7 @@ fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &
     DraftScenario { name, weight, steps }
 }
 
-/// Weights in the same proportions, as a file has them.
+/// Weights as integers with the same proportions.
 fn whole_weights(weights: &[f64]) -> Vec<u32> {
     let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let are_whole = weights.iter().all(|weight| weight.fract() == 0.0) && most <= WEIGHT_MAX;

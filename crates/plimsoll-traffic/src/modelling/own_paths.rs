@@ -1,31 +1,30 @@
-//! Paths of an endpoint that are a visitor's own: `/users/7/orders` is asked again and again by
-//! user 7, and by nobody else; or that hardly anybody asks twice, such as `/search?q=a+long+word`.
-//! Whether an endpoint is such, and which paths its visits have. Not here: how rows are written and
-//! chosen.
+//! Endpoints with one path for each visitor, such as `/users/7/orders`, which only user 7 requests,
+//! repeatedly; and endpoints whose paths hardly ever repeat, such as `/search?q=a+long+word`.
+//! Detects both, and collects the paths of visits. Not here: how rows are written and chosen.
 
 use std::collections::HashMap;
 
-/// Fewer repetitions tell nothing.
+/// Fewest repetitions within visits for a decision.
 const PAIRS_MIN: u64 = 8;
-/// Paths are new where at least this share of requests has one that is asked only once...
+/// Paths count as new if at least this share of requests has a path that occurs only once...
 const NEW_MIN: f64 = 0.5;
-/// ... and a visit asks about once.
+/// ... and a visit requests the endpoint about once.
 const PER_VISIT_MAX: f64 = 1.2;
 
-/// What visits ask of one endpoint.
+/// The requests of visits to one endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct OwnPaths {
-    /// The first path of each visit, in the order of visits.
+    /// The first path of each visit, in order of visits.
     pub firsts: Vec<u32>,
     /// Visit and path of the last request.
     last: Option<(usize, u32)>,
-    /// Requests that follow another of the same visit, and those of them with the same path.
+    /// Requests that follow another one of the same visit, and those with the same path.
     pairs: u64,
     same: u64,
 }
 
 impl OwnPaths {
-    /// A request of a visit; those of a visit come together.
+    /// Adds a request of a visit; requests of one visit are consecutive.
     pub fn add(&mut self, visit: usize, target: u32) {
         match self.last.replace((visit, target)) {
             Some((before, path)) if before == visit => {
@@ -36,9 +35,9 @@ impl OwnPaths {
         }
     }
 
-    /// Whether sessions take their paths in order, one each: they keep to it, more than half of the
-    /// way from what chance does, or paths are new. `asked`: all that is asked of the endpoint; in
-    /// a mix each request is a session.
+    /// Whether sessions take paths in order, one each: visits keep their path for more than half of
+    /// the excess over chance, or paths are new. `asked`: all paths requested; in a mix each
+    /// request is a session.
     pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
@@ -57,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_path_is_kept_where_visits_repeat_it_more_than_chance_does() {
-        // Visits of four requests each; the path by visit and number of the request.
+        // Visits of four requests each; the path depends on visit and request number.
         let kept = |path: &dyn Fn(u32, u32) -> u32| {
             let (mut own, mut asked) = (OwnPaths::default(), Vec::new());
             for visit in 0..50 {
@@ -70,9 +69,9 @@ mod tests {
         };
         assert_eq!(kept(&|visit, _| visit), (true, 50));
         assert_eq!(kept(&|visit, number| visit * 4 + number), (false, 50));
-        // One of four changes it.
+        // One request of four changes the path.
         assert_eq!(kept(&|visit, number| visit * 4 + number / 3), (true, 50));
-        // What everybody asks is nobody's own.
+        // A path that all visitors request belongs to none.
         assert_eq!(kept(&|visit, number| u32::from(visit == 3 && number == 2)), (false, 50));
         let of_visits = |paths: &[u32]| {
             let mut own = OwnPaths::default();

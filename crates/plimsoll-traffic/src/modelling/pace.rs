@@ -1,33 +1,34 @@
-//! When visits begin: a rate over time, and whether evenly or by chance.
+//! The rate of visits over time, and the spacing of their starts.
 //!
-//! Counts in stretches of time vary by chance, too. Taken as they are for rates, chance would count
-//! twice: rates are drawn towards their mean by as much as chance explains, so that counts drawn
-//! from them vary as those of the log.
+//!
+//! Counts over time vary by chance. If raw counts became rates, chance would count twice. So rates
+//! are shrunk towards their mean by the part that chance explains, and counts drawn from them vary
+//! as the log's do.
 
 use crate::import::draft::DraftLoad;
 use plimsoll_model::units::exact_duration;
 use plimsoll_model::{Arrivals, Curve, Stage};
 
-/// Widths of stretches, s.
+/// Candidate widths of intervals, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
-/// Most and fewest stretches of a rate that changes.
+/// Fewest and most intervals of a changing rate.
 const STRETCHES: std::ops::RangeInclusive<u64> = 5..=300;
-/// Fewest visits in a stretch, on average, of which a rate is made.
+/// Fewest visits in an interval, on average, for a rate.
 const VISITS_MIN: f64 = 20.0;
-/// Below this index of dispersion visits begin more evenly than by chance.
+/// Largest index of dispersion that counts as even spacing.
 const EVEN: f64 = 0.5;
 
-/// A load: visits a second (of requests for themselves: requests), and their spacing.
+/// The rate of visits (for a mix: of requests), 1/s, and the spacing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelPace {
-    /// Over time, for as long as the log lasts.
+    /// The rate over the length of the log.
     pub rate: Curve,
     /// The spacing.
     pub arrivals: Arrivals,
 }
 
 impl ModelPace {
-    /// Of visits that begin at these moments, in order, in `span_ns`; each counts for so many.
+    /// The rate of visits with these ordered starts in `span_ns`; each counts with its weight.
     pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
         let counts = |width_ns: u64| {
             let mut counts = vec![0.0; (span_ns / width_ns) as usize];
@@ -43,7 +44,7 @@ impl ModelPace {
         let width_ns = widths
             .into_iter()
             .find(|width_ns| STRETCHES.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_MIN);
-        // A file has whole milliseconds.
+        // A traffic file has whole milliseconds.
         let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
         let constant = |arrivals| ModelPace { rate: Curve::constant_for(rounded(mean), whole_ms(span_ns)), arrivals };
         let Some(width_ns) = width_ns else {
@@ -54,7 +55,7 @@ impl ModelPace {
         if index < EVEN {
             return constant(Arrivals::Constant);
         }
-        // What so many counts of the same rate differ by.
+        // The variation of this number of counts with a constant rate.
         if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
             return constant(Arrivals::Poisson);
         }
@@ -69,7 +70,7 @@ impl ModelPace {
         ModelPace { rate: Curve { stages }, arrivals: Arrivals::Poisson }
     }
 
-    /// The load that a file carries along for it.
+    /// The load table of the traffic file.
     pub(super) fn load(&self) -> DraftLoad {
         let (rate, duration_ns) = match self.rate.stages.as_slice() {
             [only] if only.from == only.to => (only.from.to_string(), only.duration_ns),
@@ -80,7 +81,7 @@ impl ModelPace {
     }
 }
 
-/// A rate with as many digits as it is worth.
+/// A rate with its significant digits.
 fn rounded(rate: f64) -> f64 {
     if rate >= 100.0 { (rate * 10.0).round() / 10.0 } else { (rate * 1e4).round() / 1e4 }
 }

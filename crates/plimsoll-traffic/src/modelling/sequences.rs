@@ -1,19 +1,18 @@
-//! Which endpoints visits go through, one after the other, and how often: the sequences that become
-//! scenarios. Where there are more than a file is to have, the most frequent ones stay, others
-//! stand for those that are alike, and their weights are moved until every endpoint has its share
-//! of the requests.
+//! Sequences of endpoints in visits, with their frequencies; they become scenarios. If there are
+//! too many, the most frequent stay, and some others represent similar ones. Their weights are
+//! adjusted until every endpoint has its share of requests.
 
 use plimsoll_model::RouteNumber;
 use std::collections::{BTreeMap, HashMap};
 
-/// Most sequences that are kept.
+/// Most sequences to keep.
 pub const SEQUENCES_MAX: usize = 200;
-/// Rounds in which weights are moved.
+/// Iterations of the weight adjustment.
 const ROUNDS: usize = 2000;
-/// The last of them, in which lengths no longer count.
+/// Final iterations that ignore lengths.
 const ROUNDS_OF_ENDPOINTS: usize = 50;
 
-/// Endpoints one after the other, and how many visits go that way.
+/// A sequence of endpoints, and the number of visits with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequence {
     pub routes: Vec<RouteNumber>,
@@ -30,7 +29,7 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     if all.len() <= max {
         return all.into_iter().map(sequence).collect();
     }
-    // In order: sums of the same numbers in another order are others.
+    // Ordered, since the order of a floating-point sum affects the result.
     let mut wanted: BTreeMap<RouteNumber, f64> = BTreeMap::new();
     for (routes, count) in &all {
         routes.iter().for_each(|route| *wanted.entry(*route).or_default() += *count as f64);
@@ -39,8 +38,8 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     all.iter().for_each(|(routes, count)| *lengths.entry(octave(routes)).or_default() += *count as f64);
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
-    // Those of one length that begin alike are neighbours; of each part of all visits one stands
-    // for it.
+    // Sequences of equal length and beginning are neighbours; one represents each part of the
+    // visits.
     rest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then_with(|| a.0.cmp(&b.0)));
     let parts = (max - kept.len()) as u64;
     let total: u64 = rest.iter().map(|(_, count)| count).sum();
@@ -64,14 +63,14 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     kept
 }
 
-/// Visits of about one length: 1, 2, 3 to 4, 5 to 8, ...
+/// The length class of a visit: 1, 2, 3 to 4, 5 to 8, ...
 fn octave(routes: &[RouteNumber]) -> u32 {
     routes.len().next_power_of_two().ilog2()
 }
 
-/// Moves weights until every endpoint is asked as often as wanted, and visits of about each length
-/// are as many as there were (generalized iterative scaling, Darroch and Ratcliff 1972). Where the
-/// sequences that are left cannot do both, the endpoints have the last word.
+/// Adjusts weights until every endpoint has its wanted share and visits have the wanted lengths
+/// (generalized iterative scaling, Darroch and Ratcliff 1972). If both cannot be met, the shares of
+/// endpoints take precedence.
 fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
     for round in 0..ROUNDS {

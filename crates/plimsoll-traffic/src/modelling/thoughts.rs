@@ -1,31 +1,30 @@
-//! How long visitors wait between two requests: by which endpoints they are, as a time whose
-//! logarithm is normally distributed, or where none such fits (at once, or after half a minute) as
-//! one of some times, each as likely.
+//! Waits between two requests, by pair of endpoints: a log-normal think time, or if that does not
+//! fit (a mix of instant and long waits) a random choice of several times.
 
 use plimsoll_model::RouteNumber;
 use std::collections::HashMap;
 
-/// Times that are looked at of a pair of endpoints, at most.
+/// Most waits for a pair of endpoints.
 const SAMPLES_MAX: usize = 10_000;
-/// Fewer than so many say nothing of a pair for itself.
+/// Fewest waits for a pair to have its own distribution.
 const SAMPLES_MIN: usize = 8;
-/// Shorter waits are none, s.
+/// Shorter waits count as none, s.
 const SHORTEST_S: f64 = 0.000_5;
-/// Less spread than this is none, and more is not drawn.
+/// Smallest standard deviation of the logarithm; smaller ones count as a constant, larger ones are
+/// capped.
 const SIGMA_MIN: f64 = 0.02;
 const SIGMA_MAX: f64 = 5.0;
-/// How much longer or shorter than seen a wait may be whose logarithm is normally distributed, at
-/// some of its quantiles.
+/// Largest factor between fitted and observed quantiles for a log-normal distribution.
 const MISFIT_MAX: f64 = 1.5;
-/// Shorter waits than this are alike, s.
+/// Waits below this are considered equal, s.
 const ALIKE_S: f64 = 0.02;
-/// Times of which one is picked, and waits that it takes to tell them.
+/// Number of times to choose from, and fewest waits to derive them.
 const PICKED: usize = 20;
 const PICKED_OF_MIN: usize = 5 * PICKED;
-/// How much longer than seen waits may be on average.
+/// Largest factor between fitted and observed mean.
 const MEAN_OFF_MAX: f64 = 1.1;
 
-/// Waits that were seen, s.
+/// Observed waits, s.
 #[derive(Debug, Clone, Default)]
 pub struct ThinkTimes {
     of_pair: HashMap<(RouteNumber, RouteNumber), Vec<f64>>,
@@ -33,7 +32,7 @@ pub struct ThinkTimes {
 }
 
 impl ThinkTimes {
-    /// From the answer of one request to the next request; 0 where they overlap.
+    /// Adds the wait from a response to the next request; 0 if the requests overlap.
     pub fn add(&mut self, from: RouteNumber, to: RouteNumber, wait_ns: u64) {
         let wait_s = wait_ns as f64 / 1e9;
         for waits in [self.of_pair.entry((from, to)).or_default(), self.of_next.entry(to).or_default()] {
@@ -43,7 +42,7 @@ impl ThinkTimes {
         }
     }
 
-    /// What a visitor waits between the two, as a file of traffic has it; `None`: nothing.
+    /// The think time between two endpoints in the syntax of a traffic file; `None`: no wait.
     pub fn between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
         let pair = self.of_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
         match pair {
@@ -53,7 +52,7 @@ impl ThinkTimes {
     }
 }
 
-/// The time with these quantiles.
+/// The think time that fits these waits.
 fn think(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
@@ -64,13 +63,13 @@ fn think(waits: &mut [f64]) -> Option<String> {
     if median < SHORTEST_S {
         return Some(picked(waits));
     }
-    // The width of what is usual, but with about the mean that was seen: else the rare long waits
-    // would be far too long.
+    // The width comes from the usual waits, the mean from all: otherwise rare long waits would be
+    // too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(SHORTEST_S)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
-    // Of the normal distribution, in deviations.
+    // Quantiles of the normal distribution, in standard deviations.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {
         let (seen, fitted) = (at(share).max(ALIKE_S), (median * (sigma * deviations).exp()).max(ALIKE_S));
@@ -83,11 +82,11 @@ fn think(waits: &mut [f64]) -> Option<String> {
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
 }
 
-/// One of the means of as many parts of them; they are in order.
+/// A choice among the means of equal parts of the ordered waits.
 fn picked(waits: &[f64]) -> String {
     let part = |number: usize| &waits[waits.len() * number / PICKED..waits.len() * (number + 1) / PICKED];
     let means = (0..PICKED).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
-    // Three digits are enough, and none below a tenth of a millisecond.
+    // Three digits, and nothing below 0.1 ms.
     let text = |mean_s: f64| {
         let step = 10f64.powf((mean_s * 1e3).max(1e-3).log10().floor() - 2.0).max(0.1);
         let ms = (mean_s * 1e3 / step).round() * step;
@@ -105,7 +104,7 @@ mod tests {
     fn waits_of_two_kinds_are_picked_of_those_seen() {
         let mut thoughts = ThinkTimes::default();
         for n in 0..1000u64 {
-            // Two of five at once, the others after 20 s and more.
+            // Two of five have no wait, the others 20 s and more.
             thoughts.add(0, 1, if n % 5 < 2 { 3_000_000 } else { 20_000_000_000 + n * 1_000_000 });
             thoughts.add(1, 2, if n % 5 < 3 { 0 } else { 2_000_000_000 });
         }

@@ -1,29 +1,29 @@
-//! Requests of a log as visits: those of one visitor with no gap of half an hour. A visit of very
-//! many requests is no visit of a person (a crawler, a health check, all users behind one proxy):
-//! its requests are taken one by one.
+//! Requests of a log grouped into visits: one visitor without a gap of half an hour. A very long
+//! visit belongs to no person (a crawler, a health check, many users behind a proxy), so its
+//! requests count one by one.
 
 use crate::replay::LoggedRequest;
 use crate::survey::GAP_NS;
 use std::ops::Range;
 
-/// Most requests of a visit that is kept as one.
+/// Most requests of a visit that is kept whole.
 pub const VISIT_REQUESTS_MAX: usize = 60;
 
-/// All requests, by visit.
+/// All requests, grouped by visit.
 #[derive(Debug, Clone)]
 pub struct Visits {
-    /// By visitor, then by time.
+    /// Requests ordered by visitor, then by time.
     pub requests: Vec<LoggedRequest>,
-    /// In the order of their first requests; the numbers are those of `requests`.
+    /// Visits as ranges of `requests`, in the order of their first requests.
     pub visits: Vec<Range<usize>>,
-    /// Visits that were taken apart, and their requests.
+    /// Number of split visits, and of their requests.
     pub long: (u64, u64),
-    /// Of each request, whether it is of one of these; empty if there are none.
+    /// Whether each request belongs to a split visit; empty if there are none.
     taken_apart: Vec<bool>,
 }
 
 impl Visits {
-    /// Of requests in any order.
+    /// Groups requests, given in any order.
     pub fn from_requests(mut requests: Vec<LoggedRequest>) -> Visits {
         requests.sort_by_key(|request| (request.visitor, request.start_ns));
         let goes_on = |a: &LoggedRequest, b: &LoggedRequest| {
@@ -51,9 +51,8 @@ impl Visits {
         &self.requests[visit.clone()]
     }
 
-    /// When each visit begins, ns, and how many visits of the model it counts for: these have as
-    /// many requests as all have on average, and the many requests of a visit that was taken apart
-    /// are not as many visits.
+    /// The start of each visit, ns, and its weight in visits of the model. A model's visit has the
+    /// mean number of requests, so a split visit counts for several.
     pub fn starts(&self) -> Vec<(u64, f64)> {
         let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;
@@ -65,7 +64,7 @@ impl Visits {
         self.visits.iter().map(|visit| (self.requests[visit.start].start_ns, weight(visit.start))).collect()
     }
 
-    /// How many requests belong to visits of several.
+    /// Number of requests in visits of several requests.
     pub fn together(&self) -> usize {
         self.visits.iter().map(Range::len).filter(|length| *length > 1).sum()
     }
@@ -95,7 +94,7 @@ mod tests {
             Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
         assert_eq!(visits.together(), 2);
-        // 63 requests in 62 visits of the model; what was taken apart counts for its requests.
+        // 63 requests in 62 visits of the model; a split visit counts by its requests.
         let starts = visits.starts();
         let counted: f64 = starts.iter().map(|(_, weight)| weight).sum();
         let apart: f64 = starts.iter().map(|(_, weight)| weight).filter(|weight| **weight < 1.0).sum();

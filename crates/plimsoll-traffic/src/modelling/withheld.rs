@@ -1,24 +1,24 @@
-//! Paths as a model writes them: a file of traffic is handed on, so that what looks like a key is
-//! replaced in it. Each key has a replacement of its own, so that as many different paths are asked
-//! as in the log. Not here: what looks like a key ([`redact::with_keys_replaced`]).
+//! Paths as a model writes them. A traffic file may be shared, so parts that look like keys are
+//! replaced. Each key has its own replacement, so that the number of distinct paths stays. Not
+//! here: the detection of keys ([`redact::with_keys_replaced`]).
 
 use plimsoll_model::{ListedTargets, RouteNumber, redact};
 use std::collections::HashMap;
 
-/// What a replacement begins with; a number follows.
+/// Prefix of a replacement; a number follows.
 pub const WITHHELD: &str = "withheld-";
 
-/// The paths of a log, as they are written.
+/// The paths of a log with replaced keys.
 pub struct WrittenTargets {
     targets: ListedTargets,
-    /// Those in which something is replaced, by number.
+    /// Paths with replacements, by number.
     replaced: HashMap<u32, String>,
-    /// Keys that were replaced.
+    /// Number of replaced keys.
     pub keys: usize,
 }
 
 impl WrittenTargets {
-    /// `keep`: keys are written as they are.
+    /// `keep`: keys are not replaced.
     pub fn new(targets: ListedTargets, keep: bool) -> WrittenTargets {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut replaced = HashMap::new();
@@ -36,12 +36,12 @@ impl WrittenTargets {
         WrittenTargets { targets, replaced, keys: numbers.len() }
     }
 
-    /// The one with this number, as it is written.
+    /// The path with this number.
     pub fn get(&self, number: u32) -> &str {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }
 
-    /// Notes to which route a written target belongs, where its text no longer tells.
+    /// Records the route of a path with replacements, since its text no longer shows the template.
     pub fn note_route(&self, number: u32, method: &str, route: RouteNumber, routes: &mut WithheldRoutes) {
         if let Some(target) = self.replaced.get(&number) {
             routes.entry((method.to_owned(), target.clone())).or_insert(route);
@@ -49,7 +49,7 @@ impl WrittenTargets {
     }
 }
 
-/// Routes of targets in which something is replaced, by method and target.
+/// Routes of targets with replacements, by method and target.
 pub type WithheldRoutes = HashMap<(String, String), RouteNumber>;
 
 #[cfg(test)]

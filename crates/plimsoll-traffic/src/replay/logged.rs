@@ -1,42 +1,42 @@
-//! A request as a log has it, in few bytes, and when such requests are to be asked.
+//! A compact request of a log, and the timing of a replay.
 
 use plimsoll_model::RouteNumber;
 
 /// A request of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoggedRequest {
-    /// When it came, ns since the Unix epoch.
+    /// Arrival, ns since the Unix epoch.
     pub start_ns: u64,
     /// The number of its path and query.
     pub target: u32,
-    /// Who asked: a hash, short enough that few share one.
+    /// A short hash of the client; collisions are rare.
     pub visitor: u32,
-    /// How long the answer took; 0 where that is not logged, and an hour at most.
+    /// Duration, us; 0 if not logged, at most an hour.
     pub duration_us: u32,
-    /// The endpoint that it counts for.
+    /// The endpoint.
     pub route: RouteNumber,
-    /// With what it was answered; 0: nobody knows.
+    /// The status; 0 if unknown.
     pub status: u16,
 }
 
 impl LoggedRequest {
-    /// When its answer had come, ns since the Unix epoch.
+    /// End of the response, ns since the Unix epoch.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(u64::from(self.duration_us) * 1000)
     }
 }
 
-/// When the requests of a log are asked.
+/// The timing of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayTiming {
-    /// All that is drawn follows from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How much faster than then, in thousandths.
+    /// Replay speed relative to the log, in thousandths.
     pub speed_milli: u64,
-    /// How many times the visitors of then, in thousandths.
+    /// Number of visitors relative to the log, in thousandths.
     pub scale_milli: u64,
-    /// Only so much of the beginning, ns of the load.
+    /// Length of the replayed beginning, ns of the load; `None`: all.
     pub length_ns: Option<u64>,
-    /// Lines that were read.
+    /// Lines read.
     pub lines: u64,
 }

@@ -1,10 +1,11 @@
-//! An access log, made into a load that asks the same again: a [`RequestCollector`] takes its
-//! requests in, [`LogRequests::timed`] says when each is asked and makes of them what a plan needs.
+//! Replay of an access log: a [`RequestCollector`] collects its requests, and
+//! [`LogRequests::timed`] schedules them for a plan.
 //!
-//! All requests are held, 24 bytes each beside their distinct paths, and put in order at the end,
-//! so that it does not matter how far a log is out of order; how many they may be is bounded. A log
-//! has no bodies, few header fields and no conditions: what it does not hold is not asked. Not
-//! here: where lines come from, and how a load is carried out.
+//!
+//! All requests are in memory, 24 bytes each besides their distinct paths, and sorted at the end.
+//! So a log may be in any order; its number of requests is bounded. A log lacks bodies, most header
+//! fields and conditional headers, and so does the replay. Not here: reading lines, and execution
+//! of the load.
 
 mod logged;
 mod scaled;
@@ -28,32 +29,31 @@ use std::sync::Arc;
 
 pub use logged::ReplayTiming;
 
-/// Most requests that are held: 768 MiB while a log is read.
+/// Most requests in memory: 768 MiB while a log is read.
 pub const REQUESTS_MAX: usize = 32 << 20;
-/// Most bytes of distinct paths that are held.
+/// Most bytes of distinct paths.
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
-/// Most endpoints that have figures of their own; further ones share those of their method.
+/// Most endpoints with their own figures; further ones share a route for each method.
 const ENDPOINTS_MAX: usize = 500;
-/// Most reasons, methods among them, for which requests are left out, and most methods that are
-/// asked.
+/// Most reasons for skipped requests, including methods, and most replayed methods.
 const METHODS_MAX: usize = 64;
 /// Shortest and longest load, ns.
 const LENGTH_NS_MIN: u64 = 1_000_000;
 const LENGTH_NS_MAX: u64 = 30 * 86_400 * SECOND;
 
-/// What of a log is asked.
+/// Which requests of a log to replay.
 pub struct ReplayChoice<'f> {
-    /// What is folded in paths besides what looks like it.
+    /// Additional path parts to fold.
     pub fold: Option<&'f Fold<'f>>,
-    /// Whether a request, written as `GET /path?query`, is asked at all.
+    /// Selects requests, given as `GET /path?query`.
     pub wanted: &'f dyn Fn(&str) -> bool,
-    /// Whether methods are asked that change things: all but GET and HEAD.
+    /// Whether unsafe methods are replayed: all but GET and HEAD.
     pub with_unsafe: bool,
-    /// What every path begins with, besides what the log has.
+    /// A prefix for every path.
     pub prefix: &'f str,
 }
 
-/// A route, with an example of what is asked.
+/// A route with an example request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ReplayRoute {
     method: String,
@@ -61,11 +61,11 @@ struct ReplayRoute {
     example: u32,
 }
 
-/// Requests of a log that are being taken in.
+/// Collects the requests of a log.
 pub struct RequestCollector<'f> {
     choice: ReplayChoice<'f>,
     endpoints: Endpoints,
-    /// The route of each endpoint, by its number, and those of further endpoints by their method.
+    /// The route of each endpoint by number, and of further endpoints by method.
     of_endpoint: Vec<Option<RouteNumber>>,
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
@@ -75,11 +75,11 @@ pub struct RequestCollector<'f> {
     left_out: BTreeMap<String, u64>,
     resolution_ns: u64,
     is_full: bool,
-    /// Room for a request as it is looked at.
+    /// A buffer for the current request.
     text: String,
 }
 
-/// Requests of a log, all of them.
+/// All requests of a log.
 #[derive(Debug, Clone)]
 pub struct LogRequests {
     routes: Vec<ReplayRoute>,
@@ -94,34 +94,34 @@ pub struct LogRequests {
 pub struct Replay {
     routes: Vec<ReplayRoute>,
     listed: Arc<RequestList>,
-    /// When each is asked; `None` where sessions are drawn from it.
+    /// The start of each request; `None` if loads are drawn from sessions.
     pub arrivals: Option<ArrivalTimes>,
-    /// How long the load lasts, or where it is drawn from the log, ns.
+    /// Length of the load, or of the log if loads are drawn from it, ns.
     pub length_ns: u64,
 }
 
-/// Why a request is left out whose line has a path and no method.
+/// The reason for skipping a line without a method.
 const NO_METHOD: &str = "no method";
 
-/// Why a log is no load.
+/// Why a log cannot become a load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// There is nothing to ask.
+    /// No request is left.
     #[error("none of its requests is left to ask")]
     Nothing,
-    /// More than is held.
+    /// There are more requests than [`REQUESTS_MAX`].
     #[error("it has more than {} million requests, or paths of more than 1 GiB: more than is held in memory", REQUESTS_MAX / 1_000_000)]
     TooMany,
-    /// It lasts longer than any load.
+    /// The log is longer than any load.
     #[error("from its first request to the last it would take {days} days")]
     TooLong {
-        /// How long.
+        /// Length of the log, days.
         days: u64,
     },
 }
 
 impl<'f> RequestCollector<'f> {
-    /// Nothing was taken in yet.
+    /// An empty collector.
     pub fn new(choice: ReplayChoice<'f>) -> RequestCollector<'f> {
         RequestCollector {
             choice,
@@ -139,7 +139,7 @@ impl<'f> RequestCollector<'f> {
         }
     }
 
-    /// Takes one request in.
+    /// Adds one request.
     pub fn add(&mut self, entry: &Entry) {
         while !entry.stamp_ns.is_multiple_of(self.resolution_ns) {
             self.resolution_ns /= 10;
@@ -181,7 +181,7 @@ impl<'f> RequestCollector<'f> {
         }
     }
 
-    /// Counts a request that is not asked.
+    /// Counts a skipped request.
     fn leave_out(&mut self, why: &str) {
         if self.left_out.len() >= METHODS_MAX && !self.left_out.contains_key(why) {
             return self.leave_out_of_many();
@@ -197,7 +197,7 @@ impl<'f> RequestCollector<'f> {
         *self.left_out.entry("other methods".to_owned()).or_default() += 1;
     }
 
-    /// The number of the path that stands in `text` from there on. `None`: there is no room for it.
+    /// The number of the path in `text` from this offset on; `None`: the table is full.
     fn target(&mut self, from: usize) -> Option<u32> {
         let target = &self.text[from..];
         let key = hash(target.as_bytes(), 5);
@@ -212,7 +212,7 @@ impl<'f> RequestCollector<'f> {
         Some(number)
     }
 
-    /// The route of a request. `None`: there are too many.
+    /// The route of a request; `None`: there are too many routes.
     fn route(&mut self, method: &str, entry: &Entry) -> Option<RouteNumber> {
         let (number, _) = self.endpoints.add(method.as_bytes(), entry.path(), self.choice.fold);
         let Some(TrafficEndpoint { template, .. }) = self.endpoints.all.get(number as usize) else {
@@ -233,13 +233,13 @@ impl<'f> RequestCollector<'f> {
         Some(*self.of_endpoint[number as usize].get_or_insert_with(|| push_route(routes, method, template)))
     }
 
-    /// All that was taken in.
+    /// The collected requests.
     pub fn finish(self) -> Result<LogRequests, ReplayError> {
         let RequestCollector { routes, targets, mut requests, left_out, resolution_ns, is_full, .. } = self;
         if is_full {
             return Err(ReplayError::TooMany);
         }
-        // The order of lines is that of requests with one stamp.
+        // A stable sort: requests with one timestamp keep the order of their lines.
         requests.sort_by_key(|request| request.start_ns);
         Ok(LogRequests { routes, targets, requests, left_out, resolution_ns })
     }
@@ -250,7 +250,7 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
     (routes.len() - 1) as RouteNumber
 }
 
-/// Who asked, as [`crate::survey`] tells visitors apart, in fewer bits.
+/// The client as in [`crate::survey`], with fewer bits.
 fn visitor(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),
@@ -259,40 +259,39 @@ fn visitor(entry: &Entry) -> u32 {
     (whole >> 32) as u32
 }
 
-/// Whether a status is that of an answer. 499 and 460 are written where the client went away before
-/// there was one.
+/// Whether the server sent this status. 499 and 460 mean that the client left before the response.
 fn is_of_server(status: u16) -> bool {
     (100..600).contains(&status) && !matches!(status, 499 | 460)
 }
 
 impl LogRequests {
-    /// Lines that say no method, and were left out for that.
+    /// Number of lines skipped for a missing method.
     pub fn without_method(&self) -> u64 {
         self.left_out.get(NO_METHOD).copied().unwrap_or(0)
     }
 
-    /// Requests that are left to ask.
+    /// Number of requests to replay.
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// Methods and templates of its endpoints, by number.
+    /// Methods and templates of the endpoints, by number.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, &str)> {
         self.routes.iter().map(|route| (route.method.as_str(), route.template.as_str()))
     }
 
-    /// How fine its stamps are, ns.
+    /// Resolution of the timestamps, ns.
     pub(crate) fn resolution_ns(&self) -> u64 {
         self.resolution_ns
     }
 
-    /// What is not asked, by why.
+    /// Skipped requests by reason.
     pub(crate) fn left_out(&self) -> &BTreeMap<String, u64> {
         &self.left_out
     }
 
-    /// Paths, requests in order (within whole seconds spread), the first arrival and the time that
-    /// they take. `None`: there are none.
+    /// Paths, requests in order (spread within whole seconds), the first arrival, and the length.
+    /// `None`: there are no requests.
     pub(crate) fn in_time(self, seed: u64) -> Option<(ListedTargets, Vec<LoggedRequest>, u64, u64)> {
         let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
@@ -302,7 +301,7 @@ impl LogRequests {
         Some((targets, requests, first_ns, (last_ns - first_ns).saturating_add(resolution_ns)))
     }
 
-    /// The load that asks them.
+    /// The load that replays the requests.
     pub fn timed(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
         let LogRequests { routes, targets, mut requests, left_out, resolution_ns } = self;
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Err(ReplayError::Nothing) };
@@ -327,7 +326,14 @@ impl LogRequests {
         requests.truncate(kept);
         let entries: Vec<ListedRequest> = requests.iter().map(entry).collect();
         let ReplayTiming { speed_milli, scale_milli, lines, .. } = *timing;
-        let facts = ReplayFacts { speed_milli, scale_milli, lines, left_out, spread, drawn_from: None };
+        let facts = ReplayFacts {
+            speed_milli,
+            scale_milli,
+            lines,
+            skip_counts: left_out,
+            has_whole_seconds: spread,
+            sessions: None,
+        };
         let targets = Arc::new(targets);
         Ok(Replay {
             routes,
@@ -337,14 +343,21 @@ impl LogRequests {
         })
     }
 
-    /// Its sessions, to draw loads of any rate from. `lines` were read.
+    /// A load drawn from the sessions, with any rate. `lines`: lines read.
     pub fn in_sessions(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
         let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
         let (targets, requests, _, span_ns) = self.in_time(seed).ok_or(ReplayError::Nothing)?;
         let (sessions, facts) = sessions::sessions(&requests, span_ns).ok_or(ReplayError::TooMany)?;
         let spread = resolution_ns >= SECOND;
         let drawn_from = Some(facts);
-        let facts = ReplayFacts { speed_milli: 1000, scale_milli: 1000, lines, left_out, spread, drawn_from };
+        let facts = ReplayFacts {
+            speed_milli: 1000,
+            scale_milli: 1000,
+            lines,
+            skip_counts: left_out,
+            has_whole_seconds: spread,
+            sessions: drawn_from,
+        };
         let entries = requests.iter().map(entry).collect();
         let targets = Arc::new(targets);
         let listed = Arc::new(RequestList { targets, entries, sessions: Some(sessions), facts });
@@ -352,35 +365,35 @@ impl LogRequests {
     }
 }
 
-/// A request as it stands in a list.
+/// The entry of a request list.
 fn entry(request: &LoggedRequest) -> ListedRequest {
     let LoggedRequest { target, route, status, .. } = *request;
     ListedRequest { target, route, status }
 }
 
-/// What the log leaves open of its requests.
+/// Settings of requests that a log lacks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayDefaults {
     /// Header fields of every request.
     pub headers: Vec<(String, String)>,
-    /// What counts as success.
+    /// The statuses that count as success.
     pub ok_status: StatusSet,
-    /// A request that takes longer has failed, ns.
+    /// The timeout of a request, ns.
     pub timeout_ns: u64,
 }
 
 impl Replay {
-    /// How many requests there are.
+    /// Number of requests.
     pub fn requests(&self) -> u64 {
         self.listed.entries.len() as u64
     }
 
-    /// How many endpoints are asked.
+    /// Number of endpoints.
     pub fn endpoints(&self) -> usize {
         self.routes.len()
     }
 
-    /// What is asked of `origin`.
+    /// The traffic of the replay for `origin`.
     pub fn traffic(&self, origin: Origin, defaults: &ReplayDefaults, redact: Redact) -> Traffic {
         let route = |route: &ReplayRoute| {
             let request = Request {
@@ -405,8 +418,8 @@ impl Replay {
             first: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
             data: Vec::new(),
             variables: Vec::new(),
-            around: SetupTeardown::default(),
-            listed: Some(Arc::clone(&self.listed)),
+            setup_teardown: SetupTeardown::default(),
+            request_list: Some(Arc::clone(&self.listed)),
             redact,
         }
     }

@@ -1,25 +1,24 @@
-//! More or fewer visitors than then: whole sessions are drawn again or left out, so that what
-//! happens within one stays as it was. A session that is drawn again is moved in time by up to
-//! [`MOVED_NS_MAX`], so that copies do not ask at once, and the shape of the day stays. What
-//! follows: bursts of many visitors at once are smoothed, as there are more of them.
+//! More or fewer visitors: whole sessions are duplicated or dropped, so that the timing within a
+//! session stays. A duplicate is shifted by up to [`MOVED_NS_MAX`], so that copies do not coincide
+//! and the shape of the day stays. A consequence: bursts of many visitors become smoother with
+//! duplicates.
 
 use super::logged::{LoggedRequest, ReplayTiming};
 use crate::survey::GAP_NS;
 use plimsoll_model::rng::Rng;
 use std::ops::Range;
 
-/// Farthest that a session is moved, ns; not more than half of the log.
+/// Largest shift of a session, ns; at most half of the log.
 const MOVED_NS_MAX: u64 = 300_000_000_000;
-/// Sets what is drawn here apart from what else follows from the same seed.
+/// Separates these random numbers from other ones of the same seed.
 const SEED_OF_SESSIONS: u64 = 0x0053_4553_5349_4f4e;
 
-/// Whether a request, next to another one in the order of visitors and times, belongs to the same
-/// session.
+/// Whether two neighbours in the order of visitors and times belong to one session.
 pub(super) fn goes_on(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
 }
 
-/// The requests of so many times the sessions, in order, within the time of the log. `None`: more
+/// The requests of `scale` times the sessions, in order, within the time of the log. `None`: more
 /// than `room`.
 pub(super) fn by_sessions(
     mut requests: Vec<LoggedRequest>,
@@ -40,7 +39,7 @@ pub(super) fn by_sessions(
     let moved_ns_max = MOVED_NS_MAX.min(span_ns / 2);
     let mut scaled: Vec<LoggedRequest> = Vec::new();
     if wanted < sessions.len() {
-        // Each is as likely to be among those that stay.
+        // A random selection in which each session is equally likely.
         for at in 0..wanted {
             let other = at + rng.below((sessions.len() - at) as u64) as usize;
             sessions.swap(at, other);
@@ -58,7 +57,7 @@ pub(super) fn by_sessions(
         }
         scaled.extend_from_slice(&requests);
         for number in drawn {
-            // Those that would fall out at one end come in at the other.
+            // Sessions shifted out at one end re-enter at the other.
             let forth_ns = span_ns - moved_ns_max + rng.below(2 * moved_ns_max + 1);
             scaled.extend(requests[sessions[number].clone()].iter().map(|request| LoggedRequest {
                 start_ns:
@@ -77,7 +76,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// A hundred visitors of ten requests each, one a second.
+    /// A hundred visitors with ten requests each, one a second.
     fn log() -> Vec<LoggedRequest> {
         let request = |n: u64| LoggedRequest {
             start_ns: 1000 * S + (n / 100 + n % 100 * 3) * S,
@@ -104,7 +103,7 @@ mod tests {
             assert_eq!(scaled.len(), count, "{scale_milli}");
             assert!(scaled.is_sorted_by_key(|request| request.start_ns));
             assert!(scaled.iter().all(|request| (1000 * S..1000 * S + span_ns).contains(&request.start_ns)));
-            // Of every session each step is there once.
+            // Every session has each step once.
             let mut steps = [0; 10];
             scaled.iter().for_each(|request| steps[request.target as usize] += 1);
             assert_eq!(steps, [count / 10; 10], "{scale_milli}");
@@ -123,7 +122,7 @@ mod tests {
             status: 0,
         };
         let requests = vec![at(0), at(1800), at(3601)];
-        // Half of two sessions is one: of two requests, or of one.
+        // Half of two sessions is one: with two requests, or with one.
         let scaled = by_sessions(requests, &timing(500), (0, 4000 * S), 100).expect("room");
         assert!(matches!(scaled.len(), 1 | 2), "{scaled:?}");
     }

@@ -1,26 +1,26 @@
-//! What stands in a log as it can be sent again: servers write bytes that would break a line as
-//! `\x22`, and log what clients sent against the rules. Not here: what is not wanted.
+//! Converts logged text back to valid requests: servers escape bytes as `\x22`, and log invalid
+//! requests too. Not here: the selection of requests.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Longest path and query that is sent.
+/// Longest path and query, in bytes.
 const TARGET_BYTES_MAX: usize = 64 << 10;
 
-/// A method as it is sent; `None`: it is none, or opens a tunnel.
+/// A valid method; `None`: the text is none, or opens a tunnel.
 pub(crate) fn method(logged: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(logged).ok()?;
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if text.is_empty() || text.len() > 32 || !text.chars().all(is_word) {
         return None;
     }
-    // Some write it in small letters, which no server knows.
+    // Some logs have lower-case methods, which servers reject.
     let method =
         if text.chars().any(|c| c.is_ascii_uppercase()) { text.into() } else { text.to_ascii_uppercase().into() };
     (method != "CONNECT").then_some(method)
 }
 
-/// Appends a path and query as they are sent; whether there is one.
+/// Appends a valid path and query; false if there is none.
 pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
     let logged = memchr::memchr(b'#', logged).map_or(logged, |at| &logged[..at]);
     if logged.len() > TARGET_BYTES_MAX || !(logged.starts_with(b"/") || logged == b"*") {
@@ -39,7 +39,7 @@ pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
         rest = after;
         match byte {
             byte if byte.is_ascii_graphic() => out.push(char::from(byte)),
-            // Writing to a text does not fail.
+            // Writing to a string cannot fail.
             byte => drop(write!(out, "%{byte:02X}")),
         }
     }

@@ -1,15 +1,15 @@
-//! The sessions of a log, to draw loads of any rate from, and how its own rate compares: on
-//! average, in its busiest minute and second.
+//! The sessions of a log, from which loads of any rate are drawn, with the log's mean rate and its
+//! busiest minute and second.
 //!
-//! Not here: what is drawn of them (`plimsoll_model::drawn`).
+//!
+//! Not here: the draws (`plimsoll_model::session_draws`).
 
 use super::logged::LoggedRequest;
 use super::scaled::goes_on;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ListedSessions, SessionsFacts};
 
-/// The sessions of requests, which are in order, and what is known of them. `None`: there are none,
-/// or more than are held.
+/// The sessions of ordered requests, and facts about them. `None`: there are none, or too many.
 pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
     let first_ns = requests.first()?.start_ns;
     let starts_ns = requests.iter().map(|request| request.start_ns - first_ns).collect();
@@ -31,7 +31,7 @@ pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(List
     Some((ListedSessions::new(starts_ns, by_session, ends)?, facts))
 }
 
-/// Requests in the busiest stretch of this length, by the clock.
+/// Requests in the busiest interval of this length, by the clock.
 fn busiest(requests: &[LoggedRequest], length_ns: u64) -> u64 {
     let stretches = requests.chunk_by(|a, b| a.start_ns / length_ns == b.start_ns / length_ns);
     stretches.map(<[LoggedRequest]>::len).max().unwrap_or(0) as u64
@@ -51,7 +51,7 @@ mod tests {
             route: 0,
             status: 200,
         };
-        // Two visitors, of whom one comes again after an hour.
+        // Two visitors; one returns after an hour.
         let requests: Vec<LoggedRequest> =
             [(60, 1), (60, 2), (61, 1), (119, 2), (120, 1), (4000, 1)].map(request).to_vec();
         let (sessions, facts) = sessions(&requests, 3941 * SECOND).expect("sessions");

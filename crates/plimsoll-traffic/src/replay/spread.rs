@@ -1,15 +1,14 @@
-//! Stamps that tell whole seconds only: requests of one stamp are put anywhere within it, in the
-//! order of their lines. How requests lay within a second then nobody knows any more; evenly by
-//! chance is the least that can be claimed.
+//! Timestamps with whole seconds: requests of one second are spread within it at random, in the
+//! order of their lines. A uniform distribution is the weakest assumption about the unknown times.
 
 use super::logged::LoggedRequest;
 use plimsoll_model::rng::Rng;
 
-/// Sets what is drawn here apart from what else follows from the same seed.
+/// Separates these random numbers from other ones of the same seed.
 const SEED_OF_SPREAD: u64 = 0x0053_5052_4541_4421;
 
-/// Moves requests, which are in order, to moments within `resolution_ns` of their stamp, and puts
-/// them in order again.
+/// Moves ordered requests to random times within `resolution_ns` of their timestamp, and sorts them
+/// again.
 pub(super) fn within(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
     let mut rng = Rng::stream(seed, SEED_OF_SPREAD);
     let mut offsets_ns: Vec<u64> = Vec::new();
@@ -49,7 +48,7 @@ mod tests {
         let mut after = before.clone();
         within(&mut after, S, 7);
         assert!(after.iter().zip(&before).all(|(a, b)| a.target == b.target && a.start_ns / S == b.start_ns / S));
-        // A hundred in each second lie evenly: a tenth of them in each tenth of it.
+        // A hundred requests in each second are uniform: a tenth in each tenth of it.
         let mut tenths = [0u32; 10];
         after.iter().for_each(|request| tenths[(request.start_ns % S / (S / 10)) as usize] += 1);
         assert!(tenths.iter().all(|count| (60..=140).contains(count)), "{tenths:?}");

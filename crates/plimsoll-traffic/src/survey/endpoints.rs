@@ -1,43 +1,43 @@
-//! Endpoints that are told apart: a method and the template of a path, each with a number in the
-//! order in which they were seen. Not here: how a path becomes a template.
+//! Distinct endpoints: a method and a path template, numbered in order of appearance. Not here:
+//! templates of paths.
 
 use super::hashing::{HashKeyMap, hash};
 use super::template;
 
-/// Paths whose endpoint is remembered.
+/// Number of paths whose endpoint is cached.
 const REMEMBERED: usize = 1 << 15;
 
-/// Replaces parts of a path before it becomes a template.
+/// Replaces parts of a path before its template is built.
 pub type Fold<'f> = dyn Fn(&str) -> String + 'f;
 
 /// A method and a template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrafficEndpoint {
-    /// The method; empty where the request was none.
+    /// The method; empty if the request was invalid.
     pub method: String,
-    /// The path, folded.
+    /// The template of the path.
     pub template: String,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
 }
 
-/// Endpoints, each with a number.
+/// Numbered endpoints.
 pub(crate) struct Endpoints {
     max: usize,
     pub all: Vec<TrafficEndpoint>,
     numbers: HashKeyMap<u32>,
-    /// Hashes of paths and their endpoints, by the low bits of the hash.
+    /// A cache of path hashes with their endpoints, indexed by the low bits of the hash.
     remembered: Vec<(u64, u32)>,
-    /// Requests of further ones.
+    /// Requests to endpoints above the limit.
     pub beyond: u64,
     text: Vec<u8>,
 }
 
-/// The number of requests whose endpoint is not told apart.
+/// The number for endpoints above the limit.
 const BEYOND: u32 = u32::MAX;
 
 impl Endpoints {
-    /// At most `max` are told apart.
+    /// Distinguishes at most `max` endpoints.
     pub fn new(max: usize) -> Endpoints {
         Endpoints {
             max,
@@ -49,7 +49,7 @@ impl Endpoints {
         }
     }
 
-    /// Counts a request; the number of its endpoint, and the hash of its method and path.
+    /// Counts a request. Returns the number of its endpoint, and a hash of its method and path.
     #[inline]
     pub fn add(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> (u32, u64) {
         let key = hash(path, hash(method, 1));

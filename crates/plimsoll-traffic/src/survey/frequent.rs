@@ -1,6 +1,6 @@
-//! How often each of many things was seen, in bounded memory: when there are too many, those seen
-//! least are forgotten, and what is seen anew may have been forgotten so often before (lossy
-//! counting; Manku and Motwani 2002). What is frequent keeps its exact count.
+//! Counts of many items in bounded memory: when there are too many, the rarest are dropped. A new
+//! item may have been dropped before, up to that count (lossy counting; Manku and Motwani 2002).
+//! Frequent items keep exact counts.
 
 use super::hashing::HashKeyMap;
 
@@ -9,28 +9,28 @@ use super::hashing::HashKeyMap;
 pub(super) struct Frequent<V> {
     seen: HashKeyMap<CountedItem<V>>,
     most: usize,
-    /// Most times that anything may have been seen without being known now.
+    /// Largest count that any dropped item may have had.
     forgotten_max: u64,
 }
 
-/// A thing that was seen.
+/// A counted item.
 #[derive(Debug, Clone)]
 pub(super) struct CountedItem<V> {
-    /// How often since it is known.
+    /// Count since the item is known.
     pub count: u64,
-    /// How often at most before that.
+    /// Largest possible count before that.
     before_max: u64,
-    /// What it is.
+    /// The item.
     pub value: V,
 }
 
 impl<V> Frequent<V> {
-    /// Knows at most `most` things at a time.
+    /// Stores at most `most` items.
     pub fn new(most: usize) -> Frequent<V> {
         Frequent { seen: HashKeyMap::default(), most, forgotten_max: 0 }
     }
 
-    /// Counts one thing; `value` is made where it is new.
+    /// Counts one item; `value` is called for a new one.
     #[inline]
     pub fn add(&mut self, hash: u64, value: impl FnOnce() -> V) {
         if let Some(seen) = self.seen.get_mut(&hash) {
@@ -43,7 +43,7 @@ impl<V> Frequent<V> {
         self.seen.insert(hash, CountedItem { count: 1, before_max: self.forgotten_max, value: value() });
     }
 
-    /// Forgets the half that was seen least.
+    /// Drops the rarer half.
     fn forget(&mut self) {
         let mut counts: Vec<u64> = self.seen.values().map(|seen| seen.count + seen.before_max).collect();
         let middle = counts.len() / 2;
@@ -52,12 +52,12 @@ impl<V> Frequent<V> {
         self.seen.retain(|_, seen| seen.count + seen.before_max > self.forgotten_max);
     }
 
-    /// Most times that a count may be too low; 0 while all are exact.
+    /// Largest amount by which a count may be too low; 0 while all are exact.
     pub fn error_max(&self) -> u64 {
         self.forgotten_max
     }
 
-    /// Everything that is known, in no order.
+    /// All stored items, in no order.
     pub fn items(&self) -> impl Iterator<Item = &CountedItem<V>> {
         self.seen.values()
     }

@@ -1,14 +1,13 @@
-//! Hashes of texts, by which what was seen is told apart: 64 bits, so that of a million texts two
-//! are taken for one with a chance of one in thirty million. Not here: a defence against texts that
-//! were chosen to collide.
+//! 64-bit hashes that identify texts: among a million texts, a collision has a chance of one in
+//! thirty million. Not here: protection against texts chosen to collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by hashes.
+/// A map with hashes as keys.
 pub(crate) type HashKeyMap<V> = HashMap<u64, V, BuildHasherDefault<IdentityHasher>>;
 
-/// Takes a hash for the hash that it is.
+/// A hasher that returns its input, which is a hash already.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IdentityHasher(u64);
 
@@ -32,7 +31,7 @@ fn folded(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// The hash of `bytes`, after what `seed` is the hash of.
+/// The hash of `bytes`, chained after the hash `seed`.
 #[inline]
 pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

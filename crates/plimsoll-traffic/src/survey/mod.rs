@@ -1,8 +1,9 @@
-//! What many requests say together: rates and their peaks, endpoints, clients, sessions,
-//! popularity, sizes. A [`Survey`] takes [`Entry`]s in, about in the order of time, and keeps
-//! bounded memory however many there are; where that costs exactness, the [`Figures`] say so.
+//! Statistics over many requests: rates and peaks, endpoints, clients, sessions, popularity, sizes.
+//! A [`Survey`] reads [`Entry`]s, roughly in order of time, in bounded memory. If that costs
+//! exactness, the [`Figures`] say so.
 //!
-//! Not here: where entries come from, how figures look.
+//!
+//! Not here: the source of entries, and the presentation of figures.
 
 pub(crate) mod endpoints;
 mod frequent;
@@ -27,20 +28,20 @@ pub use popularity::zipf_exponent;
 pub use sessions::GAP_NS;
 pub use timeline::WINDOW_S;
 
-/// Most endpoints that are told apart; requests of further ones are counted together.
+/// Most distinct endpoints; requests to further ones are counted together.
 const ENDPOINTS_MAX: usize = 10_000;
-/// Most methods that are told apart.
+/// Most distinct methods.
 const METHODS_MAX: usize = 100;
-/// Most clients that are told apart at a time.
+/// Most distinct clients at a time.
 const CLIENTS_MAX: usize = 1 << 17;
-/// Most paths that are told apart at a time, for their popularity.
+/// Most distinct paths at a time, for popularity.
 const IDS_MAX: usize = 1 << 20;
-/// Fewest whole windows of which a dispersion is computed.
+/// Fewest whole windows for a dispersion.
 const WINDOWS_MIN: u64 = 5;
-/// Most ranks of the popularity that are handed on.
+/// Most ranks of popularity in the result.
 const RANKS_MAX: usize = 10_000;
 
-/// Requests that are being looked at.
+/// Statistics under construction.
 pub struct Survey<'f> {
     fold: Option<&'f Fold<'f>>,
     requests: u64,
@@ -62,7 +63,7 @@ pub struct Survey<'f> {
 }
 
 impl<'f> Survey<'f> {
-    /// Nothing was seen yet. `fold` is applied to each path that is new.
+    /// An empty survey. `fold` is applied to each new path.
     pub fn new(fold: Option<&'f Fold<'f>>) -> Survey<'f> {
         Survey {
             fold,
@@ -85,7 +86,7 @@ impl<'f> Survey<'f> {
         }
     }
 
-    /// Takes one request in, of a log whose stamps mean `stamp`.
+    /// Adds one request; `stamp` is the meaning of the log's timestamps.
     #[inline]
     pub fn add(&mut self, entry: &Entry, stamp: Stamp) {
         self.requests += 1;
@@ -111,7 +112,7 @@ impl<'f> Survey<'f> {
         if let Some(count) = self.methods.get_mut(entry.method) {
             *count += 1;
         } else {
-            // What is no method of anybody is a guess of some scanner; there may be many.
+            // Invalid methods come from scanners, and there may be many.
             let method = if self.methods.len() < METHODS_MAX { entry.method } else { b"other" };
             *self.methods.entry(method.to_vec()).or_default() += 1;
         }
@@ -130,7 +131,7 @@ impl<'f> Survey<'f> {
         }
     }
 
-    /// What all of them say together.
+    /// The figures of all requests.
     pub fn finish(mut self) -> Figures {
         self.timeline.finish();
         let span_ns = match self.requests {
@@ -158,7 +159,7 @@ impl<'f> Survey<'f> {
         });
         let popularity =
             of_ids.into_iter().chain(of_words).reduce(|one, other| if other.ids > one.ids { other } else { one });
-        // Where most lines have no duration the sums say nothing.
+        // If most lines lack a duration, the sums mean nothing.
         let timed = self.with_duration * 2 > self.requests;
         let concurrency = timed.then(|| Concurrency {
             mean: self.duration_ns as f64 / span_ns as f64,
@@ -205,11 +206,11 @@ impl<'f> Survey<'f> {
     }
 }
 
-/// Fewer names below one path are endpoints of their own.
+/// Fewest names below a path that count as identifiers; fewer are endpoints of their own.
 const NAMED_ITEMS_MIN: usize = 50;
 
-/// Things that have names in place of ids: the most endpoints that differ in the last part of their
-/// path alone. Method, what they have in common, and the requests of each.
+/// Resources with names instead of ids: the largest group of endpoints that differ only in the last
+/// path segment. Returns the method, the common path, and the requests of each.
 fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> {
     let mut groups: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for endpoint in endpoints.iter().filter(|endpoint| !endpoint.template.contains('{')) {
@@ -223,7 +224,7 @@ fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> 
 }
 
 impl Popularity {
-    /// Of things with so many requests each.
+    /// The popularity of resources with these counts.
     fn from_counts(method: String, template: String, mut counts: Vec<u64>, exact: bool) -> Popularity {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let (zipf_exponent, ids) = (zipf_exponent(&counts), counts.len() as u64);
@@ -232,107 +233,106 @@ impl Popularity {
     }
 }
 
-/// How many requests were under way.
+/// Number of requests in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Concurrency {
-    /// On average.
+    /// Mean.
     pub mean: f64,
-    /// At most, where stamps are fine enough to tell.
+    /// Maximum, if the timestamps are precise enough.
     pub max: Option<u64>,
 }
 
-/// Sessions that were seen.
+/// Statistics of sessions.
 #[derive(Debug, Clone)]
 pub struct SessionStats {
-    /// Requests of each.
+    /// Requests of a session.
     pub requests: Histogram,
-    /// From an answer to the next request, ns.
+    /// Time from a response to the next request, ns.
     pub think: Histogram,
-    /// Whether some were closed before their time, for want of memory.
+    /// Whether some sessions were closed early for want of memory.
     pub closed_early: bool,
 }
 
-/// What is asked for most of the endpoint with most ids.
+/// Popularity of the resources of the endpoint with the most ids.
 #[derive(Debug, Clone)]
 pub struct Popularity {
-    /// Its method.
+    /// The method of the endpoint.
     pub method: String,
-    /// Its template.
+    /// The template of the endpoint.
     pub template: String,
-    /// How many ids were seen.
+    /// Number of ids.
     pub ids: u64,
-    /// Whether that is all of them; else those seen seldom were forgotten.
+    /// Whether all ids were counted; otherwise rare ones were dropped.
     pub exact: bool,
     /// The exponent of Zipf's law.
     pub zipf_exponent: Option<f64>,
-    /// Requests of each id, the most first; the first of many.
+    /// Requests of each id in descending order, up to a limit.
     pub counts: Vec<u64>,
 }
 
-/// A stretch of the time.
+/// One interval of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrafficInterval {
-    /// Requests that came.
+    /// Arrivals.
     pub arrivals: u64,
-    /// Requests under way, on average.
+    /// Mean number of requests in flight.
     pub under_way: f64,
 }
 
-/// What a log says.
+/// The figures of a log.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// The first arrival, ns since the epoch.
     pub first_ns: u64,
     /// The last arrival.
     pub last_ns: u64,
-    /// From the first to the last, with what stamps cannot show.
+    /// Time from the first to the last arrival, extended by the resolution of timestamps.
     pub span_ns: u64,
-    /// How fine stamps are, ns.
+    /// Resolution of the timestamps, ns.
     pub resolution_ns: u64,
-    /// Requests whose arrival is not known: the end of the answer stands for it.
+    /// Requests without a known arrival: the end of the response takes its place.
     pub from_ends: u64,
-    /// Requests too far out of order to be put in place: in all figures but rates, dispersion and
-    /// concurrency over time.
+    /// Requests too far out of order: missing in rates, dispersion and concurrency over time only.
     pub late: u64,
-    /// Most requests in a second of the clock, where stamps can tell.
+    /// Most requests in a second of the clock, if timestamps are precise enough.
     pub peak_1s: Option<u64>,
     /// Most requests in a minute of the clock.
     pub peak_1min: u64,
-    /// Endpoints, the most asked first.
+    /// Endpoints, the most frequent first.
     pub endpoints: Vec<TrafficEndpoint>,
-    /// Requests of further endpoints than are told apart.
+    /// Requests to endpoints above the limit.
     pub endpoints_beyond: u64,
     /// Requests by method.
     pub methods: Vec<(String, u64)>,
-    /// Answers by status; 0 where none was logged.
+    /// Responses by status; 0 if none was logged.
     pub statuses: Vec<(u16, u64)>,
-    /// Requests by client, the most first.
+    /// Requests by client, the most frequent first.
     pub clients: Vec<(String, u64)>,
-    /// How much too low the count of a client may be; 0: exact, and all clients are there.
+    /// Largest amount by which a client's count may be too low; 0: exact and complete.
     pub clients_error_max: u64,
-    /// Sessions; none where no client is logged.
+    /// Sessions; empty if no client is logged.
     pub sessions: SessionStats,
-    /// Popularity; none without an endpoint with ids.
+    /// Popularity; `None` without an endpoint with ids.
     pub popularity: Option<Popularity>,
-    /// Widths of windows in ns, and the index of dispersion over them where stamps and the length
-    /// of the log can tell.
+    /// Window widths in ns, with the index of dispersion; `None` if timestamps or the length of the
+    /// log do not suffice.
     pub dispersion: [(u64, Option<f64>); 4],
-    /// Requests under way; none where durations are not logged.
+    /// Requests in flight; `None` if durations are not logged.
     pub concurrency: Option<Concurrency>,
-    /// Bytes of answers.
+    /// Bytes of responses.
     pub sizes: Histogram,
     /// Durations, ns.
     pub durations: Histogram,
-    /// Length of each of `moments`, seconds.
+    /// Length of each interval in `moments`, s.
     pub point_s: f64,
-    /// The time from the first arrival on, in stretches.
+    /// Intervals from the first arrival on.
     pub moments: Vec<TrafficInterval>,
 }
 
 impl Figures {
-    /// Requests a second, on average.
+    /// Mean request rate, 1/s.
     pub fn rate_mean_rps(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { self.requests as f64 * 1e9 / self.span_ns as f64 }
     }

@@ -1,18 +1,18 @@
-//! How unevenly requests fall on the things asked for: the exponent of Zipf's law, by maximum
+//! How unevenly requests are distributed over resources: the exponent of Zipf's law, by maximum
 //! likelihood.
 
-/// Fewer ids than this have no distribution to speak of.
+/// Fewest ids for an exponent.
 const IDS_MIN: usize = 10;
-/// An id that was seen less often has its rank by chance.
+/// Fewest requests of an id for a meaningful rank.
 const RANKED_MIN: u64 = 5;
-/// More ranks than this do not move the exponent.
+/// Ranks above this do not affect the exponent.
 const RANKS_MAX: usize = 100_000;
 
-/// The exponent a of p(rank) ~ rank^-a that makes these counts (descending) likeliest, 0 to 5;
-/// `None` for too few.
+/// The exponent a of p(rank) ~ rank^-a with the largest likelihood for these counts (descending), 0
+/// to 5; `None` with too few ids.
 pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
-    // Where many ids were seen hardly ever, those that were seen often tell the law: among them it
-    // is the same.
+    // If many ids are rare, the frequent ones determine the exponent: the law is the same among
+    // them.
     let ranked = counts.partition_point(|count| *count >= RANKED_MIN);
     let is_sparse = counts.last().is_some_and(|least| *least < RANKED_MIN);
     let counts = if is_sparse && ranked >= IDS_MIN { &counts[..ranked] } else { counts };
@@ -23,8 +23,8 @@ pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
     }
     let logs: Vec<f64> = (1..=counts.len()).map(|rank| (rank as f64).ln()).collect();
     let observed = counts.iter().zip(&logs).map(|(count, log)| *count as f64 * log).sum::<f64>() / total;
-    // The likelihood is greatest where the expected logarithm of the rank is the one observed; it
-    // falls as a grows.
+    // The likelihood is largest where the expected logarithm of the rank equals the observed one;
+    // it falls as a grows.
     let expected = |a: f64| {
         let (mut weights, mut sum) = (0.0, 0.0);
         for log in &logs {
@@ -64,11 +64,10 @@ mod tests {
             }
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let found = zipf_exponent(&counts).expect("enough");
-            // Ranks are those observed: what chance puts first makes the law look a little steeper
-            // than it is.
+            // Ranks are those observed: chance makes the law look slightly steeper.
             assert!((-0.02..0.05).contains(&(found - a)), "{a}: {found}");
         }
-        // Of many more ids than requests those that were seen often tell it all the same.
+        // With many more ids than requests, the frequent ones still suffice.
         let mut rng = Rng::new(3);
         let harmonic: f64 = (1..=50_000).map(|rank| 1.0 / f64::from(rank)).sum();
         let mut counts = vec![0u64; 50_000];

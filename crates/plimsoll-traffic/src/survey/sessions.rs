@@ -1,14 +1,14 @@
-//! Sessions: requests of one visitor with no gap of half an hour between them. Only those under way
-//! are kept; they are closed when the log has gone on for longer than the gap.
+//! Sessions: requests of one visitor without a gap of half an hour. Only open sessions are in
+//! memory; a session closes after the gap.
 
 use super::hashing::HashKeyMap;
 use plimsoll_model::Histogram;
 
-/// A visitor who asks nothing for so long has gone, ns.
+/// Gap that ends a session, ns.
 pub const GAP_NS: u64 = 1_800_000_000_000;
-/// How often it is looked who has gone, ns of the log.
+/// Interval of the search for ended sessions, ns of the log.
 const SWEEP_NS: u64 = 300_000_000_000;
-/// Most sessions that are kept open; with more, those at rest for longest are closed early.
+/// Most open sessions; above it the longest inactive ones are closed early.
 const OPEN_MAX: usize = 1 << 21;
 
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +17,7 @@ struct OpenSession {
     end_ns: u64,
 }
 
-/// See the file's head.
+/// The open sessions, and statistics of closed ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sessions {
     open: HashKeyMap<OpenSession>,
@@ -29,14 +29,14 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// A request of a visitor. Between an answer and the next request is the think time; requests
-    /// that overlap have none.
+    /// Adds a request of a visitor. The think time lasts from a response to the next request;
+    /// overlapping requests have none.
     #[inline]
     pub fn add(&mut self, visitor: u64, start_ns: u64, end_ns: u64) {
         self.newest_ns = self.newest_ns.max(start_ns);
         let open = self.open.entry(visitor).or_insert(OpenSession { requests: 0, end_ns: start_ns });
         let gap_ns = start_ns.saturating_sub(open.end_ns);
-        // A log of another time may follow: what ended long before is no straggler.
+        // A log of another time may follow: an entry long before the session is no late one.
         if gap_ns > GAP_NS || end_ns.saturating_add(GAP_NS) < open.end_ns {
             self.requests.record(u64::from(open.requests));
             *open = OpenSession { requests: 0, end_ns: start_ns };
@@ -58,7 +58,7 @@ impl Sessions {
         }
     }
 
-    /// Closes sessions that were at rest for longer than `rest_ns`.
+    /// Closes sessions inactive for longer than `rest_ns`.
     fn sweep(&mut self, rest_ns: u64) {
         let (newest_ns, requests) = (self.newest_ns, &mut self.requests);
         self.open.retain(|_, open| {
@@ -70,7 +70,8 @@ impl Sessions {
         });
     }
 
-    /// Closes all: requests of each session, think times in ns, whether some were closed early.
+    /// Closes all sessions. Returns requests of each, think times in ns, and whether some were
+    /// closed early.
     pub fn finish(mut self) -> (Histogram, Histogram, bool) {
         for open in self.open.values() {
             self.requests.record(u64::from(open.requests));
@@ -104,8 +105,7 @@ mod tests {
         }
         let (requests, think, early) = sessions.finish();
         assert_eq!((requests.count(), requests.max_ns(), early), (5, 5, false));
-        // 4 s after the first answer, 12 s after the one that overlapped, 1800 s just within the
-        // gap.
+        // 4 s after the first response, 12 s after the overlapping one, 1800 s just within the gap.
         assert_eq!((think.count(), think.min_ns(), think.max_ns()), (3, 4 * S, 1800 * S));
     }
 }

@@ -1,11 +1,11 @@
-//! Endpoint templates: a path without its query, and what differs from request to request in it
-//! folded to `{id}`, `{uuid}`, `{hash}` or `{date}`. It judges by the look of a word alone, so that
-//! a path has the same template wherever it stands.
+//! Templates of endpoints: a path without its query, with variable parts folded to `{id}`,
+//! `{uuid}`, `{hash}` or `{date}`. Each segment is judged by itself, so that a path always has the
+//! same template.
 
-/// Writes the template of `path` to `out`. What stands in braces already is left as it is.
+/// Appends the template of `path` to `out`. Existing braces stay.
 pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
     out.clear();
-    // `;jsessionid=...` belongs to no path.
+    // Path parameters such as `;jsessionid=...` are dropped.
     let path = memchr::memchr(b';', path).map_or(path, |at| &path[..at]);
     for (number, segment) in path.split(|b| *b == b'/').enumerate() {
         if number > 0 {
@@ -29,7 +29,7 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
         return out.extend_from_slice(b"{id}");
     }
     if segment.contains(&b'@') || segment.to_ascii_lowercase().windows(3).any(|w| w == b"%40") {
-        // An address of mail, which is somebody's.
+        // An e-mail address identifies a person.
         return out.extend_from_slice(b"{id}");
     }
     if is_random(segment) {
@@ -62,8 +62,8 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Digits alone, perhaps with signs between them: `42`, `-3.5`, `10.0.0.1`, `48.85,2.35`. A date is
-/// none.
+/// Whether a segment is a number, possibly with punctuation: `42`, `-3.5`, `10.0.0.1`,
+/// `48.85,2.35`. A date is none.
 fn is_number(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_digit() || b"+-.,:_~".contains(b));
     plain && date(segment) != Some(segment.len()) && date_and_time(segment).is_none()
@@ -73,8 +73,7 @@ fn date_and_time(segment: &[u8]) -> Option<usize> {
     date(segment)
 }
 
-/// A number that is part of a version in a name, as in `jquery-3.6.0.min.js`: joined to another by
-/// a point.
+/// Whether a number is part of a version in a file name, as in `jquery-3.6.0.min.js`.
 fn is_version(segment: &[u8], word: &[u8]) -> bool {
     let at = word.as_ptr() as usize - segment.as_ptr() as usize;
     let digit = |place: Option<usize>| place.and_then(|p| segment.get(p)).is_some_and(u8::is_ascii_digit);
@@ -115,7 +114,7 @@ fn date(text: &[u8]) -> Option<usize> {
     (!text.get(10).is_some_and(u8::is_ascii_alphabetic)).then_some(10)
 }
 
-/// A word of a hash: hexadecimal with digits and letters, or long and mixed.
+/// Whether a word looks like a hash: hexadecimal digits with letters, or long and mixed.
 fn is_hash(word: &[u8]) -> bool {
     let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = word.len() - digits;
@@ -132,8 +131,8 @@ fn is_hash(word: &[u8]) -> bool {
         || (word.len() >= 10 && upper && lower && digits >= 2 && changes(word) >= 5)
 }
 
-/// A whole segment that is drawn from letters, digits, `-` and `_`: it changes between them far too
-/// often for words.
+/// Whether a segment looks random: letters, digits, `-` and `_` that alternate more often than in
+/// words.
 fn is_random(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
     let digits = segment.iter().filter(|b| b.is_ascii_digit()).count();
@@ -149,13 +148,13 @@ fn is_random(segment: &[u8]) -> bool {
         && uuid(segment).is_none()
 }
 
-/// A token that is signed (JWT): three parts, of which the first is JSON in base64.
+/// Whether a segment is a signed token (JWT): three parts, with base64 JSON first.
 fn is_signed(segment: &[u8]) -> bool {
     let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-_=.".contains(b);
     segment.starts_with(b"eyJ") && segment.iter().filter(|b| **b == b'.').count() == 2 && segment.iter().all(fits)
 }
 
-/// A code in groups of one length, as people are sent it: `A1B2-C3D4-E5F6`.
+/// Whether a segment is a code in groups of equal length: `A1B2-C3D4-E5F6`.
 fn is_code(segment: &[u8]) -> bool {
     let groups = || segment.split(|b| *b == b'-');
     let length = groups().next().map_or(0, <[u8]>::len);
@@ -167,8 +166,8 @@ fn is_code(segment: &[u8]) -> bool {
         && groups().filter(is_mixed).count() >= 2
 }
 
-/// Capitals and small letters as chance mixes them, with hardly a digit: names have humps of
-/// several letters.
+/// Whether letters mix capitals at random, with few digits: in names a capital starts several
+/// letters.
 fn is_letters_at_random(segment: &[u8]) -> bool {
     let kind = |b: &u8| (b.is_ascii_uppercase(), b.is_ascii_lowercase());
     let uppers = segment.iter().filter(|b| b.is_ascii_uppercase()).count();
@@ -180,7 +179,7 @@ fn is_letters_at_random(segment: &[u8]) -> bool {
         && borders * 20 > segment.len() * 7
 }
 
-/// How often a word goes from letters to digits or back, or from small letters to capitals.
+/// Number of changes between letters and digits, and from lower case to capitals.
 fn changes(word: &[u8]) -> usize {
     let kind = |b: u8| match b {
         b'0'..=b'9' => 1,

@@ -1,19 +1,20 @@
-//! What happened when: arrivals and requests under way in bins of a tenth of a second, put in
-//! order. Lines may stand up to [`WINDOW_S`] out of order, and answers may take that long; memory
-//! is bounded by the requests of such a window, whatever the length of the log.
+//! Arrivals and requests in flight over time, in bins of 100 ms. Lines may be up to [`WINDOW_S`]
+//! out of order, and responses may take as long. Memory is bounded by the requests of such a
+//! window.
 //!
-//! Not here: stamps and their resolution.
+//!
+//! Not here: timestamps and their resolution.
 
 use std::collections::{BTreeMap, VecDeque};
 
 /// Length of a bin, ns.
 pub(super) const BIN_NS: u64 = 100_000_000;
-/// How far lines may stand out of order, seconds.
+/// Largest disorder of lines, s.
 pub const WINDOW_S: u64 = 600;
 const WINDOW: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
-/// Most starts and ends that are kept in order at a time; with more, the window is shorter.
+/// Most starts and ends in memory; above it the window shrinks.
 const EVENTS_MAX: usize = 1 << 23;
-/// Most points of the series over the whole time.
+/// Most points of the series over the whole log.
 const POINTS_MAX: usize = 1200;
 
 /// Counts in windows of one width, aligned to the clock.
@@ -22,7 +23,7 @@ pub(super) struct Windows {
     bins: u64,
     current: Option<u64>,
     count: u64,
-    /// Windows that lie wholly between the first and the last arrival, and the sums over them.
+    /// Whole windows between the first and the last arrival, and sums over them.
     whole: u64,
     sum: u128,
     squares: u128,
@@ -45,7 +46,7 @@ impl Windows {
                     self.sum += u128::from(self.count);
                     self.squares += u128::from(self.count).pow(2);
                 }
-                // Windows in which nothing came count, too.
+                // Empty windows count, too.
                 self.whole += window - current - 1;
                 self.begun_whole = true;
                 (self.current, self.count) = (Some(window), 0);
@@ -56,7 +57,7 @@ impl Windows {
         self.max = self.max.max(self.count);
     }
 
-    /// The most in one window, also in the first and the last.
+    /// The largest count of a window, including the first and the last.
     pub fn max(&self) -> u64 {
         self.max
     }
@@ -73,29 +74,29 @@ impl Windows {
     }
 }
 
-/// A stretch of the whole time.
+/// One interval of the whole log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     arrivals: u64,
-    /// Requests under way, times ns.
+    /// Integral of the requests in flight, requests x ns.
     busy_ns: f64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Bin {
     arrivals: u64,
-    /// Starts and ends: ns within the bin, and 1 for a start. An end comes before a start of the
-    /// same ns.
+    /// Starts and ends: ns within the bin, and 1 for a start. An end precedes a start of the same
+    /// ns.
     events: Vec<u32>,
 }
 
-/// See the file's head.
+/// Arrivals and requests in flight over time.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
-    /// The number of the first bin of `bins`; those before it are done with.
+    /// The number of the first bin in `bins`; earlier ones are final.
     front: u64,
     bins: VecDeque<Bin>,
-    /// Ends too far ahead for `bins`.
+    /// Ends beyond the range of `bins`.
     far_ends: BTreeMap<u64, u64>,
     events: usize,
     spare: Vec<Vec<u32>>,
@@ -136,7 +137,7 @@ impl Timeline {
         }
     }
 
-    /// A request that came at `start_ns`, and was under way for so long if that is known.
+    /// Adds a request that arrived at `start_ns`, with its duration if known.
     #[inline]
     pub fn add(&mut self, start_ns: u64, duration_ns: Option<u64>) {
         let bin = start_ns / BIN_NS;
@@ -161,7 +162,7 @@ impl Timeline {
             } else {
                 self.bin(end).events.push(((end_ns % BIN_NS) as u32) << 1);
             }
-            // A start and an end.
+            // One start and one end.
             self.events += 2;
             if self.events > EVENTS_MAX {
                 let half = self.front + (self.newest - self.front) / 2;
@@ -170,7 +171,7 @@ impl Timeline {
         }
     }
 
-    /// The bin with this number, which is not done with.
+    /// The bin with this number, which is not final.
     #[inline]
     fn bin(&mut self, number: u64) -> &mut Bin {
         let at = (number - self.front) as usize;
@@ -180,7 +181,7 @@ impl Timeline {
         &mut self.bins[at]
     }
 
-    /// Is done with all bins before `bin`.
+    /// Finalises all bins before `bin`.
     fn settle_to(&mut self, bin: u64) {
         while self.front < bin {
             let number = self.front;
@@ -190,7 +191,7 @@ impl Timeline {
                     self.settle(number, done);
                 }
                 None => {
-                    // Nothing is known of the rest of the way but ends that lie far ahead.
+                    // The rest of the range contains only ends from `far_ends`.
                     let next = self.far_ends.range(number..bin).next().map_or(bin, |(end, _)| *end);
                     if next > number {
                         self.pass(number, next);
@@ -238,10 +239,10 @@ impl Timeline {
         }
     }
 
-    /// Passes over bins in which nothing happened.
+    /// Skips bins without events.
     fn pass(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
-        // The points become wide enough first.
+        // Widen the points of the series first.
         self.point(to - 1);
         let mut at = from;
         while at < to {
@@ -254,7 +255,7 @@ impl Timeline {
         }
     }
 
-    /// The point of the series in which a bin lies; none before the first arrival.
+    /// The point of the series for a bin; `None` before the first arrival.
     fn point(&mut self, bin: u64) -> Option<&mut Point> {
         let since = bin.checked_sub(self.first?)?;
         while since / self.bins_a_point >= POINTS_MAX as u64 {
@@ -275,24 +276,24 @@ impl Timeline {
         self.points.get_mut(at)
     }
 
-    /// Everything up to the last arrival.
+    /// Finalises everything up to the last arrival.
     pub fn finish(&mut self) {
         if self.newest > 0 {
             self.settle_to(self.newest + 1);
         }
     }
 
-    /// Arrivals that were too far out of order to be put in place.
+    /// Number of arrivals too far out of order.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Most requests under way at a time.
+    /// Most requests in flight at a time.
     pub fn under_way_max(&self) -> u64 {
         self.under_way_max.max(0) as u64
     }
 
-    /// Counts by second and by minute.
+    /// Largest counts by second and by minute.
     pub fn peaks(&self) -> (u64, u64) {
         (self.second.max(), self.minute.max())
     }
@@ -307,8 +308,8 @@ impl Timeline {
         ]
     }
 
-    /// Length of a point of the series in seconds, and the arrivals and the mean number under way
-    /// in each.
+    /// Length of a point of the series, s; and arrivals and mean number of requests in flight for
+    /// each.
     pub fn series(&self) -> (f64, Vec<(u64, f64)>) {
         let length_ns = (self.bins_a_point * BIN_NS) as f64;
         (length_ns / 1e9, self.points.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
@@ -342,8 +343,7 @@ mod tests {
 
     #[test]
     fn peaks_are_of_the_clock() {
-        // 30 in one second, 20 more in the next, all within one minute; then a long time nothing,
-        // then one.
+        // 30 in one second, 20 in the next, all within one minute; then a long gap, then one.
         let mut requests: Vec<(u64, Option<u64>)> = (0..30).map(|n| (n, None)).collect();
         requests.extend((0..20).map(|n| (1500 + n, None)));
         requests.push((86_400_000, None));
@@ -378,13 +378,13 @@ mod tests {
 
     #[test]
     fn dispersion_is_that_of_the_counts() {
-        // Evenly spaced arrivals have none; pairs have twice as much as single ones would.
+        // Even spacing has dispersion 0; pairs have twice that of single arrivals.
         let even = build_timeline(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());
         let windows = even.windows();
         assert_eq!(windows[1].1.dispersion(5), Some(0.0));
         assert_eq!(windows[3].1.dispersion(5), None);
         let bursts = build_timeline(&(0..2000).map(|n| (n / 100 * 1000, None)).collect::<Vec<_>>());
-        // 100 in each tenth of a second that begins a second, else nothing.
+        // 100 in the first tenth of each second, otherwise none.
         let tenth = bursts.windows()[0].1.dispersion(5).expect("enough");
         assert!((tenth - 90.0).abs() < 6.0, "{tenth}");
     }

@@ -1,6 +1,6 @@
-//! Base64, as results have bytes.
+//! Base64 of the bytes in results.
 
-/// Bytes as base64 has them, appended.
+/// Appends bytes as base64.
 pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for three in bytes.chunks(3) {
@@ -13,7 +13,7 @@ pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What base64 has; `None` where it is none.
+/// Decodes base64; `None` if it is invalid.
 pub(super) fn read_base64(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.iter().position(|byte| *byte == b'=').unwrap_or(text.len());
     let padding = &text[digits..];

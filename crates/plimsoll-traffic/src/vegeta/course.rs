@@ -1,21 +1,21 @@
-//! Results over time, by attack: how many a second, how long they took, what failed. However many
-//! there are and in whatever order they come, what is kept is bounded: stretches of time become
-//! longer as an attack does.
+//! Results over time by attack: rates, latencies, failures. Memory is bounded for any number and
+//! order of results: intervals double as an attack grows.
 //!
-//! Not here: how a page looks, and the figures of vegeta's own reports (`figures`).
+//!
+//! Not here: pages, and the figures of vegeta's own reports (`figures`).
 
 use super::result::VegetaResult;
 use plimsoll_model::Histogram;
 use std::collections::BTreeMap;
 
-/// Attacks that are told apart.
+/// Most distinct attacks.
 const ATTACKS_MAX: usize = 12;
-/// Stretches of one attack; the first are 10 ms long.
+/// Most intervals of an attack; they start at 10 ms.
 const STRETCHES_MAX: usize = 300;
 const STRETCH_NS: u64 = 10_000_000;
-/// So many requests make a rate.
+/// Fewest requests for a rate.
 const SENT_MIN: u64 = 8;
-/// Errors of different words that are kept of one attack.
+/// Most distinct errors of one attack.
 const ERRORS_MAX: usize = 100;
 
 /// Results by attack.
@@ -28,26 +28,26 @@ pub struct VegetaCourse {
 /// The results of one attack.
 #[derive(Debug, Clone)]
 pub struct AttackCourse {
-    /// Its name; may be empty.
+    /// The name; may be empty.
     pub name: String,
     /// Latencies of all results, ns.
     pub latency: Histogram,
-    /// Results by code; 0: no answer came.
+    /// Results by status; 0: no response.
     pub codes: BTreeMap<u16, u64>,
-    /// What went wrong, each with how often; of at most a hundred different words.
+    /// Counts of up to a hundred distinct errors.
     pub errors: BTreeMap<String, u64>,
-    /// Results whose code is not from 200 to 399.
+    /// Results with a status outside 200 to 399.
     pub failed: u64,
-    /// When the first request was sent, and the last; ns since the Unix epoch.
+    /// Times of the first and the last request, ns since the Unix epoch.
     earliest_ns: u64,
     latest_ns: u64,
-    /// The first result that came was sent then; stretches are counted from it on, also backwards.
+    /// Time of the first result read. Intervals count from it, forwards and backwards.
     origin_ns: u64,
     stretch_ns: u64,
     stretches: BTreeMap<i64, CourseBin>,
 }
 
-/// What was sent in a stretch of time.
+/// The results of one interval.
 #[derive(Debug, Clone, Default)]
 struct CourseBin {
     sent: u64,
@@ -55,27 +55,28 @@ struct CourseBin {
     failed: Histogram,
 }
 
-/// A stretch of an attack. Latencies, in ns, are those of what was sent in it; `None`: nothing was.
+/// One interval of an attack. Latencies, in ns, belong to the requests sent in it; `None`: no
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoursePoint {
-    /// Its middle, seconds since the first request.
+    /// Middle of the interval, s since the first request.
     pub at_s: f64,
-    /// Requests sent a second; `None`: it is too short to say.
+    /// Request rate, 1/s; `None`: the interval is too short.
     pub sent_rps: Option<f64>,
-    /// Those of them that failed.
+    /// Rate of failed requests, 1/s.
     pub failed_rps: Option<f64>,
-    /// Half were at least as fast.
+    /// Median latency.
     pub p50_ns: Option<f64>,
-    /// 99 of a hundred were at least as fast.
+    /// 99th percentile of latency.
     pub p99_ns: Option<f64>,
-    /// The slowest.
+    /// Largest latency.
     pub max_ns: Option<f64>,
-    /// Half of the failures were at least as fast.
+    /// Median latency of failures.
     pub failed_p50_ns: Option<f64>,
 }
 
 impl VegetaCourse {
-    /// Takes a result in.
+    /// Adds a result.
     pub fn add(&mut self, result: &VegetaResult) {
         let at = self.attacks.iter().position(|attack| attack.name == result.attack);
         match at {
@@ -89,12 +90,12 @@ impl VegetaCourse {
         }
     }
 
-    /// The attacks, in the order in which they came.
+    /// The attacks, in order of appearance.
     pub fn attacks(&self) -> &[AttackCourse] {
         &self.attacks
     }
 
-    /// Results of further attacks: more are not told apart.
+    /// Results of attacks above the limit.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -148,7 +149,7 @@ impl AttackCourse {
         from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
     }
 
-    /// Stretches become twice as long.
+    /// Doubles the length of intervals.
     fn lengthen(&mut self) {
         self.stretch_ns = self.stretch_ns.saturating_mul(2);
         for (at, stretch) in std::mem::take(&mut self.stretches) {
@@ -159,17 +160,17 @@ impl AttackCourse {
         }
     }
 
-    /// How many results.
+    /// Number of results.
     pub fn requests(&self) -> u64 {
         self.latency.count()
     }
 
-    /// From the first request to the last, ns.
+    /// Time from the first request to the last, ns.
     pub fn attack_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
-    /// Requests a second; their number, where they were sent at once.
+    /// Request rate, 1/s; the number of requests if all were sent at once.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests() as f64,
@@ -177,8 +178,8 @@ impl AttackCourse {
         }
     }
 
-    /// The attack as at most `count_max` stretches of the same length, in order, and as few as it
-    /// takes for several requests in each.
+    /// The attack in at most `count_max` intervals of equal length, in order, with several requests
+    /// in each.
     pub fn moments(&self, count_max: usize) -> Vec<CoursePoint> {
         let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
         else {
@@ -186,7 +187,7 @@ impl AttackCourse {
         };
         let count_max = (count_max as u64).min(self.requests() / SENT_MIN).max(1);
         let joined = ((last - first) as u64 + 1).div_ceil(count_max);
-        // Where nothing was sent there is a rate, too.
+        // An interval without requests has a rate of 0.
         let count = (last - first) as u64 / joined + 1;
         let mut sums: BTreeMap<u64, CourseBin> = (0..count).map(|at| (at, CourseBin::default())).collect();
         for (at, stretch) in &self.stretches {
@@ -197,7 +198,7 @@ impl AttackCourse {
         }
         let length_ns = joined as f64 * self.stretch_ns as f64;
         let begin_ns = *first as f64 * self.stretch_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
-        // The last request stands for the time until the next one, too.
+        // The last request also covers the time until the next one would start.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, CourseBin)| {
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn a_pause_is_a_rate_of_nothing() {
         let mut course = VegetaCourse::default();
-        // 40 a second, for 3 s and for 3 s, with 6 s between.
+        // 40 a second for 3 s, a gap of 6 s, and again for 3 s.
         (0..120u64)
             .for_each(|n| course.add(&result("a", n * 25_000_000 + if n < 60 { 0 } else { 6_000_000_000 }, 1, 200)));
         let moments = course.attacks()[0].moments(150);

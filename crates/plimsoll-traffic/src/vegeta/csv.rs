@@ -1,14 +1,14 @@
-//! Rows of results: sent, code, latency, bytes out, bytes in, error, body, attack, number, method,
-//! URL, header fields. Quotation marks are as Go's package writes and reads them.
+//! Results as CSV rows: sent, code, latency, bytes out, bytes in, error, body, attack, number,
+//! method, URL, header fields. Quoting is as in Go's package.
 
 use super::base64::{read_base64, write_base64};
 use super::result::VegetaResult;
 use std::io::Write;
 
-/// Columns of a row; early versions of vegeta have written fewer.
+/// Fewest columns of a row: early versions of vegeta wrote fewer.
 const COLUMNS_MIN: usize = 9;
 
-/// Whether no quotation mark is open at the end.
+/// Whether a line ends outside quotation marks.
 pub(super) fn is_whole(line: &[u8]) -> bool {
     line.iter().filter(|byte| **byte == b'"').count() % 2 == 0
 }
@@ -59,7 +59,7 @@ fn columns(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     (!quoted).then_some(columns)
 }
 
-/// Fields as HTTP has them; values of one name are together.
+/// Header fields, with the values of each name together.
 fn fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
     let mut fields: Vec<(String, Vec<String>)> = Vec::new();
     for line in String::from_utf8_lossy(head).lines() {
@@ -74,7 +74,7 @@ fn fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
 }
 
 impl VegetaResult {
-    /// Appends it as a row.
+    /// Appends the result as a row.
     pub(super) fn write_csv(&self, out: &mut Vec<u8>) {
         let VegetaResult {
             attack,

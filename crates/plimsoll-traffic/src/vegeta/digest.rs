@@ -1,17 +1,17 @@
-//! Quantiles of a stream of values by a merging t-digest (Dunning and Ertl), with the scale
-//! function and the sizes that vegeta's reports have, so that ours have the same figures. Values in
-//! the middle share centroids, those at the edges have their own.
+//! Quantiles of a stream by a merging t-digest (Dunning and Ertl), with the scale function and
+//! sizes of vegeta's reports, so that both show equal figures. Values in the middle share
+//! centroids; extreme values have their own.
 
 use std::f64::consts::PI;
 
-/// How fine it is.
+/// The compression parameter.
 const COMPRESSION: f64 = 100.0;
-/// Values that wait at most; they are taken in together.
+/// Size of the buffer of new values, which are merged together.
 const WAITING_MAX: usize = 8 * COMPRESSION as usize;
-/// Centroids at most.
+/// Most centroids.
 const CENTROIDS_MAX: usize = 2 * COMPRESSION as usize;
 
-/// So many values around a mean.
+/// A mean and its number of values.
 #[derive(Debug, Clone, Copy)]
 struct Centroid {
     mean: f64,
@@ -28,12 +28,12 @@ pub(super) struct QuantileDigest {
     max: f64,
 }
 
-/// Which share of all lies before the k-th unit of the scale.
+/// The share of values below unit k of the scale.
 fn share(k: f64) -> f64 {
     ((k.min(COMPRESSION) * PI / COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
 }
 
-/// At which unit of the scale a share lies.
+/// The unit of the scale for a share.
 fn unit(share: f64) -> f64 {
     COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
@@ -74,7 +74,7 @@ impl QuantileDigest {
         self.max = if begun { self.max.max(last) } else { last };
     }
 
-    /// The value below which a share of all lies, 0 to 1.
+    /// The quantile for a share, 0 to 1.
     pub(super) fn quantile(&mut self, wanted: f64) -> f64 {
         self.take_in();
         let (Some(first), Some(last)) = (self.centroids.first(), self.centroids.last()) else { return 0.0 };
@@ -98,7 +98,7 @@ impl QuantileDigest {
     }
 }
 
-/// The mean of two values by weight, and no less than the one nor more than the other.
+/// The weighted mean of two values, clamped between them.
 fn between(a: (f64, f64), b: (f64, f64)) -> f64 {
     let mean = (a.0 * a.1 + b.0 * b.1) / (a.1 + b.1);
     mean.clamp(a.0.min(b.0), a.0.max(b.0))
@@ -112,7 +112,7 @@ mod tests {
     fn quantiles_of_many_values_are_near() {
         let mut digest = QuantileDigest::default();
         assert_eq!(digest.quantile(0.5), 0.0);
-        // Each value once, in no order.
+        // Each value once, in shuffled order.
         (0..10_007u64).for_each(|n| digest.add((n * 4_999 % 10_007) as f64));
         for (share, slack) in [(0.0, 1.0), (0.01, 10.0), (0.5, 100.0), (0.99, 10.0), (0.9999, 2.0), (1.0, 1.0)] {
             let value = digest.quantile(share);

@@ -1,15 +1,15 @@
-//! The figures of results, as vegeta's own reports define them: rates over the time from the first
-//! request to the last, success by statuses from 200 to 399. Not here: how they are shown.
+//! Figures as vegeta's own reports define them: rates from the first request to the last, success
+//! for statuses from 200 to 399. Not here: their presentation.
 
 use super::digest::QuantileDigest;
 use super::moment::stamp;
 use super::result::VegetaResult;
 use std::collections::{BTreeMap, HashSet};
 
-/// Errors of different words that are kept.
+/// Most distinct errors.
 const ERRORS_MAX: usize = 10_000;
 
-/// So many ns in seconds, rounded as Go rounds them.
+/// Converts ns to seconds, rounded as Go does.
 fn seconds(ns: u64) -> f64 {
     (ns / 1_000_000_000) as f64 + (ns % 1_000_000_000) as f64 / 1e9
 }
@@ -17,42 +17,41 @@ fn seconds(ns: u64) -> f64 {
 /// Figures of results.
 #[derive(Debug, Clone, Default)]
 pub struct VegetaFigures {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Statuses, with how often each came.
+    /// Counts of statuses.
     pub codes: BTreeMap<u16, u64>,
-    /// Bytes of all requests' bodies.
+    /// Bytes of all request bodies.
     pub bytes_out: u64,
-    /// Bytes of all answers' bodies.
+    /// Bytes of all response bodies.
     pub bytes_in: u64,
-    /// All latencies together, ns.
+    /// Sum of all latencies, ns.
     pub latency_ns_total: u64,
-    /// The shortest, ns.
+    /// Shortest latency, ns.
     pub latency_ns_min: u64,
-    /// The longest, ns.
+    /// Longest latency, ns.
     pub latency_ns_max: u64,
-    /// What went wrong, each once, in the order in which it came.
+    /// Distinct errors, in order of appearance.
     pub errors: Vec<String>,
-    /// How many latencies are at least each of these bounds, ns, and below the next; those below
-    /// the first are in the first.
+    /// Histogram: lower bound of each bucket, ns, and its count. Latencies below the first bound
+    /// count in the first bucket.
     pub buckets: Vec<(u64, u64)>,
     seen: HashSet<String>,
     succeeded: u64,
     digest: QuantileDigest,
-    /// When the first and the last request were sent, and the last answer had come; ns since the
-    /// Unix epoch.
+    /// Times of the first request, the last request and the last response, ns since the Unix epoch.
     earliest_ns: u64,
     latest_ns: u64,
     end_ns: u64,
 }
 
 impl VegetaFigures {
-    /// Of no result yet. `bounds_ns`: where buckets begin, in order.
+    /// Figures without results. `bounds_ns`: lower bounds of buckets, ascending.
     pub fn new(bounds_ns: &[u64]) -> VegetaFigures {
         VegetaFigures { buckets: bounds_ns.iter().map(|bound| (*bound, 0)).collect(), ..VegetaFigures::default() }
     }
 
-    /// Takes a result in.
+    /// Adds a result.
     pub fn add(&mut self, result: &VegetaResult) {
         let VegetaResult { code, sent_ns, latency_ns, bytes_out, bytes_in, error, .. } = result;
         let first = self.requests == 0;
@@ -77,17 +76,17 @@ impl VegetaFigures {
         }
     }
 
-    /// From the first request to the last, ns.
+    /// Time from the first request to the last, ns.
     pub fn attack_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
-    /// From the last request to the last answer, ns.
+    /// Time from the last request to the last response, ns.
     pub fn wait_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.latest_ns)
     }
 
-    /// Requests a second; their number, where they were sent at once.
+    /// Request rate, 1/s; the number of requests if all were sent at once.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests as f64,
@@ -95,7 +94,7 @@ impl VegetaFigures {
         }
     }
 
-    /// Successes a second, until the last answer had come.
+    /// Rate of successes until the last response, 1/s.
     pub fn throughput_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.succeeded as f64,
@@ -103,23 +102,22 @@ impl VegetaFigures {
         }
     }
 
-    /// The share of successes, 0 to 1.
+    /// Share of successes, 0 to 1.
     pub fn success(&self) -> f64 {
         self.mean(self.succeeded)
     }
 
-    /// So much for each request.
+    /// A total divided by the number of requests.
     pub fn mean(&self, total: u64) -> f64 {
         if self.requests == 0 { 0.0 } else { total as f64 / self.requests as f64 }
     }
 
-    /// The latency below which a share lies (0 to 1), ns.
+    /// Latency quantile for a share (0 to 1), ns.
     pub fn quantile_ns(&mut self, share: f64) -> u64 {
         self.digest.quantile(share) as u64
     }
 
-    /// When the first and the last request were sent, and the last answer had come, as RFC 3339 has
-    /// it.
+    /// Times of the first request, the last request and the last response, as RFC 3339.
     pub fn moments(&self) -> [String; 3] {
         [self.earliest_ns, self.latest_ns, self.end_ns].map(stamp)
     }

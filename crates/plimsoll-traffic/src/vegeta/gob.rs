@@ -1,20 +1,20 @@
-//! Results in Go's gob: a stream of messages, of which some say how types are laid out and the
-//! others are values of them. Read by what the stream itself says of its types, and by the names of
-//! their fields.
+//! A decoder for results in Go's gob: a stream of type definitions and values. It reads types from
+//! the stream itself, and identifies fields by name.
 //!
-//! Not here: writing it (`gob_written`), and types that results have none of (arrays, interfaces,
-//! complex numbers).
+//!
+//! Not here: the encoder (`gob_written`), and types that results lack (arrays, interfaces, complex
+//! numbers).
 
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 
-/// Types within types that are followed.
+/// Deepest nesting of types.
 const DEPTH_MAX: u32 = 16;
-/// Seconds from the first year of Go's clock to the Unix epoch.
+/// Seconds from year 1, the epoch of Go's clock, to the Unix epoch.
 pub(super) const EPOCH_S: i64 = 62_135_596_800;
 
-/// Why a stream could not be read on.
+/// Why a stream is unreadable.
 #[derive(Debug)]
 pub(super) enum GobError {
     Io(io::Error),
@@ -33,13 +33,13 @@ impl From<&'static str> for GobError {
     }
 }
 
-/// How a type is laid out. Types are numbers.
+/// The layout of a type. Types are identified by numbers.
 #[derive(Debug, Clone)]
 enum Layout {
     List(i64),
     Map(i64, i64),
     Struct(Vec<(String, i64)>),
-    /// Bytes that it reads itself.
+    /// Bytes with an encoding of their own.
     Own,
 }
 
@@ -55,7 +55,7 @@ enum GobValue {
     Other,
 }
 
-/// The types of a stream so far.
+/// The types defined in a stream so far.
 #[derive(Debug, Default)]
 pub(super) struct GobStream {
     layouts: HashMap<i64, Layout>,
@@ -80,7 +80,7 @@ impl<'a> GobMessage<'a> {
         Ok(taken)
     }
 
-    /// Small numbers are a byte; of others the first says, negative, how many follow.
+    /// An unsigned number: small ones are one byte; otherwise the first byte is the negated length.
     fn uint(&mut self) -> Result<u64, &'static str> {
         let first = self.byte()?;
         if first < 128 {
@@ -93,7 +93,7 @@ impl<'a> GobMessage<'a> {
         Ok(self.take(length)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// The lowest bit says whether the others are complemented.
+    /// A signed number: the lowest bit marks a complement.
     fn int(&mut self) -> Result<i64, &'static str> {
         let number = self.uint()?;
         let value = (number >> 1) as i64;
@@ -105,7 +105,7 @@ impl<'a> GobMessage<'a> {
         Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
     }
 
-    /// The fields of a struct by number, from 0; those that are zero are left out.
+    /// The fields of a struct by number, from 0; zero fields are absent.
     fn fields(
         &mut self,
         each: &mut dyn FnMut(&mut Self, usize) -> Result<(), &'static str>,
@@ -120,7 +120,7 @@ impl<'a> GobMessage<'a> {
         }
     }
 
-    /// What all types have first: name and number. Neither is needed.
+    /// Skips the name and number that every type definition has.
     fn common(&mut self) -> Result<(), &'static str> {
         self.fields(&mut |message, number| match number {
             0 => message.text().map(|_| ()),
@@ -189,7 +189,7 @@ impl GobStream {
         Ok(match number {
             2 => GobValue::Int(message.int()?),
             3 => GobValue::Uint(message.uint()?),
-            // A truth value and a fraction: no field of ours.
+            // A boolean or floating-point number: results have none.
             1 | 4 => {
                 message.uint()?;
                 GobValue::Other
@@ -290,15 +290,14 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
                     result.headers.push((text(name), values.into_iter().map(value).collect::<Result<_, _>>()?));
                 }
             }
-            // What a later vegeta has besides.
+            // A field of a later version of vegeta.
             _ => {}
         }
     }
     Ok(result)
 }
 
-/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone, which
-/// changes nothing.
+/// Decodes a Go time: version, seconds since year 1, ns, and the zone, which has no effect.
 fn moment(bytes: &[u8]) -> Option<u64> {
     let seconds = i64::from_be_bytes(bytes.get(1..9)?.try_into().ok()?).checked_sub(EPOCH_S)?;
     let ns = u32::from_be_bytes(bytes.get(9..13)?.try_into().ok()?);

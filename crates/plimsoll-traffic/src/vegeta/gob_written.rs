@@ -1,18 +1,18 @@
-//! Results in Go's gob, written: first how the types are laid out, then a message for each result,
-//! in the order and with the numbers that vegeta has. What it reads with its own package for gob is
-//! byte for byte what it would have written.
+//! An encoder for results in Go's gob: first the type definitions, then a message for each result,
+//! with the order and numbers that vegeta uses. The output equals vegeta's own byte for byte.
 //!
-//! Not here: reading it (`gob`).
+//!
+//! Not here: the decoder (`gob`).
 
 use super::gob::EPOCH_S;
 use super::result::VegetaResult;
 
-/// Types that every stream knows.
+/// Built-in types.
 const INT: i64 = 2;
 const UINT: i64 = 3;
 const BYTES: i64 = 5;
 const TEXT: i64 = 6;
-/// Types of results, numbered as vegeta's program does.
+/// Type numbers of results, as in vegeta.
 const RESULT: i64 = 64;
 const MOMENT: i64 = 65;
 const TEXTS: i64 = 66;
@@ -34,7 +34,7 @@ const FIELDS: [(&str, i64); 12] = [
     ("Headers", HEADER),
 ];
 
-/// Small numbers are a byte; of others the first says, negative, how many follow.
+/// An unsigned number: small ones are one byte; otherwise the first byte is the negated length.
 fn uint(out: &mut Vec<u8>, number: u64) {
     if number < 128 {
         return out.push(number as u8);
@@ -45,7 +45,7 @@ fn uint(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[from..]);
 }
 
-/// The lowest bit says whether the others are complemented.
+/// A signed number: the lowest bit marks a complement.
 fn int(out: &mut Vec<u8>, number: i64) {
     uint(out, if number < 0 { (!number as u64) << 1 | 1 } else { (number as u64) << 1 });
 }
@@ -55,7 +55,7 @@ fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A struct: each field says how far it is from the one before; those that are zero are left out.
+/// A struct: each field has its distance from the one before; zero fields are absent.
 struct GobFields<'a> {
     out: &'a mut Vec<u8>,
     last: u64,
@@ -66,7 +66,7 @@ impl<'a> GobFields<'a> {
         GobFields { out, last: 0 }
     }
 
-    /// The field with this number, from 1; its value is to follow.
+    /// Begins the field with this number, from 1; its value follows.
     fn begin_field(&mut self, number: u64) -> &mut Vec<u8> {
         uint(self.out, number - self.last);
         self.last = number;
@@ -90,15 +90,15 @@ impl<'a> GobFields<'a> {
     }
 }
 
-/// A message: how long it is, and itself.
+/// A message: its length and content.
 fn message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut body = Vec::new();
     write(&mut body);
     bytes(out, &body);
 }
 
-/// A message that lays a type out; `kind` is its field among those of all kinds of types, `more`
-/// what it says beside name and number.
+/// A type definition: `kind` is its field in the list of kinds, `more` writes what follows name and
+/// number.
 fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
     message(out, |out| {
         int(out, -number);
@@ -114,7 +114,7 @@ fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOn
     });
 }
 
-/// How the types of results are laid out: what a stream begins with.
+/// The type definitions at the beginning of a stream.
 pub(super) fn write_layouts(out: &mut Vec<u8>) {
     layout(out, RESULT, "Result", 3, |fields| {
         let list = fields.begin_field(2);
@@ -126,7 +126,7 @@ pub(super) fn write_layouts(out: &mut Vec<u8>) {
             field.end();
         }
     });
-    // A type that writes itself.
+    // A type with an encoding of its own.
     layout(out, MOMENT, "Time", 5, |_| {});
     layout(out, HEADER, "Header", 4, |fields| {
         int(fields.begin_field(2), TEXT);
@@ -135,7 +135,7 @@ pub(super) fn write_layouts(out: &mut Vec<u8>) {
     layout(out, TEXTS, "", 2, |fields| int(fields.begin_field(2), TEXT));
 }
 
-/// One result.
+/// Appends one result.
 pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
     message(out, |out| {
         int(out, RESULT);
@@ -166,8 +166,7 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
     });
 }
 
-/// A moment as Go writes it: a version, seconds since its first year, ns, and the zone: no minutes
-/// from UTC.
+/// A Go time: version, seconds since year 1, ns, and a zone of 0 minutes from UTC.
 fn moment(ns: u64) -> [u8; 15] {
     let mut bytes = [0; 15];
     bytes[0] = 1;

@@ -55,7 +55,7 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
 }
 
 impl VegetaResult {
-    /// Appends it as a line of JSON.
+    /// Appends the result as a line of JSON.
     pub(super) fn write_json(&self, out: &mut Vec<u8>) {
         let VegetaResult {
             attack,
@@ -80,7 +80,7 @@ impl VegetaResult {
             stamp(*sent_ns),
             text(error),
         );
-        // What is empty is nothing, as where vegeta makes JSON of its gob.
+        // An empty body is null, as when vegeta converts gob to JSON.
         if body.is_empty() {
             out.extend_from_slice(b"null");
         } else {

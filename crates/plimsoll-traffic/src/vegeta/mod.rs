@@ -1,8 +1,9 @@
-//! Results as vegeta writes them, one for each request: read ([`VegetaReader`]) and written
-//! ([`VegetaWriter`]) in its three encodings, their figures as its own reports have them
-//! ([`VegetaFigures`]), and over time ([`VegetaCourse`]); its files of targets ([`TargetReader`]).
+//! Results of vegeta, one for each request: decoded ([`VegetaReader`]) and encoded
+//! ([`VegetaWriter`]) in three encodings, with the figures of its reports ([`VegetaFigures`]), and
+//! over time ([`VegetaCourse`]). Also its target files ([`TargetReader`]).
 //!
-//! Not here: how a report looks, files, and attacks.
+//!
+//! Not here: presentation, files, and attacks.
 
 mod base64;
 mod course;

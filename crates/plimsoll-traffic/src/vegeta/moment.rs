@@ -1,10 +1,10 @@
-//! Moments as results have them. Not here: reading them, which access logs do as well.
+//! Times in results. Not here: their parser, which access logs share.
 
-/// A moment as RFC 3339 has it, in UTC, with no more digits than it has.
+/// A time as RFC 3339 in UTC, without trailing zeros of the fraction.
 pub(super) fn stamp(ns: u64) -> String {
     let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that a leap day is the last.
+    // Years begin in March here, so that the leap day is the last.
     let of_era = days + 719_468;
     let (era, day) = (of_era / 146_097, of_era % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,23 +1,23 @@
-//! Reads results one after the other, in whichever encoding they come. Not here: the encodings.
+//! Reads results in any encoding. Not here: the encodings.
 
 use super::gob::{GobError, GobStream};
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
 use super::{csv, json};
 use std::io::{self, BufRead, Read};
 
-/// How results are written.
+/// The encoding of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VegetaEncoding {
-    /// Go's own, which vegeta writes.
+    /// Go's gob, vegeta's default.
     Gob,
-    /// An object a line.
+    /// JSON, an object a line.
     Json,
-    /// A row a line.
+    /// CSV, a row a line.
     Csv,
 }
 
 impl VegetaEncoding {
-    /// By the name that vegeta has for it.
+    /// The encoding with vegeta's name for it.
     pub fn of_name(name: &str) -> Option<VegetaEncoding> {
         match name {
             "gob" => Some(VegetaEncoding::Gob),
@@ -28,18 +28,18 @@ impl VegetaEncoding {
     }
 }
 
-/// Why results could not be read on.
+/// Why results are unreadable.
 #[derive(Debug, thiserror::Error)]
 pub enum VegetaError {
-    /// They could not be had.
+    /// Reading failed.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// A record that is none. From 1.
+    /// An invalid record, with its number from 1.
     #[error("result {0} is none of vegeta's: {1}")]
     Record(u64, &'static str),
 }
 
-/// Reads results one after the other, in whichever encoding they come.
+/// Reads results in any encoding.
 #[derive(Debug)]
 pub struct VegetaReader<R> {
     from: R,
@@ -50,7 +50,7 @@ pub struct VegetaReader<R> {
 }
 
 impl<R: BufRead> VegetaReader<R> {
-    /// Nothing is read yet.
+    /// A reader at the beginning.
     pub fn new(from: R) -> VegetaReader<R> {
         VegetaReader { from, encoding: None, gob: GobStream::default(), read: 0, line: Vec::new() }
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What vegeta 12.12 has written of one attack, and its own reports of it.
+    /// Output of vegeta 12.12 for one attack, with its own reports.
     use crate::vegeta::VegetaWriter;
 
     const JSON: &[u8] = include_bytes!("../../tests/vegeta/results.json");
@@ -132,7 +132,7 @@ mod tests {
         out
     }
 
-    /// Order of names in a map is nobody's.
+    /// Sorts header fields: the order of names in a map is arbitrary.
     fn in_order(mut results: Vec<VegetaResult>) -> Vec<VegetaResult> {
         results.iter_mut().for_each(|result| result.headers.sort());
         results
@@ -178,7 +178,7 @@ mod tests {
     proptest! {
         #[test]
         fn texts_survive(error in "\\PC*|[\",\r\n ]*", body in proptest::collection::vec(any::<u8>(), 0..40), code in any::<u16>()) {
-            // Line ends of two letters are one within a row, as Go reads it.
+            // CRLF within a row reads as LF, as in Go.
             let error = error.replace("\r\n", "\n").replace('\r', "");
             let result = VegetaResult { error, body, code, sent_ns: 1_700_000_000_120_000_000, ..VegetaResult::default() };
             let results = vec![result.clone(), VegetaResult { seq: u64::MAX, ..result }];

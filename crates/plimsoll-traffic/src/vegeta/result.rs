@@ -1,33 +1,33 @@
-//! One result. Not here: how it is read and written.
+//! One result. Not here: its encodings.
 
-/// The longest line of JSON or CSV, and the longest message of gob, that is read: 64 MiB.
+/// Longest line of JSON or CSV, and longest gob message: 64 MiB.
 pub(super) const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// What came of one request.
+/// The result of one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VegetaResult {
     /// The name of the attack.
     pub attack: String,
     /// Number of the request, from 0.
     pub seq: u64,
-    /// Status; 0: none came.
+    /// The status; 0: no response.
     pub code: u16,
-    /// When it was sent, ns since the Unix epoch.
+    /// Time of the request, ns since the Unix epoch.
     pub sent_ns: u64,
-    /// Until the answer had come, ns.
+    /// Time to the end of the response, ns.
     pub latency_ns: u64,
     /// Bytes of the request's body.
     pub bytes_out: u64,
-    /// Bytes of the answer's body.
+    /// Bytes of the response's body.
     pub bytes_in: u64,
-    /// What went wrong; empty: nothing.
+    /// The error; empty without one.
     pub error: String,
-    /// The answer's body.
+    /// The body of the response.
     pub body: Vec<u8>,
     /// Method.
     pub method: String,
     /// URL.
     pub url: String,
-    /// Fields of the answer: each name with its values.
+    /// Header fields of the response: each name with its values.
     pub headers: Vec<(String, Vec<String>)>,
 }

@@ -1,7 +1,8 @@
-//! vegeta's files of targets, one after the other: `METHOD URL` with lines of header fields below
-//! it, or an object of JSON a line. Each mistake has its line.
+//! vegeta's target files: `METHOD URL` followed by lines of header fields, or a JSON object a line.
+//! Each error has its line.
 //!
-//! Not here: files of bodies, which are named and not read.
+//!
+//! Not here: the named body files.
 
 use super::base64::read_base64;
 use serde_json::Value;
@@ -9,51 +10,51 @@ use std::io::{BufRead, Read};
 
 /// The longest line: 16 MiB.
 const LINE_BYTES_MAX: u64 = 16 << 20;
-/// Header fields of a target, at most: servers take a hundred.
+/// Most header fields of a target: servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
 
-/// What one request asks.
+/// One target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VegetaTarget {
     /// Method.
     pub method: String,
     /// URL.
     pub url: String,
-    /// Header fields, names in the letters given.
+    /// Header fields, with the case of names preserved.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The body.
     pub body: TargetBody,
 }
 
-/// What a target says of its body.
+/// The body of a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TargetBody {
-    /// Nothing.
+    /// No body is given.
     #[default]
     Usual,
-    /// It is in this file.
+    /// A file.
     File(String),
-    /// These bytes.
+    /// Literal bytes.
     Bytes(Vec<u8>),
 }
 
-/// How targets are written.
+/// The format of targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TargetFormat {
-    /// `METHOD URL` and what follows.
+    /// Text: `METHOD URL` and following lines.
     #[default]
     Http,
-    /// An object a line.
+    /// JSON: an object a line.
     Json,
 }
 
-/// A target that is none; completes "line N: ...".
+/// An invalid target; completes "line N: ...".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct TargetError {
-    /// From 1.
+    /// The line, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The error.
     pub why: &'static str,
 }
 
@@ -63,7 +64,7 @@ pub struct TargetReader<R> {
     from: R,
     format: TargetFormat,
     line: u64,
-    /// A line that was looked at and belongs to the next target.
+    /// A line read ahead, which belongs to the next target.
     kept: Option<String>,
 }
 
@@ -73,7 +74,7 @@ fn has_method(line: &str) -> bool {
         .is_some_and(|(word, _)| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()))
 }
 
-/// Whether these are a name and a value that a head can have.
+/// Whether name and value are valid in a header field.
 pub fn is_field(name: &str, value: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token) && !value.chars().any(|c| c.is_control() && c != '\t')
@@ -83,17 +84,17 @@ fn is_url(url: &str) -> bool {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
         && !url.contains(char::is_control)
-        // In a host there is none; in a path it is encoded.
+        // A blank is invalid in a host, and encoded in a path.
         && !rest.is_some_and(|rest| rest.split(['/', '?']).next().unwrap_or_default().contains(char::is_whitespace))
 }
 
 impl<R: BufRead> TargetReader<R> {
-    /// Nothing is read yet.
+    /// A reader at the beginning.
     pub fn new(from: R, format: TargetFormat) -> TargetReader<R> {
         TargetReader { from, format, line: 0, kept: None }
     }
 
-    /// The next line without the blanks around it; `None` at the end.
+    /// The next line, trimmed; `None` at the end.
     fn next_line(&mut self) -> Result<Option<String>, TargetError> {
         if let Some(line) = self.kept.take() {
             return Ok(Some(line));

@@ -1,19 +1,19 @@
-//! Writes results one after the other, in one encoding. Not here: the encodings.
+//! Writes results in one encoding. Not here: the encodings.
 
 use super::gob_written::{write_layouts, write_result};
 use super::reader::VegetaEncoding;
 use super::result::VegetaResult;
 
-/// Writes results one after the other.
+/// Writes results in one encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VegetaWriter {
     encoding: VegetaEncoding,
-    /// What stands before the first is written.
+    /// Whether the beginning of the file was written.
     is_begun: bool,
 }
 
 impl VegetaWriter {
-    /// Nothing is written yet.
+    /// A writer at the beginning.
     pub fn new(encoding: VegetaEncoding) -> VegetaWriter {
         VegetaWriter { encoding, is_begun: false }
     }

@@ -237,14 +237,14 @@ fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
         let tag = Tag { turn: number as u32, ..Tag::for_purpose(Purpose::Run) };
         Trial { tag, start_ns: number as u64, run }
     };
-    let (environment, noted) = (Environment::default(), StartNotes { warnings: vec![], fitted: vec![] });
+    let (environment, noted) = (Environment::default(), StartNotes { warnings: vec![], adjustments: vec![] });
     codec::encode(&Experiment {
-        asked: ExperimentSpec::Run(RunSpec { plan: plan().record(), stop_if: None, profiles: None }),
+        spec: ExperimentSpec::Run(RunSpec { plan: plan().record(), stop_if: None, profiles: None }),
         started_unix_ms: 0,
         terms: None,
         command: vec!["plimsoll".into()],
         environment,
-        noted,
+        start_notes: noted,
         trials: (0..trials).map(trial).collect(),
         remarks: Vec::<Remark>::new(),
         elapsed_ns: Some(1),

@@ -14,7 +14,7 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 /// Where in a chunked body we are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkDecoder {
-    /// The size of the chunk as far as it was read, then what is left of it.
+    /// The chunk size parsed so far, then the rest of the chunk.
     left: u64,
     /// Bytes of the present size line, or of the trailer section.
     bytes: u32,
@@ -48,7 +48,7 @@ enum ChunkPart {
     LastLf,
 }
 
-/// What was made of some bytes.
+/// The result of parsing some bytes.
 pub(super) struct ChunkProgress {
     pub(super) consumed: usize,
     /// How many of them were content.

@@ -17,24 +17,23 @@ pub struct H1 {
     keep_alive: bool,
     /// No further exchange can be started.
     over: bool,
-    /// What is to be expected of the exchange's further answers; apart, since hardly any exchange
-    /// has several.
+    /// Expectations of further responses of the exchange; boxed, since few exchanges have several.
     pipeline: Option<Box<Pipeline>>,
 }
 
 /// The messages of an exchange after the one that is being answered.
 #[derive(Debug, Default)]
 struct Pipeline {
-    /// What is wanted of every answer.
+    /// The common expectation of all responses.
     expect: Expect,
-    /// For each message whether it asks for a head alone.
+    /// For each message whether it is a HEAD request.
     heads_only: Vec<bool>,
     /// The one that is being answered.
     at: usize,
 }
 
 impl Pipeline {
-    /// Goes on to the next message, if there is one: what to expect of its answer.
+    /// Moves to the next message, if there is one: the expectation of its response.
     fn next(&mut self) -> Option<Expect> {
         self.at += 1;
         let head_request = *self.heads_only.get(self.at)?;
@@ -93,7 +92,7 @@ impl H1 {
         (pipeline.at, pipeline.expect) = (0, expect);
     }
 
-    /// What of which request is to be sent: so many of its last bytes.
+    /// The exchange with unsent bytes, and their number at its end.
     #[inline]
     pub fn unsent(&self) -> Option<(ExchangeNumber, usize)> {
         self.exchange.filter(|_| self.unsent > 0).map(|exchange| (exchange, self.unsent))
@@ -155,12 +154,11 @@ impl H1 {
         }
     }
 
-    /// What the end of the peer's stream means for the exchange under way. `vouched`: it is the
-    /// peer who has ended it.
+    /// The effect of the peer's end on the exchange in flight. `vouched`: the end is authenticated.
     pub fn end(&mut self, vouched: bool) -> Option<Fact<'static>> {
         self.over = true;
         let exchange = self.exchange?;
-        // Where anybody could have cut it, an end ends no answer.
+        // An end that an attacker could have forged completes no response.
         let ended = self.parser.finish().and_then(|reply| if vouched { Ok(reply) } else { Err(EndError::Truncated) });
         Some(match ended {
             Ok(reply) => {
@@ -201,12 +199,11 @@ mod tests {
         HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n\
         HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n";
 
-    /// Of each answer its status, its content, and whether it was the last.
+    /// For each response its status, content, and whether it was the last.
     type AnswerRow = Vec<(u16, Vec<u8>, bool)>;
 
-    /// What a connection tells of `bytes`, cut at these places, of an exchange whose messages are
-    /// these: status and content of each answer, whether it is the last, and what is wrong in the
-    /// end.
+    /// The facts of `bytes`, split at these places, for an exchange with these messages: status and
+    /// content of each response, whether it is the last, and the final error.
     fn read_answers(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (AnswerRow, Option<usize>) {
         let mut h1 = H1::new();
         h1.start(7, 10, Expect { head_request: heads_only[0], content: true, ..Expect::default() }, true);

@@ -1,8 +1,8 @@
-//! The grammar of a header line, in requests and replies alike: where its name ends and where its
-//! value does, and what a length says. Read eight bytes at a time, since this is most of what a
-//! reply costs.
+//! The grammar of a header line, in requests and responses: the ends of its name and value, and the
+//! value of a length. Bytes are read eight at a time, since this is most of a response's cost.
 //!
-//! Not here: which fields matter, what they mean together.
+//!
+//! Not here: which fields matter, and their combined meaning.
 
 use super::token::{TOKEN, list};
 
@@ -16,8 +16,8 @@ pub(super) enum ValueEnd {
     Bad,
 }
 
-/// Where the value that starts at `at` ends. Other control characters than NUL, CR and LF are let
-/// through ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the
+/// The end of the value that starts at `at`. Control characters other than NUL, CR and LF pass
+/// ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the
 /// recipient).
 #[inline]
 pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {

@@ -1,12 +1,13 @@
-//! The head of a reply, line by line: status line, header fields, blank line; and what it says
-//! about the body.
+//! The head of a response, line by line: status line, header fields, blank line, and the kind of
+//! body.
 //!
-//! Why by line: a line is judged when its line feed is there and never before, by one function that
-//! sees the whole line whether it came in one piece or in forty. So the splits of the network
-//! cannot change the answer, nothing is scanned twice, and only an unfinished line ever has to be
-//! kept (by the caller).
 //!
-//! Not here: keeping that unfinished line, counting interim replies, the body itself.
+//! A line is parsed only when its line feed has arrived, by one function that sees the whole line,
+//! in one piece or in forty. So the splits of the network cannot change the result, nothing is
+//! scanned twice, and only an unfinished line must be stored (by the caller).
+//!
+//!
+//! Not here: storing that unfinished line, counting interim responses, the body itself.
 
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
 use super::token::{list, trim};
@@ -21,11 +22,11 @@ pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// trailer section.
 pub const HEAD_LINES_MAX: u16 = 256;
 
-/// How many blank lines may precede a status line. RFC 9112, 2.2 asks this tolerance of servers;
-/// some servers need it of clients, because they send a stray CRLF after a body.
+/// Most blank lines before a status line. RFC 9112, 2.2 demands this tolerance of servers; clients
+/// need it, because some servers send a stray CRLF after a body.
 pub const BLANK_LINES_MAX: u8 = 2;
 
-/// What a head has said so far.
+/// The head parsed so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// Meaningful if `has_length`.
@@ -53,12 +54,12 @@ enum HeadStage {
     First,
     /// A field, the end, or a continuation of a field that was not read.
     Field,
-    /// The same after a field that was read. Continued, it would mean something else than what was
-    /// read: refused.
+    /// A continuation of a field that was already parsed. It would change the value, so it is
+    /// refused.
     FieldRead,
 }
 
-/// What `Transfer-Encoding` said.
+/// The value of `Transfer-Encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Absent,
@@ -78,10 +79,10 @@ pub(super) enum HeadLine {
     End(usize),
 }
 
-/// What a finished head says.
+/// The facts of a complete head.
 pub(super) struct HeadFacts {
     pub(super) status: u16,
-    /// As far as the head can tell; a body until close ends it all the same.
+    /// Keep-alive by the head; a body until close ends it all the same.
     pub(super) keep_alive: bool,
     pub(super) body: Body,
 }
@@ -115,8 +116,7 @@ impl Head {
         HEAD_BYTES_MAX - self.bytes as usize
     }
 
-    /// Read the line at the start of `bytes`, if it is there in full; what follows it is not looked
-    /// at.
+    /// Parses the line at the start of `bytes`, if it is complete; later bytes are ignored.
     #[inline(always)]
     pub(super) fn line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match self.stage {
@@ -283,7 +283,7 @@ impl Head {
         }
     }
 
-    /// What the finished head says; None for an interim reply (1xx), after which another head
+    /// The facts of the complete head; `None` for an interim response (1xx), which another head
     /// follows.
     pub(super) fn meaning(&self, head_request: bool) -> Option<HeadFacts> {
         if self.status < 200 {

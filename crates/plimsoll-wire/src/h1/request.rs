@@ -12,7 +12,7 @@ use thiserror::Error;
 pub struct RequestParts<'a> {
     /// The method, a token; letters are sent as given (methods are case-sensitive).
     pub method: &'a str,
-    /// What is asked for, in origin form: path and query, already percent-encoded.
+    /// The request target in origin form: path and query, already percent-encoded.
     pub target: &'a str,
     /// The value of the `Host` field: host name or address, and the port where it is not the
     /// scheme's own.
@@ -136,10 +136,10 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     }
 }
 
-/// What stands after the only chunk of a body.
+/// The bytes after the only chunk of a body.
 const CHUNKS_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// How many bytes stand after the content of what [`write`] writes.
+/// Number of bytes after the content that [`write`] appends.
 pub(crate) fn after_body(parts: &RequestParts) -> usize {
     let in_chunks = parts.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
     if in_chunks && !parts.body.is_empty() { CHUNKS_END.len() } else { 0 }

@@ -50,7 +50,7 @@ impl CallState {
     pub const NO: CallState = CallState(0);
     /// It is one.
     pub const CALL: CallState = CallState(1);
-    /// Each message is sent when one more of the answer has come, over HTTP/2; else all in one go.
+    /// Over HTTP/2, each message waits for a part of the response; otherwise all are sent at once.
     pub const IN_TURN: CallState = CallState(1 | 1 << 1);
     /// Its answer has one message, no more and no less.
     pub const ONE_MESSAGE: CallState = CallState(1 | 1 << 2);
@@ -78,9 +78,8 @@ impl CallState {
 /// What feeding bytes came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedResult {
-    /// How many of the bytes belong to the reply: all of them while there is no reply yet. Where
-    /// content is asked for, less where it ends before a chunk's framing: what is left is to be fed
-    /// again.
+    /// Number of bytes that belong to the response: all while it is incomplete. If content is
+    /// wanted, fewer when it ends before a chunk's framing: the rest must be passed again.
     pub consumed: usize,
     /// How many of the consumed bytes, the last of them, are content. Of a chunked body 0 unless
     /// content is asked for.
@@ -152,7 +151,7 @@ impl ResponseParser {
         }
     }
 
-    /// What the reply that is being read is expected to be.
+    /// The expectation of the current response.
     pub fn expect(&self) -> Expect {
         self.expect
     }
@@ -277,7 +276,7 @@ impl ResponseParser {
         Ok(at)
     }
 
-    /// Keep what there is of an unfinished line; read it if this finishes it.
+    /// Stores an unfinished line, and parses it when complete.
     #[cold]
     fn keep_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let ReplyPhase::Head(head) = &mut self.phase else {

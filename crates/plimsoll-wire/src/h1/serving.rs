@@ -1,11 +1,12 @@
-//! Requests out of bytes, the server's side: the head as a whole, then the body to its end.
+//! Parses requests on the server's side: the head as a whole, then the body.
 //!
-//! The grammar is that of replies; what differs is how much is put up with. A server must not guess
-//! what a request is: folded lines, control characters in fields, a length beside a coding and any
-//! coding but chunked are refused.
 //!
-//! Not here: keeping the bytes of a head that is cut in two (the caller's, who offers them again
-//! with more), what is asked for.
+//! The grammar is that of responses, but stricter, because a server must not guess. Folded lines,
+//! control characters in fields, a length next to a coding, and any coding but chunked are refused.
+//!
+//!
+//! Not here: storing a partial head (the caller offers it again with more bytes), and the requested
+//! resource.
 
 use super::chunked::ChunkDecoder;
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
@@ -15,12 +16,12 @@ use memchr::memchr;
 /// The most bytes that request line and header fields may have.
 pub const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// What the head of a request says.
+/// The head of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead<'a> {
     /// The method, a token.
     pub method: &'a [u8],
-    /// What is asked for, as it was sent; without control characters.
+    /// The request target as received; without control characters.
     pub target: &'a [u8],
     /// HTTP/1.0.
     pub is_1_0: bool,

@@ -1,12 +1,13 @@
-//! Frames of HTTP/2 ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)), of
-//! either side: out of bytes however they are cut, and into bytes.
+//! HTTP/2 frames ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)) of both
+//! sides, decoded from any split of bytes, and encoded.
 //!
-//! The content of DATA is handed on as it comes; every other frame is judged when it is whole, so
-//! that cuts cannot change what is found. What is kept of a frame that is cut is bounded by the
-//! longest frame, what is kept of a head by [`BLOCK_BYTES_MAX`].
 //!
-//! Not here: what a frame means to a stream or to the connection, windows, the compression of
-//! heads.
+//! The content of DATA is passed on as it arrives; other frames are judged when complete, so that
+//! splits cannot change the result. The memory of a partial frame is bounded by the longest frame,
+//! that of a head by [`BLOCK_BYTES_MAX`].
+//!
+//!
+//! Not here: the meaning of a frame for stream or connection, windows, and header compression.
 
 use crate::error::ProtocolError;
 
@@ -151,7 +152,7 @@ struct OpenBlock {
 /// Finds the frames in the bytes of one direction of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameReader {
-    /// What has come of a frame that is cut.
+    /// The received part of a frame.
     held: Vec<u8>,
     /// A head that came in pieces.
     block: Vec<u8>,
@@ -296,7 +297,7 @@ impl FrameReader {
             Some(H2Frame::Data { stream, content, is_last, ends, .. }) => {
                 H2Frame::Data { stream, content, window_bytes, is_last, ends }
             }
-            // Nothing of its content has come; what it takes of the windows is known.
+            // No content has arrived; its window use is known.
             _ => H2Frame::Data { stream: header.stream, content: &[], window_bytes, is_last: false, ends: false },
         })
     }
@@ -451,7 +452,7 @@ fn settings(payload: &[u8]) -> Result<H2Settings, ProtocolError> {
                 found.payload_bytes_max = Some(value);
             }
             6 => found.head_bytes_max = Some(value),
-            // What nobody knows means nothing (6.5.2).
+            // Unknown settings are ignored (6.5.2).
             _ => {}
         }
     }

@@ -1,9 +1,10 @@
-//! What a head says, and which there may be ([RFC 9113,
-//! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): of answers and trailers for a client, of
+//! Heads of HTTP/2 and their validation ([RFC 9113,
+//! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): responses and trailers for a client,
 //! requests for a server.
 //!
-//! A head that breaks a rule is malformed, which is the end of its stream and not of the
-//! connection. Not here: in which order heads and content come, compression.
+//!
+//! An invalid head is malformed, which ends its stream and not the connection. Not here: the order
+//! of heads and content, compression.
 
 use crate::error::ProtocolError;
 use crate::h1::{TOKEN, content_length};
@@ -11,10 +12,10 @@ use crate::h1::{TOKEN, content_length};
 /// The most bytes that the fields of a head may have, each counting 32 more than its text.
 pub(super) const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
-/// How messages of gRPC's are compressed that say so of themselves.
+/// The compression of gRPC messages with a compression flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum MessageEncoding {
-    /// It is not said, or that they are not.
+    /// None declared.
     #[default]
     Identity,
     /// As every client can read it.
@@ -23,7 +24,7 @@ pub(super) enum MessageEncoding {
     Other,
 }
 
-/// What a head of the server's says: of an answer, or trailers.
+/// A head of the server: of a response, or trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct AnswerHead {
     /// 0 in trailers.
@@ -38,7 +39,7 @@ pub(super) struct AnswerHead {
     pub(super) encoding: MessageEncoding,
     /// The type that is said of the content is none of gRPC's.
     pub(super) is_of_other_type: bool,
-    /// What is wrong with it.
+    /// The error in the head.
     pub(super) fault: Option<ProtocolError>,
     /// A field that is no pseudo-header has been seen.
     fields: bool,
@@ -74,8 +75,8 @@ impl AnswerHead {
             self.length = Some(length);
         }
         if name == b"grpc-status" {
-            // What is no number is of no use to anybody, and no fault of HTTP's. Two that differ
-            // say nothing.
+            // An invalid number is ignored; it is no fault of HTTP. Two different values count as
+            // none.
             let status = call_status(value);
             self.grpc_status = if self.status_said && self.grpc_status != status { None } else { status };
             self.status_said = true;
@@ -100,7 +101,7 @@ fn call_status(value: &[u8]) -> Option<u16> {
     text.parse().ok()
 }
 
-/// What the head of a request says.
+/// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct StreamHead {
     pub(super) method: Vec<u8>,
@@ -156,7 +157,7 @@ impl StreamHead {
         Ok(())
     }
 
-    /// Whether it is a request that can be answered.
+    /// Whether the head is a complete request.
     pub(super) fn is_whole(&self) -> bool {
         !self.fault && self.scheme && !self.method.is_empty() && !self.path.is_empty()
     }

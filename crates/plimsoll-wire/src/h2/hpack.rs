@@ -1,11 +1,13 @@
-//! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): heads out of the blocks that frames
-//! carry, and the pieces that such blocks are written of.
+//! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): decodes header blocks, and encodes
+//! their parts.
 //!
-//! A reader has a table of fields that came before ([`HpackDecoder`]), whose size it sets itself;
-//! with a size of 0 a block means the same whatever came before it. Writing never uses that table,
-//! so that a block can be written once and sent for ever.
 //!
-//! Not here: what fields mean, and which a message may have.
+//! A decoder has a dynamic table ([`HpackDecoder`]) whose size it chooses; with a size of 0 a block
+//! is independent of earlier ones. The encoder never uses that table, so that a block can be
+//! encoded once and sent repeatedly.
+//!
+//!
+//! Not here: the meaning of fields, and which are permitted.
 
 use super::huffman;
 use std::collections::VecDeque;
@@ -28,7 +30,7 @@ const STATIC: [(&[u8], &[u8]); 61] = [
     (b"transfer-encoding", b""), (b"user-agent", b""), (b"vary", b""), (b"via", b""), (b"www-authenticate", b""),
 ];
 
-/// What each entry of a table counts beside its text (RFC 7541, 4.1).
+/// Overhead of a table entry besides its text, bytes (RFC 7541, 4.1).
 const ENTRY_BYTES: usize = 32;
 /// The size that a table has unless something else was agreed on.
 pub const TABLE_BYTES: usize = 4096;
@@ -37,7 +39,7 @@ pub const TABLE_BYTES: usize = 4096;
 /// here on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
-    /// It is not what HPACK writes, or names a field that is in no table.
+    /// The block is malformed, or refers to an unknown table entry.
     Malformed,
     /// The fields in it are larger than the reader puts up with.
     TooLarge,
@@ -49,10 +51,10 @@ pub struct HpackDecoder {
     /// The newest first.
     entries: VecDeque<TableEntry>,
     bytes: usize,
-    /// What the writer has chosen, and the most that it may choose.
+    /// The table size of the encoder, and its limit.
     bytes_max: usize,
     limit: usize,
-    /// What the last block means depended on the table, or it has changed the table.
+    /// Whether the last block depended on the table, or changed it.
     stateful: bool,
     name: Vec<u8>,
     value: Vec<u8>,
@@ -75,7 +77,7 @@ impl TableEntry {
 }
 
 impl HpackDecoder {
-    /// One whose table has at most so many bytes.
+    /// A decoder with a table of at most `limit` bytes.
     pub const fn new(limit: usize) -> HpackDecoder {
         let bytes_max = if limit < TABLE_BYTES { limit } else { TABLE_BYTES };
         HpackDecoder {
@@ -96,9 +98,8 @@ impl HpackDecoder {
         !self.stateful
     }
 
-    /// The writer may choose no more than so many bytes from now on: it has been told, and has said
-    /// so. One that does not choose anew goes on with the table that it has, as some servers do
-    /// (h2o): that is read, too.
+    /// Limits the encoder's table from now on: the peer was told and has confirmed. Some servers
+    /// (h2o) keep their old size without a new choice: that is accepted, too.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
@@ -150,7 +151,7 @@ impl HpackDecoder {
             text(&mut rest, &mut self.value, bytes_left)?;
             count(&mut bytes_left, &self.name, &self.value)?;
             field(&self.name, &self.value);
-            // Where there is no table, and never will be, it is not.
+            // Without a table the entry is not stored.
             if is_kept && (self.bytes_max > 0 || self.limit > 0) {
                 self.stateful = true;
                 self.keep();
@@ -239,7 +240,7 @@ fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), Hp
 pub enum Secrecy {
     /// As any other.
     Plain,
-    /// So that nobody on the way keeps it in a table (7.1.3).
+    /// Never indexed, so that no intermediary stores the field in a table (7.1.3).
     NeverIndexed,
 }
 

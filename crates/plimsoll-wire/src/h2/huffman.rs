@@ -37,8 +37,8 @@ struct HuffmanTables {
     codes: [u32; 256],
     /// Bytes by length of code, then by value.
     order: [u8; 256],
-    /// Of each length: its first code, how many there are, and where the first one's byte stands in
-    /// `order`.
+    /// For each length: its first code, the number of codes, and the index of the first one's byte
+    /// in `order`.
     first: [u32; LENGTH_MAX + 1],
     count: [u32; LENGTH_MAX + 1],
     place: [u32; LENGTH_MAX + 1],

@@ -1,5 +1,5 @@
-//! A request as HTTP/2 has it: its head in frames, written once. What may be in a request is
-//! checked where HTTP/1.1 has it written, since a connection may turn out to speak either.
+//! A request encoded for HTTP/2, with its head in frames. The encoder for HTTP/1.1 validates the
+//! request, since a connection may use either.
 
 use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
 use super::head::{FIELDS_BYTES_MAX, is_of_connection};
@@ -13,16 +13,16 @@ pub(crate) struct H2Request<'a> {
     pub(crate) head: &'a [u8],
     /// Its content.
     pub(crate) body: &'a [u8],
-    /// What may be expected of its answer.
+    /// The expectation of its response.
     pub(crate) expect: Expect,
 }
 
 /// The longest name of a field that is put into small letters without room of its own.
 const NAME_BYTES: usize = 128;
 
-/// What a call of gRPC's says of itself, in the order of the
-/// [protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests), before all
-/// that is the user's.
+/// The fixed header fields of a gRPC call, in the order of the
+/// [protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests), before the
+/// user's fields.
 const CALL_FIELDS: [&str; 6] =
     ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
 

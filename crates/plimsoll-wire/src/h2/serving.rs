@@ -1,12 +1,13 @@
-//! The server's side of HTTP/2, as much of it as a reference server needs: requests out of bytes,
-//! answers into them. No I/O.
+//! The server's side of HTTP/2, as far as a reference server needs it: decodes requests, encodes
+//! responses. No I/O.
 //!
-//! Requests are told with their head and again with their end; what is in their content is dropped,
-//! and windows are kept open. Answers are of bytes, or of so many bytes of one filling, sent as far
-//! as the client's windows reach, each stream in turn. A client that breaks a rule of the
-//! connection is told so and left.
 //!
-//! Not here: sockets, what is asked for, how long answers take.
+//! Requests are reported with their head and again at their end; their content is dropped, and
+//! windows stay open. Responses have literal bytes or a filler, sent within the client's windows,
+//! each stream in turn. A client with a connection error gets GOAWAY.
+//!
+//!
+//! Not here: sockets, resources, response times.
 
 use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX};
 use super::head::{FIELDS_BYTES_MAX, StreamHead};
@@ -64,7 +65,7 @@ struct ServedStream {
     id: u32,
     /// The request is whole.
     asked: bool,
-    /// What is left of the answer's content; `None` before the answer.
+    /// The unsent content of the response; `None` before the response.
     left: Option<Content>,
     window: PeerWindow,
     our_window: OurWindow,
@@ -337,8 +338,8 @@ impl H2Server {
         self.over
     }
 
-    /// Appends what is to be sent, until there are so many bytes in `out` or the windows are used
-    /// up. `filling`: of what answers are filled with, at least as much as a frame takes.
+    /// Appends bytes to send, until `out` has this length or the windows are used up. `filling`:
+    /// the filler, at least as long as a frame.
     pub fn write(&mut self, out: &mut Vec<u8>, bytes_max: usize, filling: &[u8]) {
         out.append(&mut self.owed);
         let mut stuck = 0;

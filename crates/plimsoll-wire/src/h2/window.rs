@@ -1,13 +1,12 @@
-//! Windows of flow control, of a stream or of the connection, on either side ([RFC 9113,
-//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)): what may still be sent
-//! ([PeerWindow]), and what the peer has used of what it may send, and when it is to be told of
-//! more ([OurWindow]). Not here: what follows of a fault, which is the stream's or the
-//! connection's.
+//! Flow-control windows of streams and connections, on both sides ([RFC 9113,
+//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)): how much may still be sent
+//! ([PeerWindow]), and how much the peer has used and when it gets an update ([OurWindow]). Not
+//! here: the consequence of an error for stream or connection.
 
 use super::frame::{PAYLOAD_BYTES_MAX, WINDOW_MAX};
 use crate::error::ProtocolError;
 
-/// What a window is until something else is said (6.9.2).
+/// The initial window size (6.9.2).
 pub(super) const WINDOW_FIRST: u32 = 65_535;
 
 /// How much may still be sent, in bytes; below 0 where the peer made its windows smaller meanwhile.
@@ -61,7 +60,7 @@ pub(super) fn resize<'a>(
     Ok(())
 }
 
-/// What the peer has used of a window of ours, since it was told to go on.
+/// The part of a receive window that the peer has used since the last update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OurWindow {
     used: u32,
@@ -81,8 +80,7 @@ pub(super) enum WindowUse {
 }
 
 impl OurWindow {
-    /// Takes so many bytes of a window that has `size` when it is full. What follows of it is said
-    /// once.
+    /// Takes bytes from a window of `size`. Each consequence is reported once.
     #[inline]
     pub(super) fn take(&mut self, bytes: u32, size: u32) -> WindowUse {
         let before = self.used;

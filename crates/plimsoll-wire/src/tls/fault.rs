@@ -1,5 +1,5 @@
-//! What can be wrong with TLS: why a setup cannot be used, and from the library's errors to the
-//! reasons that are counted.
+//! TLS errors: why a configuration is invalid, and the mapping from the library's errors to counted
+//! reasons.
 
 use plimsoll_model::TlsFailure;
 use rustls::{AlertDescription, CertificateError, Error};

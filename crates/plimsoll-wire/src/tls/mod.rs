@@ -1,12 +1,13 @@
-//! TLS as a layer between bytes and bytes: cipher text from and to the network, plain text from and
-//! to a protocol. No I/O.
+//! TLS as a layer between bytes: encrypted text from and to the network, plain text from and to a
+//! protocol. No I/O.
 //!
-//! [`Client`] is what all connections of a thread share: trust, our certificate, sessions that can
-//! be taken up again. [`Session`] is one connection, of either side; [`ServerTls`] is what a
-//! server's have in common. The protocol that was agreed on (ALPN) is the session's to tell; which
-//! protocols to offer stands in the plan.
 //!
-//! The cryptography is rustls with ring. Not here: sockets, time limits, reading of files.
+//! [`Client`] is shared by all connections of a thread: trust, the client certificate, resumable
+//! sessions. [`Session`] is one connection of either side; [`ServerTls`] is shared by a server's
+//! connections. The session has the negotiated protocol (ALPN); the plan has the offered ones.
+//!
+//!
+//! The cryptography is rustls with ring. Not here: sockets, timeouts, files.
 
 mod fault;
 mod parameters;
@@ -40,7 +41,7 @@ pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Our own certificate with its issuers, and its key, which a file may hold beside it.
+/// Parses the client certificate with its chain, and its key, which the same file may contain.
 fn own_certificate(
     pem: &[u8],
     key_pem: Option<&[u8]>,
@@ -126,7 +127,7 @@ fn sessions(resume: bool) -> Resumption {
     if resume { Resumption::in_memory_sessions(SESSIONS_KEPT) } else { Resumption::disabled() }
 }
 
-/// What received bytes have brought, beside plain text.
+/// Events in received bytes, besides plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionEvents {
     /// The handshake is over just now.
@@ -148,14 +149,14 @@ where
     C: DerefMut<Target = ConnectionCommon<D>>,
     D: 'static,
 {
-    /// Takes cipher text from the network, all of it, and appends the plain text that it holds to
-    /// `plain`.
+    /// Takes encrypted bytes from the network and appends their plain text to `plain`.
     ///
-    /// After an error the session is over; what is left to send is the alert that tells the peer.
+    ///
+    /// After an error the session is over; the remaining bytes to send are the alert for the peer.
     pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<SessionEvents, TlsFailure> {
         let mut news = SessionEvents::default();
         while !cipher.is_empty() {
-            // Nothing follows the end, and what comes all the same is nobody's.
+            // Bytes after the end are ignored.
             let taken = self.connection.read_tls(&mut cipher).map_err(|_| TlsFailure::Other)?;
             if taken == 0 {
                 news.ended = true;

@@ -1,6 +1,7 @@
-//! What two sides have agreed on over TLS, in the names that OpenSSL has for it, which people know.
+//! The negotiated TLS parameters, with OpenSSL's names.
 //!
-//! Not here: whether a certificate will do (`trust`).
+//!
+//! Not here: whether a certificate is valid (`trust`).
 
 use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
@@ -17,8 +18,7 @@ pub struct TlsParameters {
     pub cipher_bits: u32,
     /// Bits of the public key in the server's certificate; 0: it is of no kind that is known here.
     pub key_bits: u32,
-    /// With what the key was exchanged, and how many bits it has: `X25519`, `ECDH prime256v1`;
-    /// `None`: an earlier session was taken up.
+    /// The key exchange and its bits: `X25519`, `ECDH prime256v1`; `None`: the session was resumed.
     pub exchange: Option<(&'static str, u32)>,
 }
 
@@ -53,7 +53,7 @@ fn cipher_name(suite: CipherSuite) -> String {
         Some(rest) => format!("TLS_{rest}"),
         None => {
             let name = name.trim_start_matches("TLS_").replace("_WITH", "").replace("AES_", "AES");
-            // What encrypts and proves at once with ChaCha has no other hash to name.
+            // An AEAD with ChaCha has no separate hash.
             name.replace("POLY1305_SHA256", "POLY1305").replace('_', "-")
         }
     }
@@ -77,7 +77,7 @@ const CURVES: [(&[u8], u32); 4] = [
     (&[0x2b, 0x65, 0x70], 253),
 ];
 
-/// What kind of key it is, and the key: `SEQUENCE { SEQUENCE { name, parameters }, BIT STRING }`.
+/// The kind of a key and the key: `SEQUENCE { SEQUENCE { name, parameters }, BIT STRING }`.
 fn bits_of(info: &[u8]) -> Option<u32> {
     let mut fields = take_value(&mut &*info, SEQUENCE)?;
     let mut kind = take_value(&mut fields, SEQUENCE)?;
@@ -94,7 +94,7 @@ fn bits_of(info: &[u8]) -> Option<u32> {
     Some((modulus.len() - first) as u32 * 8 - modulus[first].leading_zeros())
 }
 
-/// The content of the next value, if it is of this kind; what follows it is left in `from`.
+/// The content of the next value if it has this kind; the rest stays in `from`.
 fn take_value<'a>(from: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
     let [first, length, rest @ ..] = *from else { return None };
     let (length, rest) = match length {

@@ -1,8 +1,9 @@
-//! TLS from the server's side, as much of it as a reference server needs: one certificate for
-//! whoever asks, HTTP/2 where the client offers it and HTTP/1.1 else, sessions that can be taken up
-//! again. Clients are asked for no certificate.
+//! The server's side of TLS, as far as a reference server needs it: one certificate for all names,
+//! HTTP/2 if the client offers it and HTTP/1.1 otherwise, resumable sessions. Clients need no
+//! certificate.
 //!
-//! Not here: sockets, several names, reading of files.
+//!
+//! Not here: sockets, several names, files.
 
 use super::fault::{ConfigError, failure_of};
 use super::{Session, own_certificate};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// A server's side of one connection.
 pub type ServedSession = Session<ServerConnection>;
 
-/// What the connections of a server have in common, those of all its threads.
+/// The state shared by all connections and threads of a server.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -41,7 +42,7 @@ impl ServerTls {
     /// A connection whose client is about to begin.
     pub fn session(&self) -> Result<ServedSession, TlsFailure> {
         let mut connection = ServerConnection::new(Arc::clone(&self.config)).map_err(|error| failure_of(&error))?;
-        // What is answered is bounded by who answers.
+        // The sender bounds the response.
         connection.set_buffer_limit(None);
         Ok(Session { connection: Box::new(connection), established: false, asked: None })
     }

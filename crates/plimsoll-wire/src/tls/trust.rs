@@ -1,5 +1,4 @@
-//! Whom a client trusts: the issuers it was given, a certificate that it was given itself, or
-//! anybody.
+//! Trust of a client: given issuers, a given certificate, or any certificate.
 
 use super::fault::ConfigError;
 use plimsoll_model::TlsSpec;

@@ -25,7 +25,7 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
         .map_err(|why| Failure::start(format!("'{shown}' {why}")))?;
     if is_run_file(&bytes) {
         let experiment = decode(path, &bytes)?;
-        if experiment.asked.blocks().is_some() {
+        if experiment.spec.blocks().is_some() {
             return Err(Failure::usage(format!(
                 "'{shown}' contains a comparison already (plimsoll show prints its verdict); diff compares \
                  sweeps, runs of one load, .dat files, and searches"

@@ -37,12 +37,16 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
     }
     let flagged = changes::flagged(&interventions, &terms.changes);
     let varied = args.changes.numbers()?;
-    Ok((ExplainSpec { search, budget_ns, interventions, flagged, varied }, terms))
+    Ok((
+        ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied },
+        terms,
+    ))
 }
 
 /// Explains, reports, and says with which code to end.
 pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let ExplainSpec { search, budget_ns, interventions, flagged, varied } = asked;
+    let ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied } =
+        asked;
     let prepared = PreparedSearch::prepare(search, terms, Effort::Thorough)?;
     let may_stop = match interventions.contains(&Intervention::Stopped) {
         true => process_pauser::find(terms, &prepared.base)?,
@@ -51,8 +55,13 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let variants = changes::variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
     let interventions = changes::possible_interventions(&interventions, &variants);
     let flagged = flagged.into_iter().filter(|change| interventions.contains(change)).collect();
-    let asked =
-        ExperimentSpec::Explain(ExplainSpec { search: prepared.spec(), budget_ns, interventions, flagged, varied });
+    let asked = ExperimentSpec::Explain(ExplainSpec {
+        search: prepared.spec(),
+        budget_ns,
+        interventions,
+        requested_interventions: flagged,
+        setting_values: varied,
+    });
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, may_stop, ..prepared };
     let mut live = Live::new(terms.output.quiet);

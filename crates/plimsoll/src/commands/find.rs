@@ -61,7 +61,7 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
         skip: &args.skip,
         with_unsafe: args.allow_unsafe,
     };
-    let replay = ReplayTerms { drawn: true, ..words.terms(plan)? };
+    let replay = ReplayTerms { draws_sessions: true, ..words.terms(plan)? };
     plan.traffic = log_replay::of_logs(
         &replay,
         plan.load.seed,

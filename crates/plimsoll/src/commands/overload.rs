@@ -57,12 +57,12 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     if against.is_some() && (terms.mix.is_some() || terms.script.is_some()) {
         return Err(Failure::usage("--against: the comparison needs a plain URL: leave the file or the script out"));
     }
-    Ok((OverloadSpec { search, line_rps: line_rps.transpose()?, budget_ns, retries, against }, terms))
+    Ok((OverloadSpec { search, line_rps: line_rps.transpose()?, budget_ns, retries, second_target: against }, terms))
 }
 
 /// Measures, reports, and says with which code to end.
 pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let OverloadSpec { search, line_rps, budget_ns, retries, against } = asked;
+    let OverloadSpec { search, line_rps, budget_ns, retries, second_target: against } = asked;
     let mut prepared = PreparedSearch::prepare(search, terms, Effort::Little)?;
     let again = |plan: &Plan| retried(&plan.traffic, retries).filter(|_| retries > 0);
     if let Some(traffic) = again(&prepared.plan) {
@@ -81,7 +81,7 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         prepared.variants.insert(PlanChange::Against, Variant { plan: Plan { traffic, ..plan }, injector });
     }
     let search = prepared.spec();
-    let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, against: other });
+    let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: other });
     let mut live = Live::new(terms.output.quiet);
     live.line(&overload_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| match finding {

@@ -97,7 +97,7 @@ impl LogOptions<'_> {
             skip: self.skip.to_vec(),
             with_unsafe: self.with_unsafe,
             length_ns: None,
-            drawn: false,
+            draws_sessions: false,
         })
     }
 }

@@ -115,7 +115,7 @@ pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
 /// What a file holds, in short.
 fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let page = Results::from_experiment(experiment, Some(path))?.page();
-    Ok(pages::summary(page, matches!(experiment.asked, ExperimentSpec::Sweep(_))))
+    Ok(pages::summary(page, matches!(experiment.spec, ExperimentSpec::Sweep(_))))
 }
 
 fn only_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {

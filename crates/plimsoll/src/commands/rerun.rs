@@ -25,7 +25,7 @@ use std::io::{BufRead, IsTerminal, Write};
 /// Repeats what was recorded, and says with which code to end.
 pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let experiment = results::read(&args.file)?;
-    let (asked, terms) = (&experiment.asked, experiment.terms.as_deref());
+    let (asked, terms) = (&experiment.spec, experiment.terms.as_deref());
     let Some(terms) = terms else {
         let command = experiment.command.join(" ");
         return Err(Failure::start(format!("the run file has no details to repeat; its command was: {command}")));

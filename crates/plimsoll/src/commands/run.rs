@@ -206,7 +206,7 @@ pub fn measure(
     let profiles_asked = profiles.as_ref().map(Capture::spec);
     let asked = ExperimentSpec::Run(RunSpec { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
-    let noted = StartNotes { warnings, fitted: setup };
+    let noted = StartNotes { warnings, adjustments: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
     let mut runner = ThisMachine::new(source, plan, injector, None).authored(authoring).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));

@@ -127,7 +127,7 @@ impl PreparedSearch {
         };
         plan.load.shape = base.plan.load.shape.clone();
         let (warnings, first_answer_ns) = first_answer(&mut plan, &injector, terms)?;
-        let noted = StartNotes { warnings, fitted };
+        let noted = StartNotes { warnings, adjustments: fitted };
         let profiles = Capture::from_terms(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let source = plimsoll_fleet::reading_source(&base, terms, effort)?;
@@ -147,7 +147,7 @@ impl PreparedSearch {
         let PreparedSearch { base, plan, injector, profiles, noted, source, variants, may_stop, .. } = self;
         let path = result_store::path(&terms.output, asked.word());
         let setting = match &asked {
-            ExperimentSpec::Explain(explain) => Setting::from_terms(terms, &explain.varied, &path),
+            ExperimentSpec::Explain(explain) => Setting::from_terms(terms, &explain.setting_values, &path),
             _ => None,
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;

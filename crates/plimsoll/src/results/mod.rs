@@ -67,7 +67,7 @@ impl<'a> Results<'a> {
     /// Of an experiment whose run file is at `path`, with profiles beside it.
     pub fn from_experiment(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
         let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
-        let profiles = match experiment.asked.blocks() {
+        let profiles = match experiment.spec.blocks() {
             None => load_profiles::read_back(experiment, path).map(ProfileFindings::OfLoads),
             Some(_) => side_profiles::read_back(experiment, path).map(ProfileFindings::OfSides),
         };

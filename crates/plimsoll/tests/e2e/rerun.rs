@@ -11,7 +11,7 @@ use std::convert::Infallible;
 /// where results go.
 fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
-    let mut asked = experiment.asked.with_plans(|mut plan| {
+    let mut asked = experiment.spec.with_plans(|mut plan| {
         (plan.carriage.addresses, plan.carriage.connections_max) = (Vec::new(), 0);
         Ok::<_, Infallible>(plan)
     });

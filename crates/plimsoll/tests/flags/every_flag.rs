@@ -500,7 +500,7 @@ fn given_again((asked, terms): &ExperimentInput) -> RerunInputs {
             let text = format!("{origin}{target}");
             given.urls.push_back(RerunUrl { text, origin, target, authorization: None });
         }
-        let names = missing.iter().filter(|it| it.kind == TextKind::Header).map(|it| it.was.as_str());
+        let names = missing.iter().filter(|it| it.kind == TextKind::Header).map(|it| it.record_text.as_str());
         let names: Vec<&str> = names.collect();
         given.headers = request.headers.iter().filter(|(name, _)| names.contains(&name.as_str())).cloned().collect();
         given.body = terms.body.clone().map(|from| (from, request.body.clone()));

@@ -42,9 +42,9 @@ pub struct CauseCard {
     pub ways: &'static [Manifestation],
     /// For each intervention, whether throughput rises, stays or falls if this is the cause.
     pub predicts: Predictions,
-    /// Resources that it is itself: they are no limit once it is gone.
+    /// The resources that the cause itself saturates: they are no limit once the cause is gone.
     pub resources: &'static [UsedResource],
-    /// Whether it has a count that can be doubled, such as workers or connections.
+    /// Whether the cause has a number that can be doubled, such as workers or connections.
     pub is_countable: bool,
     /// Advice on what would reveal the cause where it was not observed.
     pub missing_evidence: &'static [SentencePart],

@@ -1,4 +1,4 @@
-//! One thread of the server, or several of which one runs at a time.
+//! One saturated thread of the server, or several threads of which only one runs at a time.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, server, top};
 use crate::explain::cause::Cause;

@@ -1,10 +1,10 @@
-//! Laws by themselves: what each lets stand, and what it takes away.
+//! Each law by itself: what it permits, and what it excludes.
 
 use super::*;
 use crate::explain::queues::{database_locks, threads_at_work};
 
-/// Of two fixed numbers of connections it is that which requests are sent on, however many stand
-/// idle.
+/// Of two pools with fixed sizes the main peer is the one that gets requests, however many idle
+/// connections the other has.
 #[test]
 fn the_main_peer_is_one_that_is_asked() {
     let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
@@ -19,8 +19,8 @@ fn the_main_peer_is_one_that_is_asked() {
     }
 }
 
-/// Where there is no line, or one between two rates that lie far apart, more answers past what was
-/// called the line are no sign that nothing is full.
+/// Without a line, or with a wide bracket, higher throughput past the nominal line does not
+/// disprove saturation.
 #[test]
 fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
@@ -56,8 +56,7 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     }
 }
 
-/// Of answers that take long by themselves those that come at the end of a load are answered after
-/// it: no sign of a plateau.
+/// Slow responses at the end of a load arrive after its window: no sign of a plateau.
 #[test]
 fn what_is_answered_after_the_window_was_not_too_much() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
@@ -69,8 +68,8 @@ fn what_is_answered_after_the_window_was_not_too_much() {
     }
 }
 
-/// So many threads are called alike, at the line and past it. Of sleeping statements as many are at
-/// work as requests are served at a time, of those that wait for rows many more.
+/// The number of threads with similar names, at the line and past it. Sleeping statements are as
+/// many as requests in service; statements that wait for rows are many more.
 #[test]
 fn statements_that_sleep_are_served() {
     for (waiting, cores, storage, stands) in

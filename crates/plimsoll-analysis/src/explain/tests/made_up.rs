@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Threads that poll, so many asleep and so many requests under way at the line and past it.
+/// Polling threads: their number asleep and the requests in flight, at the line and past it.
 fn polling(asleep: (f64, f64), under_way: (f64, f64)) -> Contrast {
     usual().alone(1.2).peers(36.0, 36.0, 36.0).with_signals(&[
         (InSleep, 1.0, asleep.0, asleep.1),
@@ -862,11 +862,11 @@ const WRONG_MAX: f64 = 0.05;
 /// See [`WRONG_MAX`].
 const OPEN_MAX: f64 = 0.3;
 
-/// One in sixteen answers takes a second, of a low load so small that it has none of them.
+/// One in sixteen responses takes a second. The low load is too short to contain one.
 #[test]
 fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
-    // Response time p99 and p50 at half of the line, at it and past it; variance over mean of the
-    // answers; seconds of the low load.
+    // Response time p99 and p50 at half of the line, at it and past it; dispersion of the
+    // responses; length of the low load, s.
     type TimesAndDispersion = ([f64; 3], [f64; 3], f64, f64);
     const LATE: [f64; 3] = [1.002e9, 1.002e9, 1.003e9];
     const SOON: [f64; 3] = [0.6e6, 0.6e6, 0.6e6];

@@ -1,7 +1,8 @@
-//! A server made up, whose signals are changed one law at a time, and what is said of it.
+//! An invented server whose signals are changed one law at a time, and the diagnosis.
 //!
-//! Not here: the tests themselves (each cause by its law; laws by themselves; where nothing is
-//! named; what is told).
+//!
+//! Not here: the tests themselves (each cause by its law; each law by itself; cases without a
+//! cause; sentences).
 
 mod laws;
 mod made_up;

@@ -1,5 +1,5 @@
-//! What is said: the sentence, what would follow, why nothing is known, and functions held against
-//! each other.
+//! The sentences of a diagnosis: the cause, its consequence, why nothing is known, and the
+//! comparison of functions.
 
 use super::*;
 use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
@@ -12,7 +12,7 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
         (150.0, 1000.0, None),
         (70.0, 1000.0, Some(70.0)),
         (0.0, 1000.0, Some(0.0)),
-        // Where no line was found it never held so much.
+        // Without a line the server never sustained so much.
         (70.0, 0.0, None),
     ] {
         let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
@@ -80,7 +80,7 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(not_known::sentence(&short, &[]).contains("the budget was too short"));
 }
 
-/// Of a server that stalls short trials see what it does in between.
+/// A server that stalls is seen between its stalls by short trials.
 #[test]
 fn without_a_line_what_is_told_is_what_goes_on() {
     let past = |asked: f64, got: f64| {
@@ -89,7 +89,7 @@ fn without_a_line_what_is_told_is_what_goes_on() {
     for (has_line, steady_rps, past, expect) in [
         (false, Some(1000.0), past(2000.0, 1000.0), 1000.0),
         (true, Some(1000.0), past(2000.0, 1000.0), 1600.0),
-        // What could not be asked for more may be able to do more.
+        // A server without a higher offered rate may be able to do more.
         (false, Some(1000.0), past(1000.0, 1000.0), 1600.0),
         (false, None, LoadSignals::default(), 1600.0),
         (false, Some(0.0), past(2000.0, 0.0), 1600.0),
@@ -179,8 +179,8 @@ fn without_a_collector_its_cores_are_left_for_requests() {
     assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
 }
 
-/// A load whose window, a second, was sampled: that many samples of one function; `None`: nobody
-/// looked.
+/// A load with a window of a second and this number of samples of one function; `None`: no
+/// sampling.
 fn sampled(count: Option<u32>) -> plimsoll_model::Run {
     use plimsoll_model::{Curve, LoadShape, Plan, Run, SampleInterval, SampledStack};
     let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
@@ -219,7 +219,7 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
             Err(when) => assert!(names.is_none() && why.as_ref().is_some_and(|why| why.contains(when)), "{why:?}"),
         }
     }
-    // What there was no load of is told as that.
+    // A missing load is reported as missing.
     assert_eq!(FunctionObservation::uncaught(&Loads::default()), None);
 }
 

@@ -1,5 +1,4 @@
-//! Nothing is named where signs are missing or speak against each other; what the load alone tells
-//! is.
+//! No cause is named if evidence is missing or contradictory; the load alone still tells some.
 
 use super::*;
 use crate::find::StopReason;
@@ -80,7 +79,7 @@ fn stalled_when_low() -> Contrast {
     case
 }
 
-/// A remote target: what the load alone tells is told.
+/// A remote target: only the evidence of the load itself.
 #[test]
 fn the_load_alone_tells_some() {
     let seen: Vec<Signal> =
@@ -99,8 +98,8 @@ fn the_load_alone_tells_some() {
     }
 }
 
-/// A search that ended with the server has made none of the loads that tell: what the kernel says
-/// of its end is told.
+/// A search that ended with the server has none of the steady loads: the kernel's report of its end
+/// is used.
 #[test]
 fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();

@@ -85,7 +85,7 @@ fn repetitions_add_up() {
     assert_eq!((row("a").flat.before, row("a").flat.after), (2.0, 4.0));
     assert_eq!((row("b").flat.before, row("b").flat.after), (0.0, 0.2));
     assert_eq!(got.basis, Basis::Requests { before: 100.0, after: 100.0 });
-    // Of one profile each it is what two profiles give.
+    // With one profile on each side, the result equals that of two profiles.
     let once = diff_repeated(&all[..1], &all[2..3], Sort::Flat).expect("comparable");
     let basis = Basis::Requests { before: 50.0, after: 50.0 };
     assert_eq!(once, diff((&profiles[0], &view), (&profiles[2], &view), basis, Sort::Flat).expect("comparable"));

@@ -1,5 +1,4 @@
-//! The server's side of the simulated network: it reads what has arrived, works on it, and answers,
-//! or does what a fault makes it do.
+//! The server's side of the simulated network: reading, service, responses, and faults.
 
 use super::{BytesInTransit, SimEventKind, SimWorld};
 use crate::sim::server::{Cut, Fault, reply};
@@ -8,7 +7,7 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 impl SimWorld {
-    /// The link is idle at the server from now on.
+    /// The link becomes idle at the server.
     pub(super) fn expect_work(&mut self, at_ns: u64, link: usize) {
         if let Some(idle_ns) = self.server.idle_close_ns {
             let activity = self.links[link].activity;
@@ -16,7 +15,7 @@ impl SimWorld {
         }
     }
 
-    /// Reads what may be read, and acts on it.
+    /// Reads the available bytes, and reacts.
     pub(super) fn read(&mut self, at_ns: u64, link: usize) {
         let length = self.request.len();
         let it = &mut self.links[link];
@@ -74,7 +73,7 @@ impl SimWorld {
         }
     }
 
-    /// Sends these bytes to the client.
+    /// Sends bytes to the client.
     pub(super) fn bring(&mut self, at_ns: u64, link: usize, bytes: Vec<u8>) {
         let (bytes, to): (Rc<[u8]>, usize) = (bytes.as_slice().into(), bytes.len());
         let pieces = if self.server.cut == Cut::Bytes { to } else { usize::from(to > 0) };
@@ -88,7 +87,7 @@ impl SimWorld {
         }
     }
 
-    /// More of what was sent over HTTP/2 has arrived.
+    /// HTTP/2 bytes arrived.
     pub(super) fn hear(&mut self, at_ns: u64, link: usize, count: usize) {
         let it = &mut self.links[link];
         if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
@@ -117,7 +116,7 @@ impl SimWorld {
         }
     }
 
-    /// Says the next part of the answer to a stream, unless the client has given it up.
+    /// Sends the next part of a stream's response, unless the client cancelled it.
     pub(super) fn answer_stream(&mut self, at_ns: u64, link: usize, stream: u32, left: u32) {
         let it = &mut self.links[link];
         let Some(streams) = it.streams.as_mut().filter(|_| !it.server_closed) else { return };
@@ -132,7 +131,7 @@ impl SimWorld {
         }
     }
 
-    /// When a request that arrives now is done.
+    /// When a request that arrives now is done, ns.
     fn work(&mut self, at_ns: u64) -> u64 {
         let need_ns = self.server.service.draw_ns(&mut self.rng);
         let slot = self.slots.pop();
@@ -165,7 +164,7 @@ impl SimWorld {
             }
             Some(Fault::ResetsAfterReading) => return self.reset(at_ns, link),
             Some(Fault::ClosesWithoutReply) => return self.close(at_ns, link),
-            // Answered long ago.
+            // The response was sent early.
             Some(Fault::AnswersEarlyAndGoesOn) => {}
             Some(Fault::Drips(gap_ns)) => self.say(at_ns, link, fault, gap_ns),
             Some(Fault::Floods) => {
@@ -176,7 +175,7 @@ impl SimWorld {
             _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
             _ => self.say(at_ns, link, fault, 0),
         }
-        // What follows the last byte of the answer.
+        // Events after the last byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;
         match fault {
@@ -199,7 +198,7 @@ impl SimWorld {
         self.read(at_ns, link);
     }
 
-    /// Sends an answer; `gap_ns`: byte by byte, so far apart.
+    /// Sends a response; `gap_ns`: byte by byte, at this distance.
     pub(super) fn say(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
         let mut bytes = reply(fault, self.head_request, self.serial);
         if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {
@@ -222,7 +221,7 @@ impl SimWorld {
         }
     }
 
-    /// Closes the server's end: an end for the client, or a reset if it was not heard out.
+    /// Closes the server's end: an end for the client, or a reset if bytes are unread.
     pub(super) fn close(&mut self, at_ns: u64, link: usize) {
         let it = &mut self.links[link];
         if it.server_closed {

@@ -1,17 +1,17 @@
-//! Two accounts: throughput is what completes in the window, whenever it was scheduled; the ledger
-//! is what was scheduled in it, whenever it ends. Together with the number in flight they obey
-//! Little's law.
+//! Two accounts: throughput counts completions in the window, whenever they were scheduled; the
+//! ledger counts requests scheduled in the window, whenever they end. With the number in flight
+//! they obey Little's law.
 
 use super::*;
 use plimsoll_model::Stop;
 use plimsoll_model::rng::Rng;
 
-/// So many workers of a server, each of which serves a request in 20 ms.
+/// A server with this number of workers, and a service time of 20 ms.
 fn pool(slots: usize) -> SimServer {
     SimServer { slots: Some(slots), latency_ns: 0, ..SimServer::new(20 * MS) }
 }
 
-/// The plan with this warm-up and length, and nothing given up.
+/// The plan with this warm-up and length, and no timeouts.
 fn windowed(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
     plan.with(|it| {
         it.traffic.routes[0].timeout_ns = 60 * SECOND;
@@ -21,7 +21,7 @@ fn windowed(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
     })
 }
 
-/// The same, ended at this tick.
+/// The same, stopped at this tick.
 fn run_until(plan: &Setup, server: &SimServer, seed: u64, tick: u64) -> Sim {
     let mut ticks = 0;
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }.run(&mut |_| {
@@ -46,8 +46,8 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
                         Some(tick) => run_until(&plan, &pool(slots), first_seed(), tick),
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
-                    let counted = sim.run.totals().whole.succeeded_in_window as f64;
-                    // Each worker of the pool may be in the midst of one at either end.
+                    let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
+                    // Each worker may be busy at either end of the window.
                     let off = (counted - expect).abs();
                     let what = format!("{slots} slots, {users} users, {warmup_ns} + {length_ns}, {stop_at:?}");
                     assert!(off <= (0.01 * expect).max(at_once as f64), "{what}: {counted}, expected {expect}");
@@ -65,17 +65,17 @@ fn throughput_past_capacity_is_capacity() {
                 let sim = run(&windowed(load.clone(), warmup_ns, length_ns), &pool(4), first_seed());
                 let totals = sim.run.totals();
                 let expect = 200.0 * length_ns as f64 / SECOND as f64;
-                assert!((totals.whole.succeeded_in_window as f64 - expect).abs() <= 4.0, "{totals:?}");
-                // All that was scheduled in the window is in the ledger, whenever it was answered.
-                assert_eq!(totals.whole.ledger.scheduled, arrivals_until(&sim, u64::MAX));
-                assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled);
+                assert!((totals.routes_sum.succeeded_in_window as f64 - expect).abs() <= 4.0, "{totals:?}");
+                // The ledger has every request scheduled in the window.
+                assert_eq!(totals.routes_sum.ledger.scheduled, arrivals_until(&sim, u64::MAX));
+                assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled);
             }
         }
     }
 }
 
-/// The rate of completions times their mean response time is the mean number in flight, but for
-/// what is under way at the ends.
+/// Completion rate times mean response time equals the mean number in flight, except for requests
+/// open at the ends.
 #[test]
 fn rate_response_time_and_number_in_flight_agree() {
     for seed in first_seed()..first_seed() + 150 {
@@ -86,7 +86,7 @@ fn rate_response_time_and_number_in_flight_agree() {
         let service = mean[between(0, 1) as usize];
         let server = SimServer { service, ..pool(slots) };
         let capacity = slots as f64 * SECOND as f64 / service_ns as f64;
-        // A share of the capacity at which an open load is steady.
+        // A share of the capacity, so that the open loop is steady.
         let rate = format!("{:.1}", capacity * between(10, 70) as f64 / 100.0);
         let shape = match between(0, 2) {
             0 => closed(&between(1, 80).to_string()),
@@ -101,17 +101,17 @@ fn rate_response_time_and_number_in_flight_agree() {
         };
         let Some(in_flight) = sim.run.in_flight_mean() else { continue };
         let totals = sim.run.totals();
-        let (window_ns, completed) = (sim.run.duration_ns() as f64, totals.whole.succeeded_in_window as f64);
-        // The area under the number in flight, and the same from what requests took.
-        let (area, took) = (in_flight * window_ns, completed * totals.whole.response.mean_ns());
+        let (window_ns, completed) = (sim.run.duration_ns() as f64, totals.routes_sum.succeeded_in_window as f64);
+        // The integral of the number in flight, and the sum of request times.
+        let (area, took) = (in_flight * window_ns, completed * totals.routes_sum.response.mean_ns());
         let most = sim.run.intervals.values().map(|it| it.whole().in_flight_end).max().unwrap_or(0).max(1) as f64;
-        let longest_ns = totals.whole.response.max_ns().max(2 * service_ns) as f64;
+        let longest_ns = totals.routes_sum.response.max_ns().max(2 * service_ns) as f64;
         let edge = most * (longest_ns + Plan::TICK_NS as f64);
         let what = format!("PLIMSOLL_SEED={seed}: {:?}, {server:?}", plan.load);
-        if totals.whole.response.count() > 0 {
+        if totals.routes_sum.response.count() > 0 {
             assert!((area - took).abs() <= edge, "{what}: {area} in flight, {took} taken, {edge}");
         }
-        // Where the window is long, the ends are little of it.
+        // In a long window the ends matter little.
         if window_ns > 60.0 * longest_ns && sim.run.window_ns.0 as f64 > longest_ns {
             assert!((area - took).abs() <= 0.03 * took, "{what}: {area} in flight, {took} taken");
         }

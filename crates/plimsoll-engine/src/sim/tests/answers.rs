@@ -1,4 +1,4 @@
-//! Answers that are looked through for more than their status, however their bytes come.
+//! Responses with checks beyond the status, for any split of their bytes.
 
 use super::*;
 use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, TextExpectation};
@@ -33,7 +33,7 @@ fn what_answers_miss_is_a_failure_of_its_own_kind() {
         ] {
             let server = SimServer { cut, ..SimServer::new(MS) };
             let sim = run(&plan, &server, first_seed());
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             match miss {
                 None => assert_eq!((ledger.succeeded, sim.run.failed_answers.len()), (100, 0), "{cut:?}: {ledger:?}"),
                 Some((failure, part)) => {
@@ -56,11 +56,11 @@ fn content_is_seen_whatever_its_framing_and_other_failures_keep_their_kind() {
         {
             let server = SimServer { cut, ..SimServer::new(MS).with_fault(fault, 1.0) };
             let sim = run(&expecting(Some(&format!("regex:^{body}$")), None, None, None), &server, first_seed());
-            assert_eq!(sim.run.totals().whole.ledger.succeeded, 100, "{fault:?}, {cut:?}");
+            assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 100, "{fault:?}, {cut:?}");
         }
         let server = SimServer { cut, ..SimServer::new(MS).with_fault(Fault::Status(500), 0.5) };
         let ledger =
-            run(&expecting(Some("nothing"), None, None, None), &server, first_seed()).run.totals().whole.ledger;
+            run(&expecting(Some("nothing"), None, None, None), &server, first_seed()).run.totals().routes_sum.ledger;
         let [status, missed] =
             [RequestFailure::Status, RequestFailure::Expectation].map(|kind| ledger.failed[kind as usize]);
         assert!(status > 20 && missed > 20 && status + missed == 100, "{ledger:?}");

@@ -1,8 +1,8 @@
-//! Wrong on purpose: each of these must be caught, else the tests beside it prove nothing.
+//! Deliberate errors: the tests beside this file prove nothing unless each is detected.
 
 use super::*;
 
-/// Whether the checks that every run goes through find fault with this one.
+/// Whether the checks of every run reject this one.
 fn caught(sim: &Sim, server: &SimServer) -> bool {
     verify(sim, server).is_err()
 }
@@ -33,16 +33,16 @@ fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
 
 #[test]
 fn a_server_that_answers_twice_is_caught() {
-    // HTTP/1.1 has no numbers: a second answer that arrives while the next request is under way
-    // passes for its answer. Nobody on the wire can tell, but here it came sooner than light.
+    // HTTP/1.1 has no numbers: a second response during the next request passes for its response.
+    // Here it arrives sooner than the round trip allows.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(60_000), 1.0);
     assert!(caught(&simulate(&closed("1@300ms"), &server, 1), &server));
-    // One that comes while the connection rests is no answer to anything: the connection goes, the
+    // A second response on an idle connection belongs to no request: the connection is closed, the
     // requests stand.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!caught(&sim, &server));
-    assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (10, 10));
+    assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (10, 10));
 }
 
 #[test]
@@ -51,8 +51,7 @@ fn a_lost_event_is_caught() {
     let (plan, server) = (closed("4@300ms"), SimServer::new(MS));
     let sim = Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine, seed: 1 }
         .run(&mut |_| ControlFlow::Continue(()));
-    // The books balance all the same, but requests that were answered in time are said to have
-    // timed out.
+    // The ledger closes all the same, but requests with a response in time count as timeouts.
     assert!(failed(&sim, RequestFailure::Timeout) > 0);
     assert_eq!(failed(&run(&plan, &server, 1), RequestFailure::Timeout), 0);
 }

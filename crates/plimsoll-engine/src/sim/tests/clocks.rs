@@ -1,5 +1,4 @@
-//! Both clocks: what response time shows, what service time shows, and that the figures are the
-//! truth.
+//! Both clocks: response time and service time, and their exact values.
 
 use super::*;
 
@@ -23,15 +22,15 @@ fn patient(plan: Setup) -> Setup {
 
 #[test]
 fn an_open_load_shows_a_stall_in_full() {
-    // A tenth of the requests come in a stall and wait for its end: p95 is the middle of a stall,
-    // p99 nine tenths.
+    // A tenth of the requests arrive in a stall and wait for its end: p95 is half a stall, p99 nine
+    // tenths.
     let sim = run(&patient(constant("1000@10s")), &stalling(), first_seed());
     let totals = sim.run.totals();
-    let (p95, p99) = tail(&totals.whole.response);
+    let (p95, p99) = tail(&totals.routes_sum.response);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "p95 {p95} ms, p99 {p99} ms");
-    // Each went out at once on a connection of its own, so the wait is the server's, and service
-    // time shows it too.
-    let (p95, p99) = tail(&totals.whole.service);
+    // Each request was sent at once on its own connection, so the wait is the server's, and service
+    // time includes it.
+    let (p95, p99) = tail(&totals.routes_sum.service);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "service: p95 {p95} ms, p99 {p99} ms");
     assert!(totals.load.lag.max_ns() < 1_000, "nothing of it is the generator's: {}", totals.load.lag.max_ns());
     assert!(near(sim.account.connections_max as f64, 501.0, 0.01), "{}", sim.account.connections_max);
@@ -39,15 +38,15 @@ fn an_open_load_shows_a_stall_in_full() {
 
 #[test]
 fn a_stall_before_the_send_shows_in_response_time_only() {
-    // Nothing is accepted during the stall and every request needs a connection: they wait before
-    // they are sent.
+    // During the stall nothing is accepted, and every request needs a connection: requests wait
+    // before they are sent.
     let mut plan = patient(constant("1000@10s"));
     plan.carriage.keep_alive = false;
     let server = SimServer { accepts_in_stall: false, ..stalling() };
     let totals = run(&plan, &server, first_seed()).run.totals();
-    let (p95, p99) = tail(&totals.whole.response);
+    let (p95, p99) = tail(&totals.routes_sum.response);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "p95 {p95} ms, p99 {p99} ms");
-    let (_, p99) = tail(&totals.whole.service);
+    let (_, p99) = tail(&totals.routes_sum.service);
     assert!(p99 < 0.2, "service p99 {p99} ms");
     let (_, p99) = tail(&totals.load.connect);
     assert!(near(p99, 450.0, 0.01), "connect p99 {p99} ms");
@@ -58,11 +57,11 @@ fn a_stall_of_the_generator_shows_in_response_time_and_as_its_own() {
     let machine = SimMachine { pause: Some(STALL), ..SimMachine::default() };
     let plan = patient(constant("1000@10500ms"));
     let totals = run_on(machine, &plan, &SimServer::new(50_000), first_seed()).run.totals();
-    let (p95, p99) = tail(&totals.whole.response);
-    // 1 000 of 10 500 requests come in a pause; the longest 525 of these are 5 % of all, the
+    let (p95, p99) = tail(&totals.routes_sum.response);
+    // 1 000 of 10 500 requests arrive in a pause; the longest 525 of these are 5 % of all, the
     // longest 105 are 1 %.
     assert!(near(p95, 237.5, 0.01) && near(p99, 447.5, 0.01), "p95 {p95} ms, p99 {p99} ms");
-    let (_, p99) = tail(&totals.whole.service);
+    let (_, p99) = tail(&totals.routes_sum.service);
     assert!(p99 < 1.0, "service p99 {p99} ms");
     let (_, p99) = tail(&totals.load.lag);
     assert!(near(p99, 447.5, 0.01), "lag p99 {p99} ms");
@@ -70,12 +69,12 @@ fn a_stall_of_the_generator_shows_in_response_time_and_as_its_own() {
 
 #[test]
 fn a_closed_load_stalls_with_the_server() {
-    // Ten users have at most ten requests in a stall: too few for a p99. That is what a closed load
-    // is, and why both are offered; the mean and the maximum still show it, on either clock.
+    // Ten users have at most ten requests in a stall: too few for a p99. This is a property of
+    // closed loops, and the reason for open ones. Mean and maximum show the stall on both clocks.
     let totals = run(&patient(closed("10@10s")), &stalling(), first_seed()).run.totals();
-    let (_, p99) = tail(&totals.whole.response);
+    let (_, p99) = tail(&totals.routes_sum.response);
     assert!(p99 < 1.0, "p99 {p99} ms");
-    for histogram in [&totals.whole.response, &totals.whole.service] {
+    for histogram in [&totals.routes_sum.response, &totals.routes_sum.service] {
         assert!(near(histogram.max_ns() as f64, 500e6, 0.01), "{}", histogram.max_ns());
         assert_eq!(histogram.count_above(400 * MS), 20);
     }
@@ -83,14 +82,14 @@ fn a_closed_load_stalls_with_the_server() {
 
 #[test]
 fn with_one_connection_a_stall_leaves_requests_unsent() {
-    // An arrival never waits for a connection: what finds none is counted, and the tail is of those
-    // that were sent.
+    // An arrival never waits for a connection: it counts as unsent, and quantiles refer to sent
+    // requests.
     let plan = patient(constant("1000@10s")).with(|it| it.carriage.connections_max = 1);
     let totals = run(&plan, &stalling(), first_seed()).run.totals();
-    assert!(near(totals.whole.ledger.unsent as f64, 998.0, 0.01), "{:?}", totals.whole.ledger);
-    assert_eq!(totals.whole.ledger.scheduled, 10_000);
-    assert!(totals.whole.ledger.success_rate() < 0.901, "{}", totals.whole.ledger.success_rate());
-    assert_eq!(totals.whole.response.count_above(400 * MS), 2);
+    assert!(near(totals.routes_sum.ledger.unsent as f64, 998.0, 0.01), "{:?}", totals.routes_sum.ledger);
+    assert_eq!(totals.routes_sum.ledger.scheduled, 10_000);
+    assert!(totals.routes_sum.ledger.success_rate() < 0.901, "{}", totals.routes_sum.ledger.success_rate());
+    assert_eq!(totals.routes_sum.response.count_above(400 * MS), 2);
 }
 
 #[test]
@@ -105,15 +104,15 @@ fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
             for machine in [SimMachine::default(), SimMachine { wake_ns: 3 * MS, ..SimMachine::default() }] {
                 let totals = run_on(machine, &plan, &server, first_seed()).run.totals();
                 let (ledger, timeouts) =
-                    (totals.whole.ledger, totals.whole.ledger.failed[RequestFailure::Timeout as usize]);
+                    (totals.routes_sum.ledger, totals.routes_sum.ledger.failed[RequestFailure::Timeout as usize]);
                 assert!(timeouts > 0 && timeouts == ledger.scheduled, "{what}: {ledger:?}");
-                assert_eq!(totals.whole.response.count(), timeouts, "{what}");
+                assert_eq!(totals.routes_sum.response.count(), timeouts, "{what}");
                 assert!(
-                    totals.whole.response.min_ns() >= plan.traffic.timeout_ns_max(),
+                    totals.routes_sum.response.min_ns() >= plan.traffic.timeout_ns_max(),
                     "{what}: {}",
-                    totals.whole.response.min_ns()
+                    totals.routes_sum.response.min_ns()
                 );
-                assert!(totals.whole.statuses.is_empty(), "{what}: a late answer is no answer");
+                assert!(totals.routes_sum.statuses.is_empty(), "{what}: a late answer is no answer");
             }
         }
     }
@@ -121,19 +120,19 @@ fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
 
 #[test]
 fn an_answer_that_is_seen_late_is_a_timeout_once() {
-    // The answer comes in time, but the generator gets no core until the deadline has passed: the
-    // caller had given up.
+    // The response arrives in time, but the generator has no core until the deadline has passed.
     let machine =
         SimMachine { pause: Some(SimStall { every_ns: 200 * MS, length_ns: 100 * MS }), ..SimMachine::default() };
     let sim = run_on(machine, &closed("4@350ms"), &SimServer::new(10 * MS), first_seed());
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.failed[RequestFailure::Timeout as usize], 8, "{ledger:?}");
     assert_eq!(sim.account.requests, ledger.scheduled, "{ledger:?}");
 }
 
 #[test]
 fn queues_come_out_as_theory_says() {
-    // One server, first come first served, 600/s against 1 000/s: M/M/1 and M/D/1 have known means.
+    // One server, first come, first served, 600/s against 1 000/s: M/M/1 and M/D/1 have known
+    // means.
     let (rate, mean_ms, load) = (600.0, 1.0, 0.6);
     for (service, expect_ms) in [
         (Service::Exponential(MS), mean_ms / (1.0 - load)),
@@ -144,14 +143,14 @@ fn queues_come_out_as_theory_says() {
             let sim = run(&patient(poisson("600@60s")), &server, seed);
             let totals = sim.run.totals();
             let what = format!("{service:?}, PLIMSOLL_SEED={seed}");
-            assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled, "{what}");
-            let mean = totals.whole.response.mean_ns() / 1e6;
-            // 36 000 requests of a queue that remembers some ten of them: five standard errors.
+            assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled, "{what}");
+            let mean = totals.routes_sum.response.mean_ns() / 1e6;
+            // 36 000 requests of a queue with a memory of about ten: five standard errors.
             assert!(near(mean, expect_ms, 0.12), "{what}: mean {mean} ms, expected {expect_ms}");
             // Little's law: the mean number in flight is throughput times mean response time.
             let window_ns = sim.run.duration_ns() as f64;
             let in_flight: u64 = sim.run.intervals.range(..600).map(|(_, i)| i.load.in_flight_ns).sum();
-            let (l, x) = (in_flight as f64 / window_ns, totals.whole.succeeded_in_window as f64 / window_ns * 1e9);
+            let (l, x) = (in_flight as f64 / window_ns, totals.routes_sum.succeeded_in_window as f64 / window_ns * 1e9);
             assert!(near(l, x * mean / 1e3, 0.01), "{what}: L {l}, X W {}", x * mean / 1e3);
             assert!(near(x, rate, 0.03), "{what}: {x}/s");
         }

@@ -1,4 +1,4 @@
-//! Connections: when one is opened, kept, given up and replaced.
+//! When connections are opened, reused, given up and replaced.
 
 use super::*;
 
@@ -12,13 +12,13 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
             });
             let server = SimServer { service: Service::Exponential(5 * MS), ..SimServer::new(0) };
             let sim = run(&plan, &server, seed);
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{connections_max}, {connections_ready}, PLIMSOLL_SEED={seed}: {ledger:?}");
             assert_eq!(sim.account.connects_beside_idle, 0, "{what}");
             assert!(sim.account.connections_max <= u64::from(connections_max), "{what}");
             assert_eq!(ledger.scheduled, arrivals_until(&sim, u64::MAX), "{what}");
             if connections_max == 10_000 {
-                // Never waits for a connection: all are sent.
+                // Nothing waits for a connection: all requests are sent.
                 assert_eq!((ledger.unsent, ledger.succeeded), (0, ledger.scheduled), "{what}");
             } else {
                 assert!(ledger.unsent > 0, "{what}");
@@ -30,8 +30,7 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
     }
 }
 
-/// Threads of some servers wait for the first request of what they have accepted, first come, first
-/// served.
+/// Threads of some servers wait for the first request of each accepted connection, in order.
 #[test]
 fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again() {
     for service_ns in [MS, 200 * MS] {
@@ -45,11 +44,11 @@ fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again()
 
 #[test]
 fn an_open_load_never_waits_for_a_free_connection() {
-    // Each request takes 50 ms: 50 are under way at a time, and every one starts on time.
+    // Each request takes 50 ms: 50 are in flight at a time, and every one starts on time.
     let sim = run(&constant("1000@300ms"), &SimServer::new(50 * MS), first_seed());
     let totals = sim.run.totals();
     assert!(totals.load.lag.count() == 300 && totals.load.lag.max_ns() < 1_000, "{:?}", totals.load.lag);
-    assert_eq!(totals.whole.ledger.succeeded, 300);
+    assert_eq!(totals.routes_sum.ledger.succeeded, 300);
     assert!((50..=52).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
 }
 
@@ -58,7 +57,7 @@ fn users_find_their_connections_ready() {
     let plan = closed("7@100ms").with(|it| it.load.connections_ready = 7);
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
-    // As many as are asked for, no more than there are users.
+    // As many as requested, at most one for each user.
     for (ready, expect) in [(3, 3), (50, 7)] {
         let plan = closed("7@100ms").with(|it| it.load.connections_ready = ready);
         let sim = run(&plan, &SimServer::new(MS), first_seed());
@@ -69,15 +68,15 @@ fn users_find_their_connections_ready() {
 
 #[test]
 fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
-    // Nothing is accepted until the schedule begins: the load opens its own, and none is held by
-    // what never opened.
+    // Nothing is accepted before the schedule: the load opens its own connections, and none is
+    // blocked by one that never opened.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
-        let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
+        let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
-    // The preparation knows when there is nothing left to wait for, and does not wait for ever.
+    // The preparation ends when nothing is left to wait for.
     for (fault, prepared_ns_max) in [
         (Fault::Refuses, 20 * MS),
         (Fault::NoPort, 20 * MS),
@@ -106,14 +105,14 @@ fn a_dead_address_of_a_name_fails_no_request() {
                     let machine = SimMachine { connects_at_once, ..SimMachine::default() };
                     let sim = run_on(machine, &plan, &server, first_seed());
                     let totals = sim.run.totals();
-                    let what = format!("{dead:?}, {ready}, {:?}", totals.whole.ledger);
+                    let what = format!("{dead:?}, {ready}, {:?}", totals.routes_sum.ledger);
                     let failing: Vec<u16> = totals.load.address_errors.iter().map(|(number, _)| number).collect();
                     let expect: Vec<u16> = (0..3).filter(|n| dead.contains(&address(*n as u8 + 1))).collect();
                     assert_eq!(failing, expect, "{what}");
                     if dead.len() < 3 {
-                        assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled, "{what}");
+                        assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled, "{what}");
                     } else {
-                        assert_eq!(failed(&sim, RequestFailure::Connect), totals.whole.ledger.scheduled, "{what}");
+                        assert_eq!(failed(&sim, RequestFailure::Connect), totals.routes_sum.ledger.scheduled, "{what}");
                     }
                 }
             }
@@ -137,9 +136,9 @@ fn what_cannot_be_trusted_is_replaced() {
     ] {
         for seed in first_seed()..first_seed() + 3 {
             let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
-            // Every fault costs one connection, but the last one's successor may come after the
+            // Every fault costs one connection, but the replacement of the last one may follow the
             // end.
             let faults = sim.account.faults;
             assert!(
@@ -151,43 +150,43 @@ fn what_cannot_be_trusted_is_replaced() {
             assert_eq!(ledger.failed_total(), failure.map_or(0, |kind| ledger.failed[kind as usize]), "{what}");
         }
     }
-    // A status is an answer: its connection is kept.
+    // An error status is a response, so the connection stays.
     let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(Fault::Status(500), 1.0), first_seed());
     assert_eq!(
         (sim.account.connects, failed(&sim, RequestFailure::Status)),
-        (1, sim.run.totals().whole.ledger.scheduled)
+        (1, sim.run.totals().routes_sum.ledger.scheduled)
     );
 }
 
 #[test]
 fn idle_connections_that_the_server_closes_are_not_used() {
-    // Closed while idle, long before the next arrival: nothing fails.
+    // Closed while idle, long before the next arrival: no request fails.
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
     for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
         assert!(sim.account.connects >= 20);
     }
-    // So with users whose connections were made ready too early.
+    // The same for users whose connections were prepared too early.
     let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
     let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
-    let ledger = run(&plan, &server, first_seed()).run.totals().whole.ledger;
+    let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
-    // A server that speaks out of turn loses the connection, not a request.
+    // Unsolicited bytes cost the connection, and no request.
     let server = SimServer::new(MS).with_fault(Fault::Blurts(20 * MS), 1.0);
     let sim = run(&constant("10@2s"), &server, first_seed());
-    assert_eq!((sim.run.totals().whole.ledger.succeeded, sim.account.connects), (20, 20));
+    assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (20, 20));
 }
 
 #[test]
 fn users_come_and_go_and_keep_their_connections() {
     let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
-    let requests = sim.run.totals().whole.ledger.succeeded;
-    // 1.1 ms a request: 15 users x 100 ms; a user who is sent away finishes what it does.
+    let requests = sim.run.totals().routes_sum.ledger.succeeded;
+    // 1.1 ms a request: 15 users x 100 ms; a user that leaves finishes its request.
     assert!(near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
-    // Users who come back while they still wait to try again must not carry two requests.
+    // A user that returns while its retry is pending must not have two requests.
     for seed in first_seed()..first_seed() + 20 {
         let plan = closed("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
         run(&plan, &SimServer::new(MS).with_fault(Fault::Refuses, 0.5), seed);
@@ -202,12 +201,11 @@ fn big_bodies_wait_for_room() {
     plan.traffic.routes[0].request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
     let server = SimServer { intake: Some((60_000, MS)), ..SimServer::new(MS) };
     let sim = run(&plan, &server, first_seed());
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 20);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 20);
     assert!(sim.account.blocked > 20, "{}", sim.account.blocked);
-    // The service clock runs from the first byte sent: 17 readings of the server, a millisecond
-    // apart.
-    assert!(sim.run.totals().whole.service.min_ns() > 16 * MS);
-    // A connection that breaks while a body is on its way is a reset, or the answer that came
+    // Service time starts with the first byte sent: 17 reads of the server, 1 ms apart.
+    assert!(sim.run.totals().routes_sum.service.min_ns() > 16 * MS);
+    // A connection that breaks during a request body is a reset, or the response that arrived
     // before.
     for seed in first_seed()..first_seed() + 3 {
         for (fault, failure) in [
@@ -222,7 +220,7 @@ fn big_bodies_wait_for_room() {
                     it.load.duration_ns = Some(100 * MS)
                 });
                 let sim = run(&plan, &server.clone().with_fault(fault, 1.0), seed);
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 assert_eq!(failed(&sim, failure), ledger.scheduled, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             }
         }
@@ -239,7 +237,7 @@ fn a_send_that_finds_the_connection_broken_is_a_reset() {
                 let mut plan = plan.clone();
                 plan.traffic.routes[0].request.body = vec![b'x'; 100_000];
                 let sim = run_on(machine, &plan, &SimServer::new(100_000).with_fault(fault, 0.7), seed);
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 let allowed = [RequestFailure::Connect, RequestFailure::Reset, RequestFailure::ClosedEarly];
                 let other =
                     RequestFailure::ALL.iter().filter(|f| !allowed.contains(f)).map(|f| ledger.failed[*f as usize]);
@@ -259,8 +257,8 @@ fn one_byte_at_a_time_is_all_at_once() {
             let bytes = SimServer { cut: Cut::Bytes, ..whole.clone() };
             let [whole, bytes] = [whole, bytes].map(|server| run(&plan, &server, seed).run.totals());
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}");
-            assert_eq!(whole.whole.ledger, bytes.whole.ledger, "{what}");
-            assert_eq!(whole.whole.statuses, bytes.whole.statuses, "{what}");
+            assert_eq!(whole.routes_sum.ledger, bytes.routes_sum.ledger, "{what}");
+            assert_eq!(whole.routes_sum.statuses, bytes.routes_sum.statuses, "{what}");
         }
     }
 }

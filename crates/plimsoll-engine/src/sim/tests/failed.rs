@@ -1,8 +1,8 @@
-//! What failed answers say: of each kind the first, however its bytes come.
+//! The first failed response of each kind, for any split of its bytes.
 
 use super::*;
 
-/// Status and text of what is kept.
+/// Status and text of the stored responses.
 fn status_and_text(sim: &Sim) -> Vec<(u16, String)> {
     sim.run.failed_answers.iter().map(|answer| (answer.status, answer.text())).collect()
 }
@@ -14,14 +14,14 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
     for cut in [Cut::Whole, Cut::Bytes] {
         for workers in [1, 3] {
             let plan = poisson("300@1s").with(|it| it.injector.workers = workers);
-            // Some of the good ones come in pieces, too.
+            // Some successful responses arrive in pieces, too.
             let faults =
                 vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];
             let server = SimServer { faults, cut, ..SimServer::new(MS) };
             let sim = run(&plan, &server, first_seed());
             assert_eq!(status_and_text(&sim), [oops.clone(), busy.clone()], "{cut:?}, {workers}");
             assert!(sim.run.failed_answers.iter().all(|answer| answer.at_ns < SECOND));
-            // What counts as success is none.
+            // A status that counts as success is not stored.
             let ok_status = plimsoll_model::StatusSet::parse("2xx,503").expect("a set");
             let sim = run(&plan.with(|it| it.traffic.routes[0].ok_status = ok_status), &server, first_seed());
             assert_eq!(status_and_text(&sim), std::slice::from_ref(&oops), "{cut:?}, {workers}");

@@ -1,10 +1,10 @@
-//! The generator's own limits show, and nothing is dropped in silence.
+//! The generator's own limits are visible, and no request is dropped silently.
 
 use super::*;
 
 #[test]
 fn a_generator_that_is_too_slow_says_so() {
-    // A request costs 130 us of the generator's time and one is due every 50.
+    // A request costs the generator 130 us, and one is due every 50 us.
     let machine = SimMachine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..SimMachine::default() };
     for spin in [Spin::Off, Spin::On] {
         let plan = constant("20000@1s").with(|it| {
@@ -13,17 +13,27 @@ fn a_generator_that_is_too_slow_says_so() {
         });
         let sim = run_on(machine, &plan, &SimServer::new(50_000), first_seed());
         let totals = sim.run.totals();
-        assert_eq!(totals.whole.ledger.scheduled, 20_000, "{:?}", totals.whole.ledger);
-        assert!(totals.whole.ledger.unsent > 10_000, "what was not sent is counted: {:?}", totals.whole.ledger);
-        assert_eq!(totals.whole.ledger.scheduled, totals.whole.ledger.succeeded + totals.whole.ledger.unsent);
+        assert_eq!(totals.routes_sum.ledger.scheduled, 20_000, "{:?}", totals.routes_sum.ledger);
+        assert!(
+            totals.routes_sum.ledger.unsent > 10_000,
+            "what was not sent is counted: {:?}",
+            totals.routes_sum.ledger
+        );
+        assert_eq!(
+            totals.routes_sum.ledger.scheduled,
+            totals.routes_sum.ledger.succeeded + totals.routes_sum.ledger.unsent
+        );
         let lag_ns = totals.load.lag.quantile_ns(0.99);
         assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
         let share = totals.load.workers[0].work_share();
         assert!(share >= 0.95, "work share {share}");
-        // The response clock shows what the users of such a generator would have seen, the service
-        // clock the server.
-        assert!(totals.whole.response.quantile_ns(0.99) > 300 * MS);
-        assert!(totals.whole.service.quantile_ns(0.99) < 50 * MS, "{}", totals.whole.service.quantile_ns(0.99));
+        // Response time is what users of such a generator would see, service time is the server's.
+        assert!(totals.routes_sum.response.quantile_ns(0.99) > 300 * MS);
+        assert!(
+            totals.routes_sum.service.quantile_ns(0.99) < 50 * MS,
+            "{}",
+            totals.routes_sum.service.quantile_ns(0.99)
+        );
     }
 }
 
@@ -38,9 +48,9 @@ fn a_generator_with_time_to_spare_says_so() {
             first_seed(),
         );
         let totals = sim.run.totals();
-        assert_eq!(totals.whole.ledger.succeeded, 2_000, "{:?}", totals.whole.ledger);
+        assert_eq!(totals.routes_sum.ledger.succeeded, 2_000, "{:?}", totals.routes_sum.ledger);
         let share = totals.load.workers[0].work_share();
-        // 6 us of every 100, and not what was spent on looking.
+        // 6 us of every 100, without the time of polling.
         assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
         let (cpu_ns, wall_ns) = (totals.load.workers[0].cpu_ns, totals.load.workers[0].wall_ns);
         let looked_ns: u64 = sim.run.intervals.values().map(|interval| interval.load.looked_ns).sum();
@@ -54,8 +64,8 @@ fn a_generator_with_time_to_spare_says_so() {
     }
 }
 
-/// How long replies wait before they are read is counted: it is little where the worker is idle,
-/// and what the others before them cost where it is busy. Those of the warm-up do not count.
+/// The wait of replies before they are read: short for an idle worker, the cost of other requests
+/// for a busy one. The warm-up does not count.
 #[test]
 fn replies_that_wait_to_be_read_are_counted() {
     let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };
@@ -64,25 +74,25 @@ fn replies_that_wait_to_be_read_are_counted() {
             let plan = closed(&format!("{users}@200ms")).with(|it| it.load.warmup_ns = warmup_ns);
             let sim = run_on(machine, &plan, &SimServer::new(200_000), first_seed());
             let totals = sim.run.totals();
-            let (wait, answers) = (&totals.load.read_wait, totals.whole.succeeded_in_window);
+            let (wait, answers) = (&totals.load.read_wait, totals.routes_sum.succeeded_in_window);
             let p50_ns = wait.quantile_ns(0.5);
             assert!((least_ns..=most_ns).contains(&p50_ns), "{users} users, {warmup_ns}: {p50_ns}");
             assert!(wait.count().abs_diff(answers) <= answers / 20 + 2, "{} of {answers}", wait.count());
-            assert!(wait.max_ns() <= totals.whole.response.max_ns(), "no more than the whole");
+            assert!(wait.max_ns() <= totals.routes_sum.response.max_ns(), "no more than the whole");
         }
     }
 }
 
 #[test]
 fn users_who_start_late_are_measured_from_when_they_were_to_start() {
-    // Four users are to join at 90 ms, in the midst of a pause of the generator that ends at 100.
+    // Four users should join at 90 ms, during a pause of the generator until 100 ms.
     let machine =
         SimMachine { pause: Some(SimStall { every_ns: 100 * MS, length_ns: 20 * MS }), ..SimMachine::default() };
     let totals = run_on(machine, &closed("1@90ms,5@60ms"), &SimServer::new(100_000), first_seed()).run.totals();
     assert_eq!(totals.load.lag.count(), 5);
     assert_eq!(totals.load.lag.max_ns(), 10 * MS);
-    assert_eq!(totals.whole.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
-    assert_eq!(totals.whole.service.count_above(9 * MS), 1);
+    assert_eq!(totals.routes_sum.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
+    assert_eq!(totals.routes_sum.service.count_above(9 * MS), 1);
 }
 
 #[test]
@@ -95,8 +105,8 @@ fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
                 .totals();
         let p50 = totals.load.lag.quantile_ns(0.5);
         assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
-        // Asleep, the end of a reply is seen late as well.
-        let service = totals.whole.service.quantile_ns(0.5);
+        // A sleeping worker sees the end of a reply late, too.
+        let service = totals.routes_sum.service.quantile_ns(0.5);
         assert_eq!(service >= 250_000, spin == Spin::Off, "{spin:?}: {service}");
     }
 }

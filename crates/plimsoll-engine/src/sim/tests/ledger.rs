@@ -1,9 +1,9 @@
-//! The ledger closes: for every load shape, under every fault, however the run ends.
+//! The ledger closes for every load shape, fault and ending.
 
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
-/// Every kind of load, about 300 ms each.
+/// Every load shape, about 300 ms each.
 fn shapes() -> Vec<(&'static str, Setup)> {
     let limited = |plan: Setup, requests: u64, duration_ns: Option<u64>| {
         plan.with(|it| {
@@ -63,7 +63,7 @@ fn shapes() -> Vec<(&'static str, Setup)> {
     ]
 }
 
-/// What the schedule says about the number of measured requests, where it does.
+/// The number of measured requests from the schedule, if it determines one.
 fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
     let plan = &sim.run.plan;
     match plan.load.duration_ns {
@@ -71,7 +71,7 @@ fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
         None => plan.load.requests_max,
         Some(_) => {
             assert!(
-                plan.load.requests_max.is_none_or(|max| sim.run.totals().whole.ledger.scheduled <= max),
+                plan.load.requests_max.is_none_or(|max| sim.run.totals().routes_sum.ledger.scheduled <= max),
                 "{name}: no more than asked for"
             );
             None
@@ -89,7 +89,7 @@ fn server_of(name: &str) -> SimServer {
 
 fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     let sim = run(plan, server, seed);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     if let Some(expect) = scheduled(name, &sim) {
         assert_eq!(ledger.scheduled, expect, "{name}, {:?}, PLIMSOLL_SEED={seed}", server.faults);
     }
@@ -104,12 +104,11 @@ fn closes_for_every_shape_under_every_fault() {
             for (seed, share) in (first_seed()..).zip([1.0, 0.3]) {
                 let server = server_of(name).with_fault(fault, share);
                 let sim = check(name, &plan, &server, seed);
-                // Where the fault befalls everything, every request ends as the fault makes it.
+                // If the fault affects all requests, each ends as the fault demands.
                 let (succeeds, failures) = fault.may_end();
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
-                // An answer that comes byte by byte or in pieces may take longer than a warm-up or
-                // stage lasts, but not longer than the timeout.
+                // A slow response may outlast a warm-up or stage, but not the timeout.
                 for failure in RequestFailure::ALL {
                     let count = ledger.failed[failure as usize];
                     assert!(count == 0 || failures.contains(&failure), "{what}");
@@ -174,14 +173,14 @@ fn closes_when_stopped() {
                 });
                 let what = format!("{name}, {fault:?}, stopped at {stop_at}, PLIMSOLL_SEED={seed}");
                 verify(&sim, &server).unwrap_or_else(|complaint| panic!("{what}: {complaint}"));
-                // What workers hand over after that is shown too.
+                // Later ticks of workers are shown, too.
                 assert!(looks <= stop_at + 2, "{what}: {looks} looks");
                 if looks <= stop_at {
                     continue;
                 }
                 assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))), "{what}");
                 assert!(sim.over_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.over_ns);
-                let ledger = sim.run.totals().whole.ledger;
+                let ledger = sim.run.totals().routes_sum.ledger;
                 if sim.schedule.is_open() {
                     assert_eq!(ledger.scheduled, arrivals_until(&sim, sim.run.window_ns.1), "{what}");
                 }
@@ -194,8 +193,8 @@ fn closes_when_stopped() {
     }
 }
 
-/// A stop is heard of when the next arrival is due, where nothing happens before: it is the load's
-/// end that kept that from being sent.
+/// A sleeping worker notices a stop at the next arrival. That arrival belongs to the time after the
+/// stop, and does not count as unsent.
 #[test]
 fn nothing_is_unsent_for_a_stop() {
     for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
@@ -208,7 +207,7 @@ fn nothing_is_unsent_for_a_stop() {
                     if looks > 5 { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
                 },
             );
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!((ledger.unsent, ledger.scheduled), (0, arrivals_until(&sim, sim.run.window_ns.1)), "{rate}");
         assert!(ledger.scheduled > 2, "{rate}: {ledger:?}");
     }
@@ -219,42 +218,42 @@ fn a_run_ends_when_the_grace_period_does() {
     for plan in [closed("4@300ms"), constant("500@310ms"), poisson("500@290ms")] {
         let plan = plan.with(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
         let end_ns = plan.load.duration_ns.expect("a duration");
-        // Never answered: every request is in flight at the end, after exactly the grace period.
+        // No responses: every request is in flight at the end of the grace period.
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0), first_seed());
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
         assert_eq!(sim.run.window_ns, (0, end_ns));
-        // Answered late, but within the grace period: nothing is in flight, and the run ends with
-        // the last answer.
+        // Late responses within the grace period: nothing stays in flight, and the run ends with
+        // the last one.
         let sim = run(&plan, &SimServer::new(70 * MS), first_seed());
-        let (ledger, totals) = (sim.run.totals().whole.ledger, sim.run.totals());
+        let (ledger, totals) = (sim.run.totals().routes_sum.ledger, sim.run.totals());
         assert_eq!((ledger.in_flight, ledger.failed_total(), ledger.unsent), (0, 0, 0), "{ledger:?}");
         assert!(sim.over_ns > end_ns + 50 * MS && sim.over_ns < end_ns + 71 * MS, "{}", sim.over_ns);
-        assert!(totals.whole.succeeded_in_window < ledger.succeeded, "some came after the window");
-        // Answered too late for the grace period.
+        assert!(totals.routes_sum.succeeded_in_window < ledger.succeeded, "some came after the window");
+        // Responses after the grace period.
         let sim = run(&plan, &SimServer::new(130 * MS), first_seed());
-        assert!(sim.run.totals().whole.ledger.in_flight > 0);
+        assert!(sim.run.totals().routes_sum.ledger.in_flight > 0);
         assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
     }
 }
 
 #[test]
 fn warm_up_is_not_measured() {
-    // The server fails while the load warms up, and never after.
+    // The server fails during the warm-up only.
     for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
         let warm = plan.clone().with(|it| it.load.warmup_ns = 200 * MS);
         let faulty = SimServer { faults_until_ns: 200 * MS, ..SimServer::new(MS) }.with_fault(Fault::Status(500), 1.0);
         let sim = run(&warm, &faulty, first_seed());
         let totals = sim.run.totals();
         assert!(sim.account.faults > 20, "{}", sim.account.faults);
-        assert_eq!(totals.whole.ledger.failed_total(), 0, "{:?}", totals.whole.ledger);
-        assert_eq!(totals.whole.statuses, Tally::from_iter([(200, totals.whole.ledger.succeeded)]));
+        assert_eq!(totals.routes_sum.ledger.failed_total(), 0, "{:?}", totals.routes_sum.ledger);
+        assert_eq!(totals.routes_sum.statuses, Tally::from_iter([(200, totals.routes_sum.ledger.succeeded)]));
         assert_eq!(sim.run.window_ns, (200 * MS, 500 * MS));
         let lags = totals.load.lag.count();
-        assert!(lags <= totals.whole.ledger.scheduled, "{lags} lags, {:?}", totals.whole.ledger);
+        assert!(lags <= totals.routes_sum.ledger.scheduled, "{lags} lags, {:?}", totals.routes_sum.ledger);
     }
-    // A number of requests counts what is measured, and the warm-up runs its time all the same.
+    // A number of requests counts measured ones; the warm-up takes its time.
     let plan = closed("2").with(|it| {
         it.load.requests_max = Some(50);
         it.load.duration_ns = None;
@@ -262,12 +261,12 @@ fn warm_up_is_not_measured() {
         it.injector.workers = 3
     });
     let sim = run(&plan, &SimServer::new(MS), first_seed());
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 50);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
-    // So do workers that have none of the number.
+    // Workers without any of these requests do the same.
     let plan = plan.with(|it| it.load.requests_max = Some(1));
     let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &SimServer::new(MS), first_seed());
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 1);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 1);
     assert!(sim.account.requests > 1 + 500, "{}", sim.account.requests);
 }
 

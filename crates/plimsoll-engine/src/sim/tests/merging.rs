@@ -1,4 +1,4 @@
-//! Stripes make up the whole, merging leaves no trace of its order, and a seed is a run.
+//! Stripes make up the whole, merging does not depend on order, and a seed determines a run.
 
 use super::*;
 use plimsoll_model::Run;
@@ -44,16 +44,16 @@ fn stripes_make_up_the_plan() {
             let runs: Vec<Run> =
                 (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
             let whole = merged(&runs);
-            let ledger = whole.totals().whole.ledger;
+            let ledger = whole.totals().routes_sum.ledger;
             let alone = stripe_run(&plan.clone().with(|it| it.injector.workers = 1), &server, 0, 1, first_seed());
             let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load.shape);
             assert!(ledger.closes() && ledger.succeeded == ledger.scheduled, "{what}");
-            assert_eq!(ledger.scheduled, alone.totals().whole.ledger.scheduled, "{what}");
+            assert_eq!(ledger.scheduled, alone.totals().routes_sum.ledger.scheduled, "{what}");
             assert!(scheduled.is_none_or(|expect| ledger.scheduled == expect), "{what}");
             let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|w| w.worker).collect();
             assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");
             if let LoadShape::Closed { .. } = plan.load.shape {
-                // Gauges add up over what ran side by side.
+                // Gauges of concurrent parts add up.
                 assert_eq!(whole.totals().load.connections_open, 7, "{what}");
             }
             let in_flight = |run: &Run| run.intervals.values().map(|i| i.load.in_flight_ns).sum::<u64>();
@@ -64,7 +64,7 @@ fn stripes_make_up_the_plan() {
 
 #[test]
 fn machines_divide_the_connections_of_a_plan() {
-    // Answers take longer than the load lasts: every arrival wants a connection of its own.
+    // Responses outlast the load: every arrival needs its own connection.
     let server = SimServer::new(SECOND);
     for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
         let plan = poisson("1000@100ms").with(|it| {

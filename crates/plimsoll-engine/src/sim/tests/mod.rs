@@ -1,5 +1,5 @@
-//! Tests of the engine in simulation. Every random one prints its seed when it fails;
-//! `PLIMSOLL_SEED` sets the first.
+//! Tests of the engine in simulation. A failing random test prints its seed; `PLIMSOLL_SEED` sets
+//! the first one.
 
 mod accounts;
 mod answers;
@@ -29,7 +29,7 @@ fn first_seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").map_or(default, |text| text.parse().expect("PLIMSOLL_SEED is a number"))
 }
 
-/// A plan that suits a simulated second: short timeout, short grace, sleeping instead of spinning.
+/// A plan for a simulated second: short timeout, short grace period, no spinning.
 fn plan(shape: LoadShape) -> Setup {
     let mut plan = Plan::get("localhost", 80, vec!["127.0.0.1:80".parse().expect("an address")], shape);
     plan.traffic.routes[0].timeout_ns = 60 * MS;
@@ -49,7 +49,7 @@ fn poisson(rate: &str) -> Setup {
     plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Poisson })
 }
 
-/// Runs, verifies, and hands the result out; the seed is in every complaint.
+/// Runs and verifies a plan; every error message has the seed.
 fn run(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     run_on(SimMachine::default(), plan, server, seed)
 }
@@ -62,7 +62,7 @@ fn run_on(machine: SimMachine, plan: &Setup, server: &SimServer, seed: u64) -> S
     sim
 }
 
-/// Number of measured arrivals of an open schedule that start up to `until_ns` of schedule time.
+/// Number of measured arrivals of an open schedule up to `until_ns` of schedule time.
 fn arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
     let measured = sim.schedule.measured_from_ns()..=until_ns;
     sim.schedule
@@ -73,7 +73,7 @@ fn arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
 }
 
 fn failed(sim: &Sim, failure: RequestFailure) -> u64 {
-    sim.run.totals().whole.ledger.failed[failure as usize]
+    sim.run.totals().routes_sum.ledger.failed[failure as usize]
 }
 
 /// Whether `value` is within `share` of `expect`.

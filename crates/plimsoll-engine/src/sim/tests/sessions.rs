@@ -1,5 +1,5 @@
-//! Users who ask more than one thing: what a source says is done, and each request has the timeout
-//! of its route.
+//! Users with several requests: actions of a source are executed, and each request has its route's
+//! timeout.
 
 use super::*;
 use crate::source::Source;
@@ -10,7 +10,7 @@ use plimsoll_model::{ArrivalTimes, Ledger, ListedRequest, ListedTargets, ReplayF
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Runs `plan` with users who do these steps, over routes with these timeouts.
+/// Runs `plan` with users that perform these steps, on routes with these timeouts.
 fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[UserAction]) -> Sim {
     let (machine, seed) = (SimMachine::default(), first_seed());
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine, seed }.run_from(
@@ -30,33 +30,33 @@ fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[User
 #[test]
 fn an_arrival_may_be_a_session() {
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
-    // Fifty arrivals that ask three times each; the last ones end with the schedule.
+    // Fifty arrivals with three requests each; the last ones end with the schedule.
     let sim = scripted(&constant("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
-    // With a number of arrivals alone, sessions are carried to their end.
+    // If only a number of arrivals ends the load, sessions run to their end.
     let plan = constant("100").with(|it| {
         it.load.requests_max = Some(10);
         it.load.duration_ns = None
     });
-    let ledger = scripted(&plan, &SimServer::new(MS), &[60 * MS], &steps).run.totals().whole.ledger;
+    let ledger = scripted(&plan, &SimServer::new(MS), &[60 * MS], &steps).run.totals().routes_sum.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
 }
 
 #[test]
 fn a_user_begins_anew_after_its_session() {
-    // 1.1 ms, 20 ms of thought, 1.1 ms, 1.1 ms: 23.3 ms a session of three.
+    // 1.1 ms, think time of 20 ms, 1.1 ms, 1.1 ms: 23.3 ms for a session of three.
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     let sim = scripted(&closed("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
-    // One who begins with a thought.
+    // A session that begins with a think time.
     let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[UserAction::Wait(20 * MS, 0)])
         .run
         .totals()
-        .whole
+        .routes_sum
         .ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
 }
@@ -77,8 +77,8 @@ fn routes_of_a_plan_are_asked_by_weight() {
                 .run(&mut |_| ControlFlow::Continue(()));
             verify(&sim, &server).expect("holds");
             let totals = sim.run.totals();
-            all += totals.whole.response.count();
-            quick += totals.whole.response.count() - totals.whole.response.count_above(30 * MS);
+            all += totals.routes_sum.response.count();
+            quick += totals.routes_sum.response.count() - totals.routes_sum.response.count_above(30 * MS);
         }
         let (share, spread) = (quick as f64 / all as f64, 3.0 * (0.75 * 0.25 / all as f64).sqrt());
         assert!((share - 0.75).abs() < spread, "{quick} of {all}");
@@ -91,8 +91,8 @@ fn a_request_has_the_timeout_of_its_route() {
     let steps = [UserAction::Send(0), UserAction::Send(1), UserAction::Send(2), UserAction::Send(1)];
     for plan in [closed("3@1s"), constant("20@1s")] {
         let totals = scripted(&plan, &server, &[60 * MS, 10 * MS, 30 * MS], &steps).run.totals();
-        let (all, response) = (totals.whole.ledger.scheduled, &totals.whole.response);
-        assert_eq!(totals.whole.ledger.failed[RequestFailure::Timeout as usize], all);
+        let (all, response) = (totals.routes_sum.ledger.scheduled, &totals.routes_sum.response);
+        assert_eq!(totals.routes_sum.ledger.failed[RequestFailure::Timeout as usize], all);
         let share = |low_ns: u64, high_ns: u64| {
             (response.count_above(low_ns) - response.count_above(high_ns)) as f64 / all as f64
         };
@@ -103,7 +103,7 @@ fn a_request_has_the_timeout_of_its_route() {
     }
 }
 
-/// Writes the world's request so often, several at a time, after a delay each.
+/// Writes the world's request repeatedly, several at a time, each after a delay.
 #[derive(Debug)]
 struct RepeatAuthor {
     request: Vec<u8>,
@@ -150,7 +150,7 @@ impl plimsoll_wire::Author for RepeatAuthor {
     }
 }
 
-/// Runs `plan` with an author. Returns how many answers it heard, too.
+/// Runs `plan` with an author. Also returns the number of responses reported to it.
 fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool) -> (Sim, u64) {
     let server = SimServer::new(MS);
     let heard = std::sync::Arc::default();
@@ -165,7 +165,7 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
         },
         &mut |_| ControlFlow::Continue(()),
     );
-    // Bytes are held against the plan's one request.
+    // The bytes are compared with the plan's single request.
     if messages == 1 {
         verify(&sim, &server).expect("holds");
     }
@@ -176,21 +176,21 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
 fn an_author_is_asked_for_each_request_and_hears_each_answer() {
     for plan in [closed("4@1s"), constant("200@1s")] {
         let (sim, heard) = authored(&plan, 1, 0, u32::MAX, false);
-        let ledger = sim.run.totals().whole.ledger;
+        let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
     }
-    // A delay before each, also the first; arrivals of an open load are not delayed.
+    // A delay precedes each request, also the first; arrivals of an open loop are not delayed.
     let (sim, _) = authored(&closed("4@2110ms"), 1, 20 * MS, u32::MAX, false);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
     let (sim, _) = authored(&constant("200@1s"), 1, 20 * MS, u32::MAX, false);
-    assert_eq!(sim.run.totals().whole.ledger.succeeded, 200);
+    assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 200);
 }
 
 #[test]
 fn each_message_of_a_batch_is_a_request() {
     let (sim, heard) = authored(&closed("2@1s"), 3, 0, 10, false);
-    let ledger = sim.run.totals().whole.ledger;
+    let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
     assert!((24..=30).contains(&heard), "{heard}");
 }
@@ -200,16 +200,16 @@ fn an_author_that_stops_ends_the_load_of_its_worker() {
     for fails in [false, true] {
         for plan in [closed("4@2s"), constant("200@2s")] {
             let (sim, heard) = authored(&plan, 1, 0, 10, fails);
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
-            // What was under way when the author stopped is not told any more.
+            // Requests in flight when the author stopped are not reported.
             assert!((7..=10).contains(&heard), "{heard}");
             assert!(sim.over_ns < 1_000 * MS, "{} ns", sim.over_ns);
         }
     }
 }
 
-/// A plan whose users go through this program; all of its routes ask the same.
+/// A plan whose users run this program; all routes have the same request.
 fn with_sessions(plan: Setup, own_connection: bool, ops: &[SessionOp]) -> Setup {
     plan.with(|it| {
         let route = it.traffic.routes[0].clone();
@@ -223,14 +223,17 @@ fn ask(route: u16) -> SessionOp {
     SessionOp::Ask { route, goes_on: false }
 }
 
-/// Sessions that were started, completed, abandoned and cut; the ledger of requests.
+/// Sessions started, completed, abandoned and cut; and the ledger of requests.
 fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
     let totals = sim.run.totals();
     let load = &totals.load;
     assert_eq!(load.session_time.count(), load.sessions_completed);
     let ended = load.sessions_completed + load.sessions_abandoned + load.sessions_cut;
     assert_eq!(load.sessions_started, ended, "{load:?}");
-    ([load.sessions_started, load.sessions_completed, load.sessions_abandoned, load.sessions_cut], totals.whole.ledger)
+    (
+        [load.sessions_started, load.sessions_completed, load.sessions_abandoned, load.sessions_cut],
+        totals.routes_sum.ledger,
+    )
 }
 
 #[test]
@@ -238,20 +241,20 @@ fn every_session_comes_to_an_end_that_is_counted() {
     let thought = SessionOp::Think(Think::Fixed(20 * MS));
     let three = [ask(0), thought.clone(), ask(1), ask(2)];
     for own in [false, true] {
-        // 2.2 ms or so, and 20 ms of thought: the last two or three are cut.
+        // About 2.2 ms, and a think time of 20 ms: the last two or three sessions are cut.
         let sim = run(&with_sessions(constant("100@500ms"), own, &three), &SimServer::new(MS), first_seed());
         let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
         assert_eq!((started, abandoned), (50, 0));
         assert!((47..=48).contains(&completed) && cut == started - completed, "{completed} {cut}");
         assert_eq!(ledger.succeeded, 50 + 2 * completed);
         assert!(sim.run.totals().load.session_time.min_ns() >= 20 * MS);
-        // Each has its own, or those are shared while their users think.
+        // Own connections, or connections shared during think times.
         match own {
             true => assert_eq!(sim.account.connects, 50),
             false => assert!(sim.account.connects < 10, "{}", sim.account.connects),
         }
     }
-    // A number of sessions is a number of whole ones, of users as of arrivals.
+    // A number of sessions counts whole ones, for users as for arrivals.
     for plan in [constant("100"), closed("3"), closed("1")] {
         let plan = plan.with(|it| {
             it.load.requests_max = Some(10);
@@ -262,7 +265,7 @@ fn every_session_comes_to_an_end_that_is_counted() {
         assert_eq!((sessions, ledger.succeeded), ([10, 10, 0, 0], 30));
         assert_eq!(sim.run.ending, Some(plimsoll_model::LoadEnd::Finished));
     }
-    // Users who are sent away do not end what they have begun.
+    // Users that leave do not complete their session.
     let ramp = with_sessions(closed("8@200ms,2@200ms,8@200ms"), false, &three);
     let ([started, completed, ..], _) = sessions_of(&run(&ramp, &SimServer::new(MS), first_seed()));
     assert!(started > 80 && completed >= started - 16, "{started} {completed}");
@@ -278,7 +281,7 @@ fn a_failure_abandons_its_session_unless_it_goes_on() {
                 let plan_of = |ops: &[SessionOp]| with_sessions(plan.clone(), own, ops);
                 let sim = run(&plan_of(&[ask(0), ask(1)]), &server, first_seed());
                 let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
-                // Connections that stand are refused no more.
+                // An open connection cannot be refused.
                 let fails = abandoned > 0 || fault == Fault::Refuses;
                 assert!(completed > 0 && fails && cut <= 20, "{fault:?}: {started} {completed} {cut}");
                 assert!(ledger.failed_total() >= abandoned, "{ledger:?}");
@@ -315,8 +318,8 @@ fn a_session_in_which_nothing_is_asked_does_not_hold_the_worker() {
     }
 }
 
-/// A plan of `requests` of a log, one each millisecond; every fourth asks the second route, every
-/// tenth had the status 404.
+/// A replay of `requests` logged requests, one each millisecond; every fourth uses the second
+/// route, every tenth had status 404.
 fn replayed(requests: u64) -> Setup {
     let arrivals = ArrivalTimes::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
     plan(LoadShape::Given { arrivals }).with(|it| {
@@ -332,7 +335,7 @@ fn replayed(requests: u64) -> Setup {
         };
         let entries = (0..requests).map(entry).collect();
         it.traffic.choice = Choice::Listed;
-        it.traffic.listed = Some(Arc::new(RequestList {
+        it.traffic.request_list = Some(Arc::new(RequestList {
             targets: targets.into(),
             entries,
             sessions: None,
@@ -357,8 +360,8 @@ fn what_a_log_lists_is_asked_once_each_and_held_against_it() {
                 changed[route] += figures.status_changed;
             }
         }
-        // All answers are 200: those that were 404 have changed, the even ones of them half on the
-        // second route.
+        // All responses are 200: those with 404 in the log count as changed; half of them are on
+        // the second route.
         assert_eq!((scheduled, changed), ([300, 100], [20, 20]), "{machines}");
     }
 }

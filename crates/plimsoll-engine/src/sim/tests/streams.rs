@@ -1,11 +1,11 @@
-//! Loads over HTTP/2: several exchanges on a connection, servers that take fewer streams, refuse
-//! some, and go away.
+//! Loads over HTTP/2: concurrent exchanges on a connection, and servers that limit streams, refuse
+//! some, and send GOAWAY.
 
 use super::*;
 use crate::sim::server::SimH2;
 use plimsoll_model::{CallFault, GrpcCall, HttpChoice};
 
-/// The plan over HTTP/2, with up to so many streams a connection.
+/// The plan over HTTP/2, with at most this number of streams a connection.
 fn over_streams(plan: Setup, streams: u32) -> Setup {
     plan.with(|plan| (plan.carriage.http, plan.carriage.streams_max) = (HttpChoice::H2, streams))
 }
@@ -14,7 +14,7 @@ fn h2_server(service_ns: u64, how: SimH2) -> SimServer {
     SimServer { h2: Some(how), ..SimServer::new(service_ns) }
 }
 
-/// A time, to a tenth.
+/// Whether a time is within 10 % of the expected one.
 fn near(ns: u64, expect_ns: u64) -> bool {
     ns.abs_diff(expect_ns) <= expect_ns / 10
 }
@@ -28,26 +28,31 @@ fn users_share_connections_and_each_meets_the_server_alone() {
         assert_eq!(sim.account.connections_max, connections, "{streams} streams");
         assert_eq!(totals.load.h2_connections, connections);
         assert_eq!(totals.load.stream_waits, 0, "{streams} streams");
-        // A millisecond of work, and the way there and back.
-        assert!(near(totals.whole.service.quantile_ns(0.5), 1_100_000), "{}", totals.whole.service.quantile_ns(0.5));
-        assert!(near(totals.whole.ledger.succeeded, 16 * 1_000_000 / 1_100), "{:?}", totals.whole.ledger);
+        // A millisecond of service, and the round trip.
+        assert!(
+            near(totals.routes_sum.service.quantile_ns(0.5), 1_100_000),
+            "{}",
+            totals.routes_sum.service.quantile_ns(0.5)
+        );
+        assert!(near(totals.routes_sum.ledger.succeeded, 16 * 1_000_000 / 1_100), "{:?}", totals.routes_sum.ledger);
     }
 }
 
 #[test]
 fn what_waits_for_a_free_stream_waits_for_us_and_says_so() {
-    // Sixteen users on two connections, of which the server takes three streams each.
+    // Sixteen users on two connections, with three streams each.
     let plan = over_streams(closed("16"), 8).with(|plan| {
         plan.load.duration_ns = Some(SECOND);
-        // How many it takes is known before.
+        // The limit is known before the load.
         plan.load.connections_ready = 2;
     });
     let sim = run(&plan, &h2_server(MS, SimH2::new(3)), first_seed());
     let totals = sim.run.totals();
-    assert!(near(totals.whole.ledger.succeeded, 6 * 1_000_000 / 1_100), "{:?}", totals.whole.ledger);
-    assert!(totals.load.stream_waits * 2 > totals.whole.ledger.scheduled, "{}", totals.load.stream_waits);
+    assert!(near(totals.routes_sum.ledger.succeeded, 6 * 1_000_000 / 1_100), "{:?}", totals.routes_sum.ledger);
+    assert!(totals.load.stream_waits * 2 > totals.routes_sum.ledger.scheduled, "{}", totals.load.stream_waits);
     assert_eq!((sim.account.connections_max, sim.account.untaken), (2, 0));
-    let (service_ns, response_ns) = (totals.whole.service.mean_ns() as u64, totals.whole.response.mean_ns() as u64);
+    let (service_ns, response_ns) =
+        (totals.routes_sum.service.mean_ns() as u64, totals.routes_sum.response.mean_ns() as u64);
     assert!(near(service_ns, 1_100_000) && near(response_ns, 1_100_000 * 16 / 6), "{service_ns} {response_ns}");
 }
 
@@ -55,13 +60,13 @@ fn what_waits_for_a_free_stream_waits_for_us_and_says_so() {
 fn arrivals_fill_connections_before_they_open_others() {
     for (streams, at_least, at_most) in [(1, 40, u64::MAX), (8, 5, 8), (100, 1, 1)] {
         let plan = over_streams(constant("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
-        // Some 44 are under way at a time.
+        // About 44 requests are in flight at a time.
         let sim = run(&plan, &h2_server(11 * MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
         let connections = sim.account.connections_max;
         assert!((at_least..=at_most).contains(&connections), "{streams} streams: {connections} connections");
-        assert_eq!(totals.whole.ledger.succeeded, 4_000, "{:?}", totals.whole.ledger);
-        assert!(near(totals.whole.response.quantile_ns(0.5), 11_100_000), "{streams} streams");
+        assert_eq!(totals.routes_sum.ledger.succeeded, 4_000, "{:?}", totals.routes_sum.ledger);
+        assert!(near(totals.routes_sum.response.quantile_ns(0.5), 11_100_000), "{streams} streams");
     }
 }
 
@@ -72,7 +77,7 @@ fn refused_streams_are_sent_again_and_counted() {
         let server = h2_server(MS, SimH2 { refuses_every: Some(7), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
         let totals = sim.run.totals();
-        assert_eq!(totals.whole.ledger.succeeded, 2_000, "{:?}", totals.whole.ledger);
+        assert_eq!(totals.routes_sum.ledger.succeeded, 2_000, "{:?}", totals.routes_sum.ledger);
         assert!(sim.account.untaken >= 2_000 / 7, "{}", sim.account.untaken);
         assert_eq!(totals.load.resent, sim.account.untaken);
         assert_eq!(sim.account.requests, 2_000);
@@ -85,7 +90,12 @@ fn a_request_that_is_always_refused_fails_after_as_many_tries_as_are_made() {
     let server = h2_server(MS, SimH2 { refuses_every: Some(1), ..SimH2::new(100) });
     let sim = run(&plan, &server, first_seed());
     let totals = sim.run.totals();
-    assert_eq!(totals.whole.ledger.failed[RequestFailure::StreamReset as usize], 10, "{:?}", totals.whole.ledger);
+    assert_eq!(
+        totals.routes_sum.ledger.failed[RequestFailure::StreamReset as usize],
+        10,
+        "{:?}",
+        totals.routes_sum.ledger
+    );
     assert_eq!((sim.account.untaken, sim.account.requests), (90, 0));
 }
 
@@ -96,7 +106,7 @@ fn a_server_that_goes_away_loses_nothing() {
         let server = h2_server(MS, SimH2 { leaves_after: Some(50), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
         let totals = sim.run.totals();
-        assert_eq!(totals.whole.ledger.succeeded, 3_000, "{:?}", totals.whole.ledger);
+        assert_eq!(totals.routes_sum.ledger.succeeded, 3_000, "{:?}", totals.routes_sum.ledger);
         let left: u64 = totals.load.goaways.iter().map(|(_, count)| count).sum();
         assert!((45..=60).contains(&left), "{left} connections were left");
         assert!(totals.load.connections_opened >= left, "{left}");
@@ -111,12 +121,12 @@ fn nobody_waits_for_a_slow_answer_on_a_connection_that_is_left() {
     let server = h2_server(MS, SimH2 { leaves_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
     let totals = sim.run.totals();
-    // Each of six users answers to 200 requests in 200 times 1.1 ms and a second; with the others
-    // it would be 200 together.
-    assert!(totals.whole.ledger.succeeded > 1_500, "{:?}", totals.whole.ledger);
-    let response_ns = totals.whole.response.quantile_ns(0.98);
+    // Each of six users makes 200 requests in 200 times 1.1 ms and a second; blocked by the others
+    // they would make 200 together.
+    assert!(totals.routes_sum.ledger.succeeded > 1_500, "{:?}", totals.routes_sum.ledger);
+    let response_ns = totals.routes_sum.response.quantile_ns(0.98);
     assert!(response_ns < 2 * MS, "{response_ns}");
-    // The slow ones are on connections of their own meanwhile.
+    // Slow responses stay on connections of their own meanwhile.
     assert!((2..=8).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
 }
 
@@ -131,7 +141,7 @@ fn messages_of_streams_are_timed_as_they_come() {
     for cut in [Cut::Whole, Cut::Bytes] {
         let server = SimServer { cut, ..h2_server(MS, SimH2 { messages: (5, 2 * MS), ..SimH2::new(100) }) };
         let sim = run(&plan, &server, first_seed());
-        let whole = sim.run.totals().whole;
+        let whole = sim.run.totals().routes_sum;
         assert_eq!((whole.ledger.succeeded, whole.grpc_messages), (400, 2_000), "{:?}", whole.ledger);
         assert_eq!((whole.first_message.count(), whole.message_gap.count()), (400, 1_600));
         for q in [0.01, 0.5, 1.0] {
@@ -153,7 +163,7 @@ fn a_call_with_one_answer_has_one_message() {
         });
         let server = h2_server(MS, SimH2 { messages: (messages, MS), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
-        let whole = sim.run.totals().whole;
+        let whole = sim.run.totals().routes_sum;
         assert_eq!((whole.ledger.succeeded, whole.grpc_messages), (succeeded, 40 * u64::from(messages)));
         assert_eq!(whole.grpc_faults.get(CallFault::SeveralMessages as u16), 40 - succeeded);
         assert_eq!(whole.grpc_statuses.get(CallFault::STATUS as u16), 40 - succeeded);

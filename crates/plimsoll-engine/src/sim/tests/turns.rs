@@ -1,10 +1,9 @@
-//! The loop's time is shared: no connection keeps it from the others, from deadlines, from arrivals
-//! or from its end.
+//! The loop's time is shared: no connection delays others, deadlines, arrivals or the loop's end.
 
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
-/// What a slice and the rest of a turn may add to anything.
+/// The delay that one turn may add to anything, ns.
 const TURN_NS: u64 = 6 * MS;
 
 #[test]
@@ -12,10 +11,14 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
     for users in ["1@200ms", "4@200ms", "300@200ms"] {
         let sim = run(&closed(users), &SimServer::new(MS).with_fault(Fault::Floods, 1.0), first_seed());
         let totals = sim.run.totals();
-        let what = format!("{users}: {:?}, over at {}", totals.whole.ledger, sim.over_ns);
-        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.whole.ledger.scheduled, "{what}");
+        let what = format!("{users}: {:?}, over at {}", totals.routes_sum.ledger, sim.over_ns);
+        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.routes_sum.ledger.scheduled, "{what}");
         assert!(totals.load.bytes_in > 50_000_000, "it does flood: {what}: {}", totals.load.bytes_in);
-        assert!(totals.whole.response.max_ns() < 60 * MS + TURN_NS, "{what}: {}", totals.whole.response.max_ns());
+        assert!(
+            totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS,
+            "{what}: {}",
+            totals.routes_sum.response.max_ns()
+        );
         // The last deadlines are awaited.
         assert!(sim.over_ns < 200 * MS + 60 * MS + 2 * TURN_NS, "{what}");
     }
@@ -42,23 +45,22 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
 
 #[test]
 fn beside_floods_others_get_their_turn() {
-    // Three of ten answers never end; the others come as fast as they do without them, but for the
-    // turns.
+    // Three of ten responses never end; the others are as fast as without them, plus the turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
-        let ledger = &totals.whole.ledger;
+        let ledger = &totals.routes_sum.ledger;
         assert!(ledger.succeeded > 0, "{ledger:?}");
         assert_eq!(ledger.succeeded + failed(&sim, RequestFailure::Timeout), ledger.scheduled, "{ledger:?}");
         assert_eq!(failed(&sim, RequestFailure::Timeout), sim.account.faults, "{ledger:?}");
-        assert!(totals.whole.ttfb.max_ns() < 5 * MS, "{}", totals.whole.ttfb.max_ns());
+        assert!(totals.routes_sum.ttfb.max_ns() < 5 * MS, "{}", totals.routes_sum.ttfb.max_ns());
         assert!(totals.load.lag.max_ns() < TURN_NS, "arrivals: {}", totals.load.lag.max_ns());
     }
 }
 
 #[test]
 fn what_a_turn_leaves_is_gone_on_with() {
-    // All of it is there at once, so there is one event, and no other for what was left.
+    // All bytes arrive at once: one event, and none for the rest.
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
             let machine = SimMachine { receive_ns, ..SimMachine::default() };
@@ -67,7 +69,7 @@ fn what_a_turn_leaves_is_gone_on_with() {
                 it.load.grace_ns = 10 * SECOND
             });
             let sim = run_on(machine, &plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
-            let ledger = sim.run.totals().whole.ledger;
+            let ledger = sim.run.totals().routes_sum.ledger;
             assert!(ledger.succeeded > 5, "{fault:?}, {receive_ns}: {ledger:?}");
             assert_eq!(ledger.succeeded, ledger.scheduled, "{fault:?}, {receive_ns}: {ledger:?}");
             assert!(connects.is_none_or(|connects| connects == sim.account.connects), "{}", sim.account.connects);
@@ -77,7 +79,7 @@ fn what_a_turn_leaves_is_gone_on_with() {
 
 #[test]
 fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
-    // A send of 256 KiB takes 0.4 ms and finds room again: 64 MiB in one go would take 100 ms.
+    // A send of 256 KiB takes 0.4 ms and finds room again: 64 MiB at once would take 100 ms.
     let machine = SimMachine { send_ns: 400_000, ..SimMachine::default() };
     let server = SimServer { latency_ns: 0, buffer_bytes: 256 << 10, ..SimServer::new(0) };
     for plan in [closed("2@200ms"), constant("20@200ms")] {
@@ -86,19 +88,24 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
         plan.traffic.routes[0].request.body = vec![b'x'; 64 << 20];
         let sim = run_on(machine, &plan, &server, first_seed());
         let totals = sim.run.totals();
-        assert_eq!(failed(&sim, RequestFailure::Timeout), totals.whole.ledger.scheduled, "{:?}", totals.whole.ledger);
-        assert!(totals.whole.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.whole.response.max_ns());
-        // With time it goes through.
+        assert_eq!(
+            failed(&sim, RequestFailure::Timeout),
+            totals.routes_sum.ledger.scheduled,
+            "{:?}",
+            totals.routes_sum.ledger
+        );
+        assert!(totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.routes_sum.response.max_ns());
+        // Given time, it completes.
         plan.traffic.routes[0].timeout_ns = 20 * SECOND;
         plan.load.grace_ns = 20 * SECOND;
-        let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().whole.ledger;
+        let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert!(ledger.succeeded > 0 && ledger.succeeded == ledger.scheduled, "{ledger:?}");
     }
 }
 
 #[test]
 fn many_who_join_or_try_again_at_once_hold_nobody_up() {
-    // 2 000 users join at once, which takes 40 ms of the generator's time: the first answers are
+    // 2 000 users join at once, which takes 40 ms of the generator's time. The first responses are
     // read meanwhile.
     let machine = SimMachine { send_ns: 20_000, ..SimMachine::default() };
     let plan = closed("2000@60ms").with(|it| {
@@ -106,9 +113,13 @@ fn many_who_join_or_try_again_at_once_hold_nobody_up() {
         it.traffic.routes[0].timeout_ns = SECOND
     });
     let totals = run_on(machine, &plan, &SimServer::new(MS), first_seed()).run.totals();
-    assert_eq!(totals.whole.ledger.succeeded, totals.whole.ledger.scheduled, "{:?}", totals.whole.ledger);
-    assert!(totals.whole.service.quantile_ns(0.1) < 4 * MS, "{}", totals.whole.service.quantile_ns(0.1));
-    // Refusals take longer than the pause after them: the loop turns all the same.
+    assert_eq!(
+        totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled,
+        "{:?}",
+        totals.routes_sum.ledger
+    );
+    assert!(totals.routes_sum.service.quantile_ns(0.1) < 4 * MS, "{}", totals.routes_sum.service.quantile_ns(0.1));
+    // Refusals take longer than the pause after them, and the loop still turns.
     let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
     let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
     let sim = Simulation {
@@ -130,7 +141,7 @@ fn bytes_beyond_an_answer_are_counted() {
     for (fault, bytes) in [(Fault::GarbageAfterReply, 8), (Fault::Blurts(20 * MS), 14)] {
         let sim = run(&constant("10@2s"), &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
         let totals = sim.run.totals();
-        assert_eq!((totals.whole.ledger.succeeded, totals.load.surplus_connections), (20, 20), "{fault:?}");
+        assert_eq!((totals.routes_sum.ledger.succeeded, totals.load.surplus_connections), (20, 20), "{fault:?}");
         assert_eq!(totals.load.surplus_bytes, 20 * bytes, "{fault:?}");
     }
     for fault in [Fault::Chunked, Fault::Large, Fault::UntilClose, Fault::SaysClose, Fault::Garbage] {

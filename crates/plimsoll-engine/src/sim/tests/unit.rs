@@ -1,4 +1,4 @@
-//! The simulated parts by themselves.
+//! Unit tests of the simulation.
 
 use super::*;
 

@@ -90,12 +90,12 @@ fn where_a_frame_lies_is_told_of_each_instruction() {
             ],
         ),
         (&[], &[(0, "stack+8 -8 Same"), (-1, none)]),
-        // The same in other words, and with what does not concern us in between.
+        // The same in another encoding, with irrelevant instructions between.
         (&[0x05, 6, 3, 0x12, 7, 0x7d, 0x2e, 4, 0x83, 5, 0x16, 3, 1, 0x50], &[(9, "stack+24 -8 At(-24)")]),
         (&[0x11, 6, 2, 0x13, 0x7e, 0x41, 0x06, 6], &[(0, "stack+16 -8 At(-16)"), (1, "stack+16 -8 Same")]),
         (&[0x07, 6], &[(0, "stack+8 -8 Unknown")]),
-        // By an expression, or another register; nobody called it; more is taken back than was
-        // remembered; what nobody knows; cut.
+        // An expression, or another register; no caller; an unmatched restore; an unknown
+        // instruction; a cut.
         (&[0x0f, 1, 0x77], &[(0, none)]),
         (&[0x0d, 10], &[(0, none)]),
         (&[0x07, 16], &[(0, none)]),
@@ -119,7 +119,7 @@ fn a_table_that_is_not_understood_tells_nothing() {
     for letters in [b"zS", b"zX"] {
         assert_eq!(rule(&table(letters, USUAL, &[]), START), None);
     }
-    // Nothing is read beyond the end, wherever that is, and no number carries it anywhere.
+    // Nothing is read beyond the end, wherever that is, and no number overflows.
     for length in 0..whole.0.len() {
         assert_eq!(rule(&Memory(whole.0[..length].to_vec()), START), None, "{length}");
     }
@@ -171,7 +171,7 @@ fn callers_are_walked_to_as_far_as_the_stack_is_known() {
     for frame in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
         assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
     }
-    // Who called has more on the stack: what turns in a circle ends, and what never ends does, too.
+    // A caller's frame is higher on the stack: a cycle ends, and so does an endless chain.
     let circle = |_, _| Some(FrameRule { offset: 0, back: 16, ..BARE });
     assert_eq!(walked(64, 0, &circle), [100]);
     let long: Vec<u8> = (1..=200u64).flat_map(u64::to_le_bytes).collect();

@@ -1,40 +1,39 @@
-//! What is wrong with a command line of curl, in words. Not here: who finds it.
+//! Errors of a curl command line, as sentences. Not here: their detection.
 
-/// Why a command line of curl is not understood. Values are never repeated: there may be secrets
-/// among them.
+/// Why a curl command line cannot be parsed. Messages never repeat values, which may be secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CurlError {
-    /// A quotation mark has no other.
+    /// A quotation mark is not closed.
     #[error("it ends within a quotation ({0}): copy all of it")]
     Quotation(char),
-    /// It is another command.
+    /// The command is not curl.
     #[error("it is no command line of curl, which begins with that word: copy all of it")]
     NotCurl,
-    /// It asks nothing.
+    /// The command has no URL.
     #[error("it names no URL")]
     NoUrl,
-    /// It asks several things.
+    /// The command has several URLs.
     #[error("it names {0} URLs, and one is asked: give one")]
     Urls(usize),
-    /// An option that is none of those known.
+    /// An unknown option.
     #[error("the option {0} is not understood: leave it out")]
     Unknown(String),
-    /// An option at the end, which needs a value.
+    /// An option without its value, at the end.
     #[error("the option {0} needs a value")]
     NoValue(String),
-    /// A value that cannot be.
+    /// An invalid value.
     #[error("the value of {0} is not understood: write {1}")]
     Value(String, &'static str),
-    /// Something that a shell would fill in.
+    /// A shell expansion.
     #[error("a shell would fill in {0}, and none reads this line: write the value in its place")]
     Shell(String),
-    /// There is another command after it.
+    /// Another command follows.
     #[error("another command follows it, and one is asked: copy the first alone")]
     Commands,
-    /// Its URL stands for several.
+    /// The URL is a glob.
     #[error("its URL has {0}, by which curl asks several URLs: write one, or add -g where the sign stands for itself")]
     Glob(char),
-    /// Data of two kinds.
+    /// The command has two kinds of body.
     #[error("it has both -F and -d, which curl does not send either: leave one out")]
     TwoBodies,
 }

@@ -1,19 +1,19 @@
-//! The words of a command line of curl: of the first command, as a POSIX shell (and bash, for
-//! `$'...'`) takes it apart, or as cmd.exe and a program of Windows do, in whose writing browsers
-//! copy there.
+//! Splits a curl command line into words, as a POSIX shell (and bash, for `$'...'`) does, or as
+//! cmd.exe and Windows programs do: browsers copy in both forms.
 //!
-//! Where its output goes is nothing of the request, and passed over. What only a shell knows is
-//! refused: variables, other commands. Not here: what the words mean.
+//!
+//! Only the first command counts, and its output redirections are skipped. Shell expansions and
+//! further commands are refused. Not here: the meaning of the words.
 
 use super::error::CurlError;
 
-/// What people copy along from before a command: a prompt, and programs that start another.
+/// Words before the command that people copy along: a prompt, and programs that start others.
 const BEFORE: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
 
 /// The words of a command line.
 pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
     let mut words = if is_of_windows(line) { of_windows(line) } else { ShellWords::read(line)? };
-    // Variables that are set for the command say nothing of its request.
+    // Variable assignments before the command have no effect on its request.
     let is_before = |word: &str| {
         let name = word.split_once('=').map(|(name, _)| name);
         BEFORE.contains(&word) || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_of_name))
@@ -29,13 +29,13 @@ fn is_of_name(byte: u8) -> bool {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// What an unquoted word is to a shell.
+/// The meaning of an unquoted word to a shell.
 enum ShellOperator {
-    /// Another command follows.
+    /// The end of the command.
     Next,
-    /// Output goes into a file, which the next word names.
+    /// A redirection into the file that the next word names.
     Into,
-    /// The same with the file in this word, or to another output.
+    /// A redirection with its file in the same word, or to another descriptor.
     IntoThis,
 }
 
@@ -52,10 +52,10 @@ fn operator(word: &str) -> Option<ShellOperator> {
 struct ShellWords {
     words: Vec<String>,
     word: String,
-    /// The word that is read has begun, and something of it is quoted.
+    /// Whether a word has begun, and whether a part of it is quoted.
     is_begun: bool,
     is_quoted: bool,
-    /// The next word is the name of a file that is written.
+    /// Whether the next word is the file of a redirection.
     skips_next: bool,
 }
 
@@ -66,7 +66,7 @@ impl ShellWords {
         while let Some(c) = rest.next() {
             match c {
                 '\\' => match rest.next() {
-                    // The line goes on.
+                    // An escaped line break continues the line.
                     Some('\n') => {}
                     Some('\r') if rest.next_if_eq(&'\n').is_some() => {}
                     Some(escaped) => read.quote().push(escaped),
@@ -125,7 +125,7 @@ impl ShellWords {
         &mut self.word
     }
 
-    /// Ends a word. What it is to the shell, if it is no word of the command.
+    /// Ends a word. Returns its meaning to a shell if it is no word of the command.
     fn end(&mut self) -> Option<ShellOperator> {
         if !std::mem::take(&mut self.is_begun) {
             return None;
@@ -139,15 +139,15 @@ impl ShellWords {
     }
 }
 
-/// After the end of the first command there may be nothing but blanks and remarks.
+/// Refuses anything but blanks and comments after the first command.
 fn refuse_more(rest: Chars) -> Result<(), CurlError> {
     let rest: String = rest.collect();
     let is_more = rest.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'));
     if is_more { Err(CurlError::Commands) } else { Ok(()) }
 }
 
-/// A variable or command that a shell would put in. Names of small letters are not: `$filter` of a
-/// URL is one that was not quoted.
+/// Refuses a shell variable or command substitution. Lower-case names pass: `$filter` in an
+/// unquoted URL is OData.
 fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
     let text: String = rest.clone().take(40).collect();
     let name = text.strip_prefix('{').unwrap_or(&text);
@@ -162,7 +162,7 @@ fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
     }
 }
 
-/// What stands between two `"`.
+/// Reads the text between two `"`.
 fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     loop {
         match rest.next().ok_or(CurlError::Quotation('"'))? {
@@ -182,9 +182,9 @@ fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     }
 }
 
-/// What stands between `$'` and `'`.
+/// Reads the text between `$'` and `'`.
 fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
-    // Bytes, since `\xc3\xa4` is one character.
+    // Collect bytes, since `\xc3\xa4` is one character.
     let mut bytes = Vec::new();
     loop {
         let c = rest.next().ok_or(CurlError::Quotation('\''))?;
@@ -215,7 +215,7 @@ fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     Ok(())
 }
 
-/// Up to so many hexadecimal digits.
+/// Reads at most this number of hexadecimal digits.
 fn digits(rest: &mut Chars, most: usize) -> u32 {
     let mut value = 0u32;
     for _ in 0..most {
@@ -226,15 +226,15 @@ fn digits(rest: &mut Chars, most: usize) -> u32 {
     value
 }
 
-/// Whether a line is written for cmd.exe: its lines go on after `^`, or its first word is quoted
-/// so.
+/// Whether a line was written for cmd.exe: it has `^` at line ends, or its first argument is quoted
+/// that way.
 fn is_of_windows(line: &str) -> bool {
     let goes_on = [" ^\n", " ^\r\n"].iter().any(|end| line.contains(end)) && !line.contains(" \\\n");
     let first = line.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
     goes_on || first.starts_with("^\"")
 }
 
-/// The words of a line for cmd.exe.
+/// Splits a line for cmd.exe.
 fn of_windows(line: &str) -> Vec<String> {
     let line = without_carets(line);
     let (mut words, mut word, mut is_begun, mut in_quotes) = (Vec::new(), String::new(), false, false);
@@ -247,7 +247,7 @@ fn of_windows(line: &str) -> Vec<String> {
                     backslashes += 1;
                 }
                 is_begun = true;
-                // Only before a quotation mark do they escape.
+                // Backslashes escape only before a quotation mark.
                 if rest.peek() == Some(&'"') {
                     word.extend(std::iter::repeat_n('\\', backslashes / 2));
                     if backslashes % 2 == 1 {
@@ -276,8 +276,7 @@ fn of_windows(line: &str) -> Vec<String> {
     words
 }
 
-/// A line after cmd.exe has taken its own signs away: outside of quotation marks `^` makes the next
-/// character plain.
+/// Removes cmd.exe's escapes: outside quotes `^` makes the next character literal.
 fn without_carets(line: &str) -> String {
     let line = line.replace("\r\n", "\n");
     let (mut out, mut in_quotes) = (String::new(), false);
@@ -285,7 +284,7 @@ fn without_carets(line: &str) -> String {
     while let Some(c) = rest.next() {
         match c {
             '^' if !in_quotes => match rest.next() {
-                // The line goes on, and the first character of the next one is plain.
+                // The line continues, and the first character of the next line is literal.
                 Some('\n') => out.extend(rest.next()),
                 plain => out.extend(plain),
             },
@@ -293,7 +292,7 @@ fn without_carets(line: &str) -> String {
                 in_quotes = !in_quotes;
                 out.push(c);
             }
-            // A quotation that is left open ends with its line.
+            // An open quotation ends with its line.
             '\n' => {
                 in_quotes = false;
                 out.push(c);

@@ -1,8 +1,9 @@
-//! What a recording sent that was made for one user, or for one moment: tokens, keys, passwords. It
-//! is sent again as it was, which a server may refuse by then, so it is told, with the answer that
-//! it came in where one of the recording has it.
+//! Recorded values that were valid for one user or moment only: tokens, keys, passwords. They are
+//! sent as recorded, and a server may refuse them. So a note names each, with the recorded response
+//! that contained it, if any.
 //!
-//! Not here: the requests themselves, and putting captures in the place of what was recorded.
+//!
+//! Not here: the requests themselves, and replacing recorded values by captures.
 
 use crate::file::json;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
@@ -11,39 +12,38 @@ use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::{is_secret_name, percent_decoded};
 use std::collections::HashMap;
 
-/// A shorter text is found in answers by chance.
+/// Shortest searched value in characters: shorter ones match by chance.
 const FOUND_CHARS_MIN: usize = 6;
-/// Different values that are looked for, at most: each is looked for in all answers before it.
+/// Most distinct values to search: each is searched in all earlier responses.
 const LOOKED_FOR_MAX: usize = 100;
-/// Tables and lists within each other that are gone through.
+/// Deepest nesting that is searched.
 const DEPTH_MAX: u32 = 16;
 
-/// What of a recording was sent for one user, so far.
+/// The responses and values of a recording so far.
 #[derive(Default)]
 pub struct CorrelationTrace<'a> {
-    /// Answers of what is asked again, each with the name of its step.
+    /// Recorded responses of imported requests, each with the name of its step.
     answers: Vec<(String, &'a TreeNode)>,
-    /// What is told of each value: it is the same wherever that is sent.
+    /// The note for each value: equal wherever the value is sent.
     told: HashMap<(String, String), String>,
 }
 
-/// A value that stands in a request.
+/// A value in a recorded request.
 struct RecordedValue {
     at: TextPlace,
     name: String,
     value: String,
-    /// `its query`, `its body`; none: a header field.
+    /// `its query` or `its body`; `None`: a header field.
     within: Option<&'static str>,
 }
 
 impl<'a> CorrelationTrace<'a> {
-    /// An answer that a load has again.
+    /// Adds the response of an imported request.
     pub fn add_answer(&mut self, step: &str, response: &'a TreeNode) {
         self.answers.push((step.to_owned(), response));
     }
 
-    /// What is to be told of a request, and where in the recording; `is_sent`: which header fields
-    /// are.
+    /// The notes for a request, with their positions. `is_sent` tells which header fields are sent.
     pub fn find_correlations(
         &mut self,
         request: &TreeNode,
@@ -101,10 +101,10 @@ impl<'a> CorrelationTrace<'a> {
         format!("{step}: {what} is sent as it was recorded: {way_out}")
     }
 
-    /// The step with whose answer a value came, the last of them, and how it is captured there, if
-    /// that is plain.
+    /// The last step whose response contains a value, and the capture for it, if it has a simple
+    /// path.
     fn source(&self, value: &str) -> Option<(&str, Option<String>)> {
-        // `Bearer` and the like are the request's own.
+        // The scheme, such as `Bearer`, belongs to the request.
         let bare = value.split_whitespace().last()?;
         if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= LOOKED_FOR_MAX {
             return None;
@@ -113,7 +113,7 @@ impl<'a> CorrelationTrace<'a> {
     }
 }
 
-/// Whether a value stands in an answer, and how it is captured there, if that is plain.
+/// Whether a response contains a value, and the capture for it, if it has a simple path.
 fn in_answer(response: &TreeNode, value: &str) -> Option<Option<String>> {
     for header in items(response, "headers") {
         let (Some(name), Some(own)) = (text(header, "name"), text(header, "value")) else { continue };
@@ -133,7 +133,7 @@ fn in_answer(response: &TreeNode, value: &str) -> Option<Option<String>> {
     Some((found && JsonPath::parse(&path).is_ok()).then_some(path))
 }
 
-/// Makes `path` that to the first text which is the value; whether there is one.
+/// Extends `path` to the first text equal to the value; false if there is none.
 fn path_to(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool {
     if depth == DEPTH_MAX {
         return false;
@@ -177,7 +177,7 @@ fn in_query(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     in_pairs(&query.unwrap_or_default(), node.at, "its query", out);
 }
 
-/// `a=b&c=d`.
+/// Collects the values of `a=b&c=d`.
 fn in_pairs(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<RecordedValue>) {
     let decoded = |text: &str| String::from_utf8_lossy(&percent_decoded(&text.replace('+', " "))).into_owned();
     for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {

@@ -1,11 +1,11 @@
-//! What is expected of answers, and taken out of them: assertions and extractors of a test plan.
+//! Assertions and extractors of a test plan, as expectations and captures.
 
 use super::super::draft::{DraftCapture, DraftExpect, DraftRequest, toml_line};
 use super::super::nodes::plain_name;
 use super::values::Values;
 use super::xml::Element;
 
-/// Bits of the type of an assertion.
+/// Bits of an assertion's type.
 const MATCHES: u64 = 1;
 const CONTAINS: u64 = 2;
 const NOT: u64 = 4;
@@ -13,8 +13,8 @@ const EQUALS: u64 = 8;
 const SUBSTRING: u64 = 16;
 const OR: u64 = 32;
 
-/// Adds what an element expects or takes; the error says why it cannot be carried over. `None`: it
-/// is neither.
+/// Adds an assertion or extractor to a request; the error says why it cannot be imported. `None`:
+/// the element is neither.
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
@@ -63,11 +63,11 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
     })
 }
 
-/// What is said of an extractor that takes every match.
+/// The note for an extractor that takes all matches.
 const TAKES_ALL: &str = "it takes all matches: here it takes the first";
 
-/// What is to be said of the match that an extractor takes by this number; an error where it is not
-/// the first, nor one of several.
+/// The note for an extractor's match number; an error unless it selects the first match or a random
+/// one.
 fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
     match number.trim() {
         "" | "1" => Ok(None),
@@ -77,10 +77,10 @@ fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
     }
 }
 
-/// What stands for a name where an extractor finds nothing: then no sample fails, and what is not
-/// set is sent as it stands.
+/// The default of an extractor that finds nothing: JMeter then sends the reference unchanged, and
+/// no sample fails.
 fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
-    // A condition asks whether anything was found.
+    // A condition tests whether the extractor found anything.
     if values.asked.contains(name) {
         return Some(String::new());
     }
@@ -93,7 +93,7 @@ fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Opt
     })
 }
 
-/// The names that an extractor sets; the first of all matches has one of its own.
+/// The names that an extractor sets; the first of all matches has a name of its own.
 pub fn names(element: &Element) -> Vec<String> {
     let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
@@ -115,7 +115,7 @@ fn own_names(element: &Element) -> Vec<String> {
 
 fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
     let kind = element.property("Assertion.test_type").and_then(|text| text.trim().parse().ok()).unwrap_or(SUBSTRING);
-    // The misspelling is the tool's own.
+    // JMeter misspells this property.
     let strings = element.collection("Asserion.test_strings");
     let mut texts = Vec::new();
     for string in strings {
@@ -181,7 +181,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     }
 }
 
-/// One status, or a class of them.
+/// A status, or a class of statuses.
 fn code(text: &str) -> Option<String> {
     let text = text.trim().trim_matches(['^', '$', '(', ')']);
     let is_status = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
@@ -218,7 +218,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
     Ok(())
 }
 
-/// A path, if it has nothing but names and places.
+/// A JSON path, if it consists of names and indices only.
 fn json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
@@ -255,8 +255,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     taken.map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
-/// A pattern with the group of this number alone: others group without taking anything. 0: none at
-/// all.
+/// The pattern with only group number `kept` as a capturing group; 0: none.
 fn without_groups(pattern: &str, kept: usize) -> String {
     let (mut out, mut number, mut in_class) = (String::new(), 0, false);
     let mut chars = pattern.chars().peekable();
@@ -276,7 +275,7 @@ fn without_groups(pattern: &str, kept: usize) -> String {
     out
 }
 
-/// A pattern of `Name: value` as one of the field of that name.
+/// Converts a pattern for `Name: value` to one for the value of that field.
 fn in_header(pattern: &str) -> Result<String, String> {
     let bare = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     let bare = bare.strip_prefix('^').unwrap_or(bare);
@@ -285,7 +284,7 @@ fn in_header(pattern: &str) -> Result<String, String> {
     if !is_name {
         return Err("it does not look for 'Name: value' in the headers".to_owned());
     }
-    // What stands between colon and value is no part of it.
+    // Blanks between colon and value do not belong to the value.
     let mut rest = rest;
     while let Some(after) = ["\\s*", "\\s+", "\\s", " *", " +", " "].iter().find_map(|blank| rest.strip_prefix(blank)) {
         rest = after;
@@ -296,7 +295,7 @@ fn in_header(pattern: &str) -> Result<String, String> {
         _ if ["(.*)", "(.+)", "(.*?)$", "(.*)$", "(.+)$", "(\\S+)", "([^\\r\\n]+)"].contains(&rest) => {
             format!("header:{field}")
         }
-        // It stands where the value begins.
+        // The pattern starts at the beginning of the value.
         _ => format!("header:{field} regex:^(?:{rest})"),
     })
 }
@@ -322,7 +321,7 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
     numbers.into_iter().flatten().next().map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
-/// Whether a pattern of Java's means the same here.
+/// Whether a Java pattern has the same meaning here.
 fn understood(pattern: &str) -> Result<(), String> {
     let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
     match java_only.iter().find(|part| pattern.contains(**part)) {
@@ -331,7 +330,7 @@ fn understood(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// A text as a pattern that matches it.
+/// The pattern that matches exactly this text.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

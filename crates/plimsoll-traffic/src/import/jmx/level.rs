@@ -1,5 +1,5 @@
-//! What holds for the requests beside an element and below it: defaults, header fields, users,
-//! timers, assertions.
+//! The elements that apply to a level of a test plan: defaults, header fields, users, timers,
+//! assertions.
 
 use super::super::draft::DraftText;
 use super::super::nodes::base64;
@@ -7,14 +7,14 @@ use super::reader::JmxReader;
 use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 
-/// What looking through a property of defaults takes.
+/// Budget cost of one lookup in a property of defaults.
 const DEFAULT_BYTES: usize = 8;
 
-/// What holds for all requests beside and below an element.
+/// The elements that apply to an element's siblings and everything below.
 #[derive(Debug, Default)]
 pub struct TestLevel<'a, 'i> {
     pub defaults: Vec<Element<'a, 'i>>,
-    /// What looking through them takes, for each request.
+    /// Budget cost of the lookups for each request.
     pub defaults_bytes: usize,
     pub headers: Vec<(String, DraftText)>,
     pub users: Vec<LevelUser>,
@@ -25,43 +25,43 @@ pub struct TestLevel<'a, 'i> {
     pub assertions: Vec<Element<'a, 'i>>,
 }
 
-/// A user who is told to URLs that begin with his.
+/// Credentials that are sent to URLs with a prefix.
 #[derive(Debug)]
 pub struct LevelUser {
     at: TextPlace,
     url: DraftText,
-    /// How the URLs begin that it is told to.
+    /// The URL prefix.
     begins: String,
-    /// `None`: told by something else than Basic.
+    /// `None`: another scheme than Basic.
     authorization: Option<DraftText>,
 }
 
-/// A cookie that is there from the beginning on.
+/// A cookie that is set from the beginning.
 #[derive(Debug)]
 pub struct LevelCookie {
     at: TextPlace,
     name: String,
     value: DraftText,
-    /// What a header with it has of this one.
+    /// Its length in a `Cookie` field, bytes.
     bytes: usize,
-    /// In small letters, without the point that it may begin with.
+    /// Lower-case domain, without a leading point.
     domain: String,
     path: String,
     is_secure: bool,
 }
 
-/// Where a request goes, as scopes are compared with it.
+/// The URL of a request, for comparison with scopes.
 #[derive(Debug)]
 pub struct RequestUrl {
     pub scheme: String,
     pub host: DraftText,
-    /// Empty: that of the scheme.
+    /// The port; empty for the scheme's default.
     pub port: String,
     pub target: DraftText,
 }
 
 impl RequestUrl {
-    /// As a text: without the scheme's own port, or with it.
+    /// The URL with and without the default port.
     fn texts(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {
@@ -80,14 +80,14 @@ impl RequestUrl {
 }
 
 impl LevelUser {
-    /// As the tool does it: by how the URL begins (`AuthManager.getAuthForURL`).
+    /// Matches by URL prefix, as JMeter does (`AuthManager.getAuthForURL`).
     fn is_told(&self, urls: &[String; 2]) -> bool {
         urls.iter().any(|url| url.starts_with(&self.begins))
     }
 }
 
 impl LevelCookie {
-    /// As a browser does it: by domain and path, and over TLS only if it says so (RFC 6265, 5.4).
+    /// Matches by domain, path and TLS, as a browser does (RFC 6265, 5.4).
     fn is_sent(&self, asked: &CookieTarget) -> bool {
         let CookieTarget { host, is_name, path: asked_path, is_secure } = asked;
         let domain = self.domain.as_str();
@@ -101,7 +101,7 @@ impl LevelCookie {
     }
 }
 
-/// What of a request says which cookies are sent with it.
+/// The parts of a request that decide which cookies apply.
 struct CookieTarget {
     host: String,
     is_name: bool,
@@ -120,10 +120,10 @@ impl CookieTarget {
 }
 
 impl JmxReader {
-    /// What a request tells of its user; the nearest levels count.
+    /// The `Authorization` of a request; the nearest level counts.
     pub fn user_told(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
-        // Each request is compared with each of them.
+        // Each request is compared with each user.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
         if !self.values.has_room_for(bytes, "users of an authorization manager") {
             return None;
@@ -140,12 +140,12 @@ impl JmxReader {
         user?.authorization.clone()
     }
 
-    /// The cookies that a request is sent with from the beginning on.
+    /// The initial cookies of a request.
     pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
         let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
         for cookie in cookies {
-            // Each request has each of them once more, or a note that it has not.
+            // Each request has its own copy of each cookie, or a note about the missing one.
             if !self.values.has_room_for(cookie.bytes, "cookies of a cookie manager") {
                 break;
             }
@@ -164,7 +164,7 @@ impl JmxReader {
         (!sent.is_empty()).then_some(sent)
     }
 
-    /// What holds for all requests beside these elements and below.
+    /// Collects the elements that apply to this level.
     pub fn level<'a, 'i>(&mut self, elements: &[Element<'a, 'i>]) -> TestLevel<'a, 'i> {
         let mut level = TestLevel::default();
         for element in elements {

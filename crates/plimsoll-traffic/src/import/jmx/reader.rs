@@ -1,4 +1,4 @@
-//! What is known of a test plan while it is read.
+//! The state of the test plan reader.
 
 use super::super::draft::{Draft, DraftText};
 use super::threads::JmxLoad;
@@ -6,30 +6,30 @@ use super::values::Values;
 use crate::file::TextPlace;
 use std::collections::{BTreeSet, HashMap};
 
-/// Elements inside each other, at most.
+/// Deepest nesting of elements.
 pub const DEPTH_MAX: usize = 48;
 
-/// What was learnt of a test plan, and what is made of it.
+/// Facts about a test plan, and the draft under construction.
 #[derive(Default)]
 pub struct JmxReader {
     pub draft: Draft,
     pub values: Values,
     pub data_names: DataNames,
-    /// Where is asked; a name in braces if that is not known.
+    /// The origin; a name in braces if unknown.
     pub origin: Option<String>,
     pub requests: usize,
     pub load: JmxLoad,
     pub goes_on: bool,
-    /// What the next request waits besides, ms.
+    /// Additional pause before the next request, ms.
     pub pause_ms: f64,
 }
 
-/// Names of tables of rows that are taken, each with the last number that one like it was given.
+/// Names of data tables in use, each with the last number appended to it.
 #[derive(Default)]
 pub struct DataNames(HashMap<String, u64>);
 
 impl DataNames {
-    /// Takes this name, or where it is taken the first with a number that is not.
+    /// Takes this name; if it is in use, appends the first free number.
     pub fn take(&mut self, stem: String) -> String {
         let mut number = *self.0.get(&stem).unwrap_or(&0) + 1;
         let mut name = if number == 1 { stem.clone() } else { format!("{stem}{number}") };
@@ -44,7 +44,7 @@ impl DataNames {
 }
 
 impl JmxReader {
-    /// A text that is filled in; what it lacks is said.
+    /// Converts a text with references, and notes those that cannot be imported.
     pub fn text(&mut self, source: &str, at: TextPlace) -> DraftText {
         let (text, left_out) = self.values.text(source);
         self.lacks(left_out, at);

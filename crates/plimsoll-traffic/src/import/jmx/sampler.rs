@@ -1,5 +1,4 @@
-//! A sampler of HTTP as a request: where, with what, what is expected of the answer, and what is
-//! waited before.
+//! An HTTP sampler as a request, with its pause, header fields and expectations.
 
 use super::super::draft::{DraftAction, DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText};
 use super::super::nodes::{self, encoded};
@@ -11,13 +10,13 @@ use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 use std::collections::HashSet;
 
-/// Redirects that the tool follows, at most.
+/// Most redirects that JMeter follows.
 const REDIRECTS_MAX: u32 = 20;
-/// Requests, at most.
+/// Most requests.
 const REQUESTS_MAX: usize = 10_000;
-/// What a request takes of each header, timer and assertion that holds for it.
+/// Budget cost of each inherited header, timer and assertion for a request.
 const INHERITED_BYTES: usize = 64;
-/// Properties of a sampler that are carried over, or are noted where they are read.
+/// Properties of a sampler that are imported, or have a note elsewhere.
 const CARRIED_OVER: [&str; 17] = [
     "HTTPsampler.Arguments",
     "HTTPsampler.Files",
@@ -37,7 +36,7 @@ const CARRIED_OVER: [&str; 17] = [
     "HTTPSampler.monitor",
     "HTTPSampler.FILES",
 ];
-/// Those that say how the tool itself works, which is nothing to the server.
+/// Properties that control JMeter itself, without effect on the server.
 const OF_THE_TOOL: [&str; 10] = [
     "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
     "HTTPSampler.concurrentDwn",
@@ -75,7 +74,7 @@ impl JmxReader {
     fn request(&mut self, element: &Element, below: &[Element], levels: &[TestLevel], name: &str) -> Option<DraftStep> {
         let at = element.place();
         self.values.at.set(at);
-        // Each request has what holds for it once more.
+        // Each request has its own copy of inherited elements.
         let of_level = |level: &TestLevel| {
             INHERITED_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len()) + level.defaults_bytes
         };
@@ -84,7 +83,7 @@ impl JmxReader {
             return None;
         }
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
-        // What it does not say itself the nearest defaults do.
+        // A property that the sampler lacks comes from the nearest defaults.
         let said = |property: &str| -> &str {
             let mut all =
                 std::iter::once(element).chain(defaults.iter().copied()).filter_map(|it| it.property(property));
@@ -118,7 +117,7 @@ impl JmxReader {
             self.draft.leave_out_again(at, "resources embedded in pages are not requested: add steps for them");
         }
         self.not_carried_over(element, name);
-        // A variable may hold a whole URL.
+        // A variable may contain a whole URL.
         let is_url = self.values.text(&path).0.beginning().contains("://");
         let asked = match is_url {
             true => self.whole_url(&path, name, at)?,
@@ -127,8 +126,8 @@ impl JmxReader {
         request.target = asked.target.clone();
         self.body(element, &defaults, &mut request, name);
         for level in levels {
-            // Those of a nearer level take the place of those of farther ones; of one level there
-            // may be several of one name.
+            // Header fields of a nearer level replace those of outer levels; one level may repeat a
+            // name.
             let lower = |name: &str| name.to_ascii_lowercase();
             let nearer: HashSet<String> = level.headers.iter().map(|(name, _)| lower(name)).collect();
             request.headers.retain(|(own, _)| !nearer.contains(&lower(own)));
@@ -166,7 +165,7 @@ impl JmxReader {
         let checks = levels.iter().flat_map(|level| level.assertions.iter()).chain(below);
         let mut seen = HashSet::new();
         for check in checks {
-            // Its own assertions are in its level and below it.
+            // A sampler's own assertions are listed twice: in its level and below it.
             if !seen.insert(check.node.id()) {
                 continue;
             }
@@ -191,11 +190,11 @@ impl JmxReader {
         Some(DraftStep { at: Some(at), name, think, what: DraftAction::Ask(Box::new(request)), ..DraftStep::default() })
     }
 
-    /// What a sampler says besides, and is not carried over.
+    /// Notes properties of a sampler that are not imported.
     pub(super) fn not_carried_over(&mut self, element: &Element, name: &str) {
         for (property, value) in element.properties() {
             let is_known = CARRIED_OVER.contains(&property) || OF_THE_TOOL.contains(&property);
-            // As it is where nobody has said anything.
+            // The default values of the property.
             let is_usual = ["", "false", "0", "UTF-8", "utf-8"].contains(&value.trim())
                 || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
             if !is_known && !is_usual {
@@ -208,7 +207,7 @@ impl JmxReader {
         }
     }
 
-    /// Where a request goes whose parts are said apart: scheme, domain, port and path.
+    /// The URL of a sampler with separate scheme, domain, port and path.
     fn url_of_parts(
         &mut self,
         [scheme, domain, port, path]: [&str; 4],
@@ -217,7 +216,7 @@ impl JmxReader {
     ) -> Option<RequestUrl> {
         let path_text = self.text(path, at);
         let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
-        // Before what is filled in a slash is put only where that has none, when it is known.
+        // A path from a template gets a slash in front only if its value lacks one.
         let mut target = DraftText::fixed(if is_begun { "" } else { "/" });
         target.append(&path_text);
         let (host, port_text) = (self.text(domain, at), self.text(port, at));
@@ -241,7 +240,7 @@ impl JmxReader {
         self.is_asked(&origin, name, at).then_some(asked)
     }
 
-    /// Where a request goes whose path is a whole URL.
+    /// The URL of a sampler whose path is a whole URL.
     fn whole_url(&mut self, whole: &str, name: &str, at: TextPlace) -> Option<RequestUrl> {
         let whole_text = self.text(whole, at);
         let beginning = whole_text.beginning();
@@ -260,7 +259,7 @@ impl JmxReader {
                 self.is_asked(&origin, name, at).then_some(asked)
             }
             None => {
-                // The host is filled in: what is asked begins at the slash after it.
+                // The host is a template: the target begins at the slash after it.
                 let (scheme, after) = whole.split_once("://").unwrap_or(("http", whole));
                 let slash = slash_outside(after).unwrap_or(after.len());
                 let path = if slash == after.len() { "/" } else { &after[slash..] };
@@ -269,7 +268,7 @@ impl JmxReader {
         }
     }
 
-    /// Whether an origin is the one that is asked: that of the first request.
+    /// Whether an origin equals that of the first request.
     fn is_asked(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
         let asked = self.origin.get_or_insert_with(|| origin.to_owned());
         if asked != origin {
@@ -304,8 +303,8 @@ impl JmxReader {
         let is_one_of = |methods: &[&str]| methods.contains(&method.as_str());
         let is_raw = element.flag("HTTPSampler.postBodyRaw");
         let is_nameless = !arguments.is_empty() && arguments.iter().all(|argument| argument.name.is_empty());
-        // As the tool sends them: GET has a body only where it is one text, or one file without a
-        // name; these three have none.
+        // As JMeter: GET has a body only if it is a single text or an unnamed file; these three
+        // methods have none.
         let has_none = is_one_of(&["HEAD", "OPTIONS", "TRACE"]);
         let is_get = is_one_of(&["GET"]);
         let mut dropped: Option<&str> = None;
@@ -340,13 +339,13 @@ impl JmxReader {
                 }
             } else {
                 let mut query = DraftText::default();
-                // Without a name they are none: so variables may leave them out.
+                // Arguments without a name are dropped, so that variables can remove them.
                 for argument in arguments.into_iter().filter(|argument| !argument.name.is_empty()) {
                     query.push(if query.is_empty() { "" } else { "&" });
                     argument.write(&mut query);
                 }
                 if query.is_empty() {
-                    // Nothing is sent.
+                    // JMeter sends no body here.
                 } else if is_one_of(&["GET", "DELETE", "OPTIONS"]) {
                     request.target.push(if request.target.contains('?') { "&" } else { "?" });
                     request.target.append(&query);
@@ -372,7 +371,7 @@ impl JmxReader {
         }
     }
 
-    /// The arguments of a sampler, and those of its defaults.
+    /// The arguments of a sampler and of its defaults.
     fn arguments(&mut self, element: &Element, defaults: &[&Element]) -> Vec<SamplerArgument> {
         let mut arguments: Vec<SamplerArgument> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
@@ -384,7 +383,7 @@ impl JmxReader {
                     self.draft.leave_out(at, "a parameter whose name has a placeholder");
                     continue;
                 };
-                // Its own take the place of the defaults' of one name.
+                // The sampler's arguments replace defaults with the same name.
                 if number > 0 && names.contains(name) {
                     continue;
                 }
@@ -395,7 +394,7 @@ impl JmxReader {
                     value: self.text(part("Argument.value"), at),
                     is_encoded: part("HTTPArgument.always_encode").trim() == "true",
                     has_equals: part("HTTPArgument.use_equals").trim() != "false",
-                    // The tool says this of every text.
+                    // JMeter assigns this type to every text.
                     kind: kind.filter(|kind| !["", "text/plain"].contains(&kind.as_str())),
                 });
             }
@@ -408,15 +407,15 @@ impl JmxReader {
 struct SamplerArgument {
     name: String,
     value: DraftText,
-    /// It is encoded where it is sent; else it is so already.
+    /// Whether JMeter encodes the argument; otherwise it is encoded already.
     is_encoded: bool,
     has_equals: bool,
-    /// Its type, where it is a part of a form.
+    /// The media type of a form part.
     kind: Option<String>,
 }
 
 impl SamplerArgument {
-    /// As a pair of a query or form.
+    /// Appends the argument as a pair of a query or form.
     fn write(&self, out: &mut DraftText) {
         let is_pair = self.has_equals || !self.value.is_empty();
         match self.is_encoded {
@@ -431,7 +430,7 @@ impl SamplerArgument {
     }
 }
 
-/// The first slash that stands in no braces.
+/// The first slash outside braces.
 fn slash_outside(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {

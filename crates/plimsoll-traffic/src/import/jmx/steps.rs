@@ -1,5 +1,5 @@
 //! The steps of a thread group: controllers become groups with conditions and repetitions, samplers
-//! requests.
+//! become requests.
 
 use super::super::draft::{DraftAction, DraftStep};
 use super::super::nodes::plain_name;
@@ -9,9 +9,9 @@ use super::reader::{DEPTH_MAX, JmxReader};
 use super::xml::{Element, short_text};
 use crate::file::TextPlace;
 
-/// Repetitions of a loop, at most.
+/// Most repetitions of a loop.
 const TIMES_MAX: f64 = 1_000_000.0;
-/// Elements that show results or are the tool's own affair.
+/// Elements for display or for JMeter itself.
 const PASSED_OVER: [&str; 8] = [
     "ResultCollector",
     "Summariser",
@@ -22,7 +22,7 @@ const PASSED_OVER: [&str; 8] = [
     "ResultSaver",
     "PropertyControlGui",
 ];
-/// Controllers whose steps are done one after the other.
+/// Controllers that run their steps in sequence.
 const GROUPS: [&str; 5] = [
     "GenericController",
     "TransactionController",
@@ -43,7 +43,7 @@ const CHOOSERS: [&str; 8] = [
 ];
 
 impl JmxReader {
-    /// The steps that elements are.
+    /// Converts elements to steps.
     pub fn steps<'a, 'i>(
         &mut self,
         elements: &[Element<'a, 'i>],
@@ -145,7 +145,7 @@ impl JmxReader {
         (each, first)
     }
 
-    /// What is no step.
+    /// Handles an element that is no step.
     pub fn other(&mut self, kind: &str, element: &Element, name: &str) {
         let is_config = [
             "HeaderManager",
@@ -174,7 +174,8 @@ impl JmxReader {
         self.draft.leave_out(element.place(), format!("'{name}': a {}", short_text(kind)));
     }
 
-    /// What is carried out if a value is not empty, or is; a condition that always holds is none.
+    /// The condition for a step, as a value that must not be empty or must be empty; none for a
+    /// condition that always holds.
     fn condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
         let text = text.trim();
         let is_always = ["", "true", "${__jexl3(true)}", "${JMeterThread.last_sample_ok}"];

@@ -1,19 +1,19 @@
-//! Thread groups of a test plan as the load that a file carries along: how many users over time, or
-//! how many sessions a second, and how it ends.
+//! The load of thread groups: users over time, or sessions a second, and the end of the load.
 //!
-//! Not here: what a thread does.
+//!
+//! Not here: the steps of a thread.
 
 use super::super::draft::DraftLoad;
 use super::values::Values;
 use super::xml::{Element, property, short_text};
 use crate::file::TextPlace;
 
-/// Stretches of a load, at most.
+/// Most stages of a load.
 const STAGES_MAX: usize = 200;
-/// The longest load, s.
+/// Longest load, s.
 const SECONDS_MAX: f64 = 1e7;
 
-/// Threads that start, stay and stop.
+/// Threads that ramp up, stay, and ramp down.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct ThreadSpan {
     threads: f64,
@@ -24,13 +24,13 @@ struct ThreadSpan {
 }
 
 impl ThreadSpan {
-    /// When it changes how it changes.
+    /// The times at which the slope changes, s.
     fn turns_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
         [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
     }
 
-    /// Threads just before (`side` -1) or after (1) a moment.
+    /// Number of threads just before (`side` -1) or after (1) a time.
     fn level(&self, at_s: f64, side: f64) -> f64 {
         let [start_s, risen_s, held_s, end_s] = self.turns_s();
         let at_s = at_s + side * 1e-9;
@@ -46,7 +46,7 @@ impl ThreadSpan {
     }
 }
 
-/// From one level to another, for so many s.
+/// A linear change of level over some seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ramp {
     from: f64,
@@ -54,17 +54,16 @@ struct Ramp {
     length_s: f64,
 }
 
-/// How a group's threads come.
+/// How the threads of a group start.
 #[derive(Debug, Clone, PartialEq)]
 enum ThreadArrivals {
-    /// Threads over time, to a known end.
+    /// A level of threads over time, with an end.
     Over(Vec<ThreadSpan>),
-    /// Threads that start within so many s, and how often each does its steps; for ever where that
-    /// is not said.
+    /// Threads that start within `ramp_s`, and the number of passes of each; `None`: endless.
     Loops { ramp_s: f64, loops: Option<f64> },
-    /// Each session at a time of its own, a second so many.
+    /// Sessions at a rate, 1/s.
     Rate(Vec<Ramp>),
-    /// It cannot be told.
+    /// Unknown.
     Unknown,
 }
 
@@ -75,18 +74,18 @@ struct GroupLoad {
     at: TextPlace,
     threads: Option<f64>,
     coming: ThreadArrivals,
-    /// Requests of one of its sessions, as soon as they are known.
+    /// Number of requests in one session, once known.
     requests: usize,
 }
 
-/// A timer that has a rate.
+/// A timer with a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimerRate {
     per_minute: f64,
-    /// The rate is one thread's.
+    /// Whether the rate applies to each thread.
     is_each: bool,
     at: TextPlace,
-    /// In which group, if it is in one.
+    /// The group of the timer; `None`: all groups.
     group: Option<usize>,
 }
 
@@ -95,13 +94,12 @@ struct TimerRate {
 pub struct JmxLoad {
     groups: Vec<GroupLoad>,
     pace: Option<TimerRate>,
-    /// The steps of a group are being read.
+    /// Whether the steps of a group are being read.
     is_inside: bool,
 }
 
 impl JmxLoad {
-    /// A group begins. Returns how many threads it has, if that is known; the rest of what is said
-    /// of it is kept.
+    /// Begins a group and stores its options. Returns its number of threads, if known.
     pub fn begin(&mut self, element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> Option<f64> {
         let number = |property: &str| {
             element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
@@ -133,7 +131,7 @@ impl JmxLoad {
         threads
     }
 
-    /// The group that has begun is over: so many requests has one of its sessions.
+    /// Ends the current group, whose sessions have `requests` requests each.
     pub fn end(&mut self, requests: usize) {
         self.is_inside = false;
         if let Some(group) = self.groups.last_mut() {
@@ -141,7 +139,7 @@ impl JmxLoad {
         }
     }
 
-    /// A timer of so many requests a minute, of one thread or of all. `false`: there is one
+    /// Adds a timer with a rate a minute, for each thread or for all. False: a timer exists
     /// already.
     pub fn paced(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
         let group = self.is_inside.then(|| self.groups.len() - 1);
@@ -150,7 +148,7 @@ impl JmxLoad {
         is_first
     }
 
-    /// The load of all groups that ask for something, and what of it could not be carried over.
+    /// The load of all groups with requests, and notes about omissions.
     pub fn written(&self) -> (DraftLoad, Vec<(TextPlace, String)>) {
         let mut left_out = Vec::new();
         let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
@@ -197,7 +195,7 @@ impl JmxLoad {
             && *ramp_s > 1.0
             && *threads > 1.0
         {
-            // Threads that do their steps once are sessions that begin one after the other.
+            // Threads with a single pass are sessions that start one after another.
             load.rate = Some(figure(threads / ramp_s));
             return (load, left_out);
         }
@@ -208,7 +206,7 @@ impl JmxLoad {
             .collect();
         if !groups.is_empty() && groups.iter().all(|group| matches!(group.coming, ThreadArrivals::Over(_))) {
             let ramps = over_time(&stretches);
-            // A plan without a thread asks for no load.
+            // A plan without threads has no load.
             if ramps.iter().all(|ramp| ramp.from <= 0.0 && ramp.to <= 0.0) {
                 return (load, left_out);
             }
@@ -241,7 +239,7 @@ impl JmxLoad {
         (load, left_out)
     }
 
-    /// How long, and how many sessions.
+    /// Sets the length and the number of sessions.
     fn ends(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
         let end_s = |group: &&GroupLoad| match &group.coming {
             ThreadArrivals::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
@@ -260,7 +258,7 @@ impl JmxLoad {
     }
 }
 
-/// A group of the tool itself.
+/// A standard thread group.
 fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> (Option<f64>, ThreadArrivals) {
     let number = |property: &str| {
         element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
@@ -302,12 +300,12 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
     (threads, coming)
 }
 
-/// How many s a unit of a group's times is.
+/// The unit of a group's times, s.
 fn unit_s(element: &Element) -> f64 {
     if element.property("Unit").is_some_and(|unit| unit.trim() == "S") { 1.0 } else { 60.0 }
 }
 
-/// A group that goes to a target in steps and stays.
+/// A concurrency thread group: it grows to a target in steps and stays.
 fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let (Some(threads), ramp_s) = (number("TargetLevel"), number("RampUp").unwrap_or(0.0) * unit_s) else {
@@ -333,7 +331,7 @@ fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f
     (Some(threads), ThreadArrivals::Over(stretches))
 }
 
-/// A group of arrivals at a rate that grows to a target.
+/// An arrivals thread group: its rate grows to a target.
 fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, ThreadArrivals::Unknown) };
@@ -342,7 +340,7 @@ fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option
     (None, ThreadArrivals::Rate(vec![ramp, hold]))
 }
 
-/// A group that adds some threads after the other, stays, and stops them likewise.
+/// A stepping thread group: it adds and stops threads in steps.
 fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArrivals) {
     let of = |name: &str| number(name).unwrap_or(0.0);
     let Some(threads) = number("ThreadGroup.num_threads").filter(|threads| *threads >= 1.0) else {
@@ -361,7 +359,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
         return (Some(threads), ThreadArrivals::Unknown);
     }
     let held_s = at_s + of("flighttime");
-    // So many stop at once, and some more after each period.
+    // A number of threads stops at once, and more after each period.
     let (stop, period_s) = (of("Stop users count"), of("Stop users period"));
     let stop_s = if stop > 0.0 { (threads / stop).ceil() * period_s } else { 0.0 };
     for stretch in &mut stretches {
@@ -370,7 +368,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
     (Some(threads), ThreadArrivals::Over(stretches))
 }
 
-/// A group of rows: threads, delay, start, hold, stop.
+/// An ultimate thread group with rows: threads, delay, start, hold, stop.
 fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     let row = |row: roxmltree::Node| -> Option<ThreadSpan> {
         let cells: Vec<f64> = row
@@ -389,7 +387,7 @@ fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     }
 }
 
-/// The levels of several stretches together.
+/// The total level of several thread spans over time.
 fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::turns_s).chain([0.0]).collect();
     turns_s.sort_by(f64::total_cmp);
@@ -397,7 +395,7 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.level(at_s, side)).sum::<f64>().round();
     let mut ramps: Vec<Ramp> = Vec::new();
     for ends in turns_s.windows(2) {
-        // Whoever ramps up has a thread from the first moment on.
+        // A ramp has its first thread at its start.
         let (from, to) = (level(ends[0], 1.0), level(ends[1], -1.0));
         let from = if from == 0.0 && to > 1.0 { 1.0 } else { from };
         match ramps.last_mut() {
@@ -408,7 +406,7 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     ramps
 }
 
-/// As a file has it; `None` where there is no load, or too many stretches of one.
+/// The stages in the syntax of a traffic file; `None`: no load, or too many stages.
 fn stages(ramps: &[Ramp]) -> Option<String> {
     let ramps: Vec<&Ramp> = ramps.iter().filter(|ramp| ramp.length_s > 0.0).collect();
     let is_some = ramps.iter().any(|ramp| ramp.from > 0.0 || ramp.to > 0.0);
@@ -422,7 +420,7 @@ fn stages(ramps: &[Ramp]) -> Option<String> {
     (is_some && ramps.len() <= STAGES_MAX).then(|| ramps.iter().map(stage).collect::<Vec<_>>().join(","))
 }
 
-/// A number with three decimals at most.
+/// A number with at most three decimals.
 fn figure(number: f64) -> String {
     ((number * 1e3).round() / 1e3).to_string()
 }
@@ -432,11 +430,11 @@ fn time(seconds: f64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// The rates of a schedule: `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after arrivals is
-/// reached at their end.
+/// Parses a schedule of rates: `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after arrivals
+/// is reached at their end.
 fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
-    // Arrivals that a rate may follow.
+    // Whether the last part was arrivals, which a rate may end.
     let mut open = false;
     loop {
         rest = rest.trim_start();
@@ -480,7 +478,7 @@ fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     }
 }
 
-/// So many s has a unit.
+/// The length of a time unit, s.
 fn named_s(unit: &str) -> Option<f64> {
     Some(match unit {
         "ms" => 1e-3,
@@ -492,7 +490,7 @@ fn named_s(unit: &str) -> Option<f64> {
     })
 }
 
-/// A time with its units: `30s`, `1 h 30 min`.
+/// Parses a time with units: `30s`, `1 h 30 min`.
 fn length_s(text: &str) -> Option<f64> {
     let (mut total, mut rest) = (0.0, text.trim());
     while !rest.is_empty() {

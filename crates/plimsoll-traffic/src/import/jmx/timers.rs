@@ -1,4 +1,4 @@
-//! Timers of a test plan as the time that a user thinks before a step.
+//! Timers of a test plan, as think times of steps.
 
 use super::values::Values;
 use super::xml::Element;
@@ -6,25 +6,25 @@ use super::xml::Element;
 /// The sum of the timers before one request, ms.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThinkTimeSum {
-    /// What is always waited.
+    /// The constant part.
     fixed_ms: f64,
-    /// Mean and variance of what is drawn besides.
+    /// Mean and variance of the random part.
     mean_ms: f64,
     variance_ms2: f64,
-    /// The ends of the one uniform time there is, if there is no other.
+    /// The bounds of a uniform random part, if there is no other.
     uniform_ms: Option<f64>,
     drawn: usize,
 }
 
-/// What a timer is.
+/// How a timer was imported.
 pub enum Timer {
-    /// None.
+    /// The element is no timer.
     No,
-    /// It was added.
+    /// The timer was added exactly.
     Added,
-    /// It was added as something alike.
+    /// The timer was added approximately.
     Alike(&'static str),
-    /// Its times cannot be read.
+    /// The times of the timer are unreadable.
     Unread,
 }
 
@@ -46,7 +46,7 @@ impl ThinkTimeSum {
         };
         match kind {
             "ConstantTimer" => {
-                // "Add think times to children" makes the same element of it.
+                // "Add think times to children" creates such an element.
                 self.fixed(delay);
                 Timer::Added
             }
@@ -75,13 +75,13 @@ impl ThinkTimeSum {
         self.uniform_ms = uniform_ms;
     }
 
-    /// As a file of traffic has it.
+    /// The think time in the syntax of a traffic file.
     pub fn written(&self) -> Option<String> {
         const DAY_MS: f64 = 86_400_000.0;
         let half = match (self.drawn, self.uniform_ms) {
             (0, _) => 0.0,
             (1, Some(range)) => range / 2.0,
-            // Of a uniform time the deviation is its width by the root of 12.
+            // The standard deviation of a uniform time is its width divided by sqrt(12).
             _ => (self.variance_ms2 * 3.0).sqrt(),
         };
         let middle = self.fixed_ms + self.mean_ms;
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(thinking(&[300.0, 200.0], &[]), said("500ms"));
         assert_eq!(thinking(&[1000.0], &[(50.0, 10_000.0 / 12.0, Some(100.0))]), said("uniform(1000ms,1100ms)"));
         assert_eq!(thinking(&[], &[(300.0, 10_000.0, None)]), said("uniform(127ms,473ms)"));
-        // No time is less than nothing.
+        // A time cannot be negative.
         assert_eq!(thinking(&[], &[(10.0, 10_000.0, None)]), said("uniform(0ms,183ms)"));
     }
 }

@@ -1,5 +1,4 @@
-//! Texts of a test plan with `${name}` and `${__function(...)}` in them, as texts that are filled
-//! in.
+//! Texts of a test plan with `${name}` and `${__function(...)}`, converted to templates.
 
 use super::super::draft::{DraftData, DraftText};
 use super::super::nodes::{encoded, plain_name, variable_name};
@@ -9,45 +8,46 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Variables whose values name others, at most inside each other.
+/// Deepest nesting of variables that refer to others.
 const DEPTH_MAX: usize = 8;
 
-/// What names stand for.
+/// The meaning of names.
 #[derive(Debug, Default)]
 pub struct Values {
     /// User-defined variables.
     pub variables: HashMap<String, String>,
-    /// Variables that are drawn: what stands between the braces.
+    /// Random variables, as template values.
     pub drawn: HashMap<String, String>,
     /// Names that extractors set.
     pub captured: HashSet<String>,
-    /// Names on whose value a step depends.
+    /// Names that conditions of steps test.
     pub asked: HashSet<String>,
-    /// Those of them that the thread group that is read sees: others are set in another one.
+    /// Extractor names visible in the current thread group; other groups have their own.
     pub seen: ExtractorNames,
-    /// Those that extractors set in the load itself, as the file has them.
+    /// Names that extractors of the load itself set, as in the traffic file.
     pub captured_in_load: HashSet<String>,
-    /// What is asked before or after the load is read: its names are others than those of the load.
+    /// The prefix for names of setup or cleanup, which differ from those of the load.
     pub around: Option<&'static str>,
-    /// Columns of data, by variable.
+    /// Columns of data tables, by variable.
     pub columns: HashMap<String, String>,
     pub data: Vec<DraftData>,
-    /// Data whose columns stand in the file's heading: any name may be one.
+    /// A data table whose columns come from the heading of its file, so any name may be one.
     pub headed: Option<String>,
-    /// What all texts may unfold to.
+    /// Expansion budget of all texts.
     pub budget: Cell<Budget>,
-    /// Where what is read stands, and where the budget was used up: what was repeated there.
+    /// The current position, and the position and subject where the budget ended.
     pub at: Cell<TextPlace>,
     pub beyond: Cell<Option<(TextPlace, &'static str)>>,
 }
 
-/// The names that extractors set, by how they are written in a file of traffic, and those of them
-/// that are seen.
+/// The names that extractors set, by their spelling in a traffic file, and whether they are
+/// visible.
 #[derive(Debug, Default)]
 pub struct ExtractorNames {
-    /// Whether a thread group is read: above them every name is seen, and judged in each of them.
+    /// Whether a thread group is being read: above groups every name is visible, and each group
+    /// checks.
     is_in_group: bool,
-    /// By plain name: how many names there are.
+    /// For each spelling, the number of names.
     all: HashMap<String, usize>,
     for_all: HashSet<String>,
     for_all_plain: HashMap<String, usize>,
@@ -56,7 +56,7 @@ pub struct ExtractorNames {
 }
 
 impl ExtractorNames {
-    /// `captured`: all names. `for_all`: those that every thread group sees.
+    /// `captured`: all names. `for_all`: the names visible in every thread group.
     pub fn new(captured: &HashSet<String>, for_all: HashSet<String>) -> ExtractorNames {
         let for_all: HashSet<String> = for_all.into_iter().filter(|name| captured.contains(name)).collect();
         let (is_in_group, in_group, in_group_plain) = Default::default();
@@ -75,7 +75,7 @@ impl ExtractorNames {
         }
     }
 
-    /// What is read from here on is in another thread group, whose extractors set these.
+    /// Enters a thread group, whose extractors set these names.
     pub fn enter(&mut self, names: HashSet<String>, captured: &HashSet<String>) {
         self.is_in_group = true;
         self.in_group =
@@ -88,19 +88,19 @@ impl ExtractorNames {
         !self.is_in_group || self.for_all.contains(name) || self.in_group.contains(name)
     }
 
-    /// Whether a plain name is one that is captured.
+    /// Whether a spelling belongs to a visible capture.
     fn is_captured(&self, plain: &str) -> bool {
         self.all.contains_key(plain)
     }
 
-    /// Whether a plain name is that of any that is not seen.
+    /// Whether a spelling belongs to a capture that is not visible.
     fn lacks(&self, plain: &str) -> bool {
         let count = |names: &HashMap<String, usize>| names.get(plain).copied().unwrap_or(0);
         self.is_in_group && count(&self.for_all_plain) + count(&self.in_group_plain) < count(&self.all)
     }
 }
 
-/// A text, and what of it could not be carried over.
+/// A converted text, and notes about its omissions.
 pub type FilledText = (DraftText, BTreeSet<String>);
 
 fn unseen(name: &str) -> String {
@@ -108,7 +108,8 @@ fn unseen(name: &str) -> String {
 }
 
 impl Values {
-    /// A text that was read above a thread group, as that has it, and what of it is not set there.
+    /// Converts a text from above a thread group for this group, with notes about names not set
+    /// here.
     pub fn seen_from_here(&self, text: &DraftText) -> FilledText {
         let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
         let lacks = std::cell::RefCell::new(BTreeSet::new());
@@ -126,14 +127,14 @@ impl Values {
         (text, lacks.into_inner())
     }
 
-    /// A text as one that is filled in.
+    /// Converts a text to a template.
     pub fn text(&self, source: &str) -> FilledText {
         let mut out = (DraftText::default(), BTreeSet::new());
         self.fill(source, 0, &mut out);
         out
     }
 
-    /// A text that is always the same.
+    /// The text, if it has no values.
     pub fn fixed(&self, source: &str) -> Option<String> {
         self.text(source).0.as_fixed().map(str::to_owned)
     }
@@ -142,8 +143,7 @@ impl Values {
         self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
-    /// The name under which something is captured: before and after the load not one of the load's
-    /// own.
+    /// The name of a capture; setup and cleanup have a prefix.
     pub fn captured_name(&self, plain: &str) -> String {
         match self.around {
             Some(around) if self.captured_in_load.contains(plain) => format!("{around}_{plain}"),
@@ -151,14 +151,14 @@ impl Values {
         }
     }
 
-    /// Takes what a piece of text unfolds to; `false`: there is no more room.
+    /// Takes bytes from the budget; false if it is used up.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.has_room_for(bytes, "variables whose values refer to each other")
     }
 
-    /// The same for what stands once in the plan and is repeated by its requests.
+    /// The same for an element that each of its requests copies.
     pub fn has_room_for(&self, bytes: usize, what: &'static str) -> bool {
-        // Each piece has a cost of its own, however short it is.
+        // Minimum cost of a piece, however short.
         const PIECE_BYTES: usize = 64;
         let mut budget = self.budget.get();
         let has_room = budget.take(bytes.saturating_add(PIECE_BYTES)).is_ok();
@@ -209,7 +209,7 @@ impl Values {
         } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
             out.0.push_value(&format!("{data}.{name}"));
         } else if is_captured {
-            // As the tool does with what is not set.
+            // JMeter keeps an undefined reference as text.
             out.1.insert(unseen(name));
             out.0.push(&format!("${{{name}}}"));
         } else {
@@ -220,7 +220,7 @@ impl Values {
         }
     }
 
-    /// A function: what stands after its two underscores.
+    /// Converts a function call, without its two leading underscores.
     fn function(&self, call: &str, whole: &str, depth: usize, out: &mut FilledText) {
         let (name, arguments) = match call.split_once('(') {
             Some((name, rest)) => (name, split(rest.strip_suffix(')').unwrap_or(rest))),
@@ -294,7 +294,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// Where the brace of a `${` is closed.
+/// The offset of the brace that closes a `${`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut before = ' ';
@@ -310,7 +310,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Arguments with commas between them, which a backslash makes part of one.
+/// Splits arguments at commas, except escaped ones.
 fn split(text: &str) -> Vec<String> {
     let (mut all, mut depth) = (vec![String::new()], 0usize);
     let mut rest = text.chars();
@@ -332,7 +332,7 @@ fn split(text: &str) -> Vec<String> {
     all
 }
 
-/// A format of Java's `SimpleDateFormat`, as `now` has it; without one, milliseconds since 1970.
+/// Converts a Java `SimpleDateFormat` to the format of `now`; without one, milliseconds since 1970.
 fn time(format: &str) -> Option<String> {
     match format {
         "" => return Some("%s%L".to_owned()),
@@ -370,7 +370,7 @@ fn time(format: &str) -> Option<String> {
     (!out.contains(['"', '{', '}', '|'])).then_some(out)
 }
 
-/// Where the next `${` stands that no backslash makes plain.
+/// The offset of the next unescaped `${`.
 fn reference(text: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -383,8 +383,7 @@ fn reference(text: &str) -> Option<usize> {
     }
 }
 
-/// Plain text of one with references: there, and only there, backslashes before `$`, `,` and `\`
-/// are taken away.
+/// Plain text between references: only there JMeter removes backslashes before `$`, `,` and `\`.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -432,7 +431,7 @@ mod tests {
             let (text, left) = values.text(source);
             assert_eq!((text.display_text().as_str(), left.len()), (expect, left_out), "{source}: {left:?}");
         }
-        // A variable that names itself comes to an end.
+        // A variable that refers to itself must not loop.
         assert!(values.fixed("${loop}").is_none());
     }
 }

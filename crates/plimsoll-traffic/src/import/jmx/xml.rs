@@ -1,15 +1,14 @@
-//! The elements of a test plan: each is followed by a `hashTree` of those below it, and has
-//! properties by name.
+//! The elements of a test plan: each has properties by name, and a `hashTree` sibling with the
+//! elements below it.
 
 use crate::file::TextPlace;
 use crate::file::tree::Lines;
 use roxmltree::Node;
 
-/// Attributes of one element, at most: parsers compare each with all others.
+/// Most attributes of an element: parsers compare each with all others.
 pub const ATTRIBUTES_MAX: usize = 100;
 
-/// Where an element has more attributes than any test plan's, if one does. Told from the text
-/// alone, before it is parsed.
+/// The offset of an element with too many attributes, if any. Checked on the text before parsing.
 pub fn beyond_attributes(source: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = source[at..].find('<').map(|found| at + found) {
@@ -45,14 +44,14 @@ pub fn beyond_attributes(source: &str) -> Option<usize> {
     None
 }
 
-/// An element, and the elements below it.
+/// An element with the elements below it.
 #[derive(Debug, Clone, Copy)]
 pub struct Element<'a, 'i> {
     pub node: Node<'a, 'i>,
     below: Option<Node<'a, 'i>>,
 }
 
-/// The elements of a `hashTree`, but for those that are turned off.
+/// The enabled elements of a `hashTree`.
 pub fn elements<'a, 'i>(tree: Node<'a, 'i>) -> Vec<Element<'a, 'i>> {
     let mut all: Vec<Element> = Vec::new();
     for node in tree.children().filter(Node::is_element) {
@@ -71,10 +70,10 @@ impl<'a, 'i> Element<'a, 'i> {
         self.below.map(elements).unwrap_or_default()
     }
 
-    /// What it is, as the tool calls it.
+    /// The class of the element, as JMeter names it.
     pub fn kind(&self) -> &'a str {
         let name = self.node.tag_name().name();
-        // Plugins have the whole path of their class.
+        // Plugin classes have a full path.
         name.rsplit('.').next().unwrap_or(name)
     }
 
@@ -82,12 +81,12 @@ impl<'a, 'i> Element<'a, 'i> {
         self.node.attribute("testname").unwrap_or_default()
     }
 
-    /// The text of a property; of one without text the empty one.
+    /// The text of a property; empty for a property without text.
     pub fn property(&self, name: &str) -> Option<&'a str> {
         property(self.node, name)
     }
 
-    /// Its properties with their texts; those that hold others with an empty one.
+    /// All properties with their texts; empty for nested ones.
     pub fn properties(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.node.children().filter(Node::is_element).filter_map(|child| {
             let has_others = child.children().any(|inner| inner.is_element());
@@ -99,7 +98,7 @@ impl<'a, 'i> Element<'a, 'i> {
         self.property(name).is_some_and(|text| text.trim() == "true")
     }
 
-    /// The elements of a collection that is a property, or inside of one.
+    /// The elements of a collection property, possibly nested.
     pub fn collection(&self, name: &str) -> Vec<Node<'a, 'i>> {
         let is_it = |node: &Node| node.has_tag_name("collectionProp") && node.attribute("name") == Some(name);
         let found = self.node.descendants().find(is_it);
@@ -111,7 +110,7 @@ impl<'a, 'i> Element<'a, 'i> {
     }
 }
 
-/// The text of a property of this node, in any of its writings.
+/// The text of a property of this node, in any of its XML forms.
 pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().filter(Node::is_element).find_map(|child| {
         if child.attribute("name") == Some(name) {
@@ -122,18 +121,17 @@ pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Where a node begins: its byte, as the column of no line. [`counted`] makes a place of it, once
-/// for all.
+/// A byte offset as a provisional position. [`counted`] converts all of them in one pass.
 pub fn place(node: Node) -> TextPlace {
     TextPlace { line: 0, column: node.range().start }
 }
 
-/// The place of a byte that [`place`] gave.
+/// Converts a provisional position of [`place`].
 pub fn counted(at: TextPlace, lines: &Lines) -> TextPlace {
     lines.place(at.column)
 }
 
-/// A text from the plan as it may be told: one line, not too long.
+/// A text of the plan, shortened to one line for notes.
 pub fn short_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }

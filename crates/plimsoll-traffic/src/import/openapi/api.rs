@@ -1,4 +1,4 @@
-//! A description of an API: its version, where it is, and what its references lead to.
+//! An API description: its version, its servers, and its references.
 
 use super::super::nodes::{self, field, flag, items, text};
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
@@ -6,28 +6,28 @@ use plimsoll_model::Budget;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// References that lead to each other, at most.
+/// Longest chain of references.
 const REFERENCES_MAX: usize = 32;
 
-/// The description, and what holds for all of it.
+/// The description, and facts about all of it.
 pub struct Api<'a> {
     pub tree: &'a TreeNode,
-    /// Version 2, Swagger.
+    /// Whether this is version 2 (Swagger).
     pub is_2: bool,
     pub base: Option<String>,
-    /// Why there is none.
+    /// Why there is no base URL.
     pub no_base: Option<String>,
     pub base_at: TextPlace,
-    /// What all examples together may unfold to.
+    /// Expansion budget of all examples.
     pub budget: Cell<Budget>,
-    /// Where references lead that were followed already.
+    /// Resolved references.
     followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
-    /// Version 3.0, and not a later one.
+    /// Whether this is version 3.0, and no later one.
     pub is_3_0: bool,
 }
 
 impl<'a> Api<'a> {
-    /// `bytes`: the length of the document.
+    /// Reads the facts of a document of `bytes` bytes.
     pub fn new(tree: &'a TreeNode, bytes: usize) -> Result<Api<'a>, TrafficFileError> {
         let is_2 = match (text(tree, "openapi"), text(tree, "swagger")) {
             (Some(version), _) if version.starts_with("3.") => false,
@@ -87,7 +87,7 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// Where a server is, with its variables as they are by default.
+    /// The URL of a server, with the defaults of its variables.
     pub fn server_url(&self, server: &TreeNode) -> String {
         let url = text(server, "url").unwrap_or("/");
         match field(server, "variables") {
@@ -98,7 +98,8 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// What a value refers to, or itself; `None` where that is in another document, or nowhere.
+    /// The value itself, or the target of its reference; `None`: the target is missing or in
+    /// another document.
     pub fn resolved(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let mut node = node;
         for _ in 0..REFERENCES_MAX {
@@ -113,7 +114,7 @@ impl<'a> Api<'a> {
         None
     }
 
-    /// Takes what an example unfolds to; `false`: there is no more room.
+    /// Takes bytes for an example from the budget; false if it is used up.
     pub fn has_room(&self, bytes: usize) -> bool {
         let mut budget = self.budget.get();
         let has_room = budget.take(bytes).is_ok();
@@ -121,7 +122,7 @@ impl<'a> Api<'a> {
         has_room
     }
 
-    /// The example beside a schema, in any of the writings there are.
+    /// The example next to a schema, in any of its forms.
     pub fn example_of(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let listed = || match field(node, "examples").map(|examples| &examples.value) {
             Some(TreeValue::List(examples)) => examples.first(),
@@ -133,7 +134,7 @@ impl<'a> Api<'a> {
         field(node, "example").or_else(|| field(node, "x-example")).or_else(listed)
     }
 
-    /// `#/components/schemas/Pet`.
+    /// Resolves a pointer such as `#/components/schemas/Pet`.
     fn at_pointer(&self, reference: &str) -> Option<&'a TreeNode> {
         let pointer = reference.strip_prefix("#/")?;
         pointer.split('/').try_fold(self.tree, |node, key| {
@@ -148,7 +149,7 @@ impl<'a> Api<'a> {
         })
     }
 
-    /// The scheme of security of this name.
+    /// The security scheme with this name.
     pub fn security(&self, name: &str) -> Option<&'a TreeNode> {
         let path: &[&str] =
             if self.is_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
@@ -156,8 +157,7 @@ impl<'a> Api<'a> {
     }
 }
 
-/// A text with `{name}` in it, each replaced once: what stands in for a name is not looked into
-/// again.
+/// Replaces each `{name}` of a text once; replacements are not expanded again.
 fn with_variables<'a>(source: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), source);
     while let Some((before, after)) = rest.split_once('{') {
@@ -184,7 +184,7 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether something is only in answers.
+/// Whether a value occurs in responses only.
 pub fn is_read_only(schema: &TreeNode) -> bool {
     flag(schema, "readOnly")
 }

@@ -1,4 +1,4 @@
-//! One operation of a description as a request.
+//! One operation of an API description, as a request.
 
 use super::super::draft::{
     self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText,
@@ -10,22 +10,22 @@ use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// What a parameter takes besides its text: it may be shared by all operations.
+/// Budget cost of a parameter besides its text: all operations may share it.
 const PARAMETER_BYTES: usize = 64;
 
 /// An operation.
 pub struct Operation<'a, 'b> {
     pub api: &'b Api<'a>,
     pub path: &'b str,
-    /// In small letters.
+    /// The method, in lower case.
     pub method: &'b str,
-    /// What holds for all operations of the path.
+    /// The path item, which applies to all its operations.
     pub item: &'a TreeNode,
     pub node: &'a TreeNode,
 }
 
 impl<'a> Operation<'a, '_> {
-    /// As a request; what it lacks is said.
+    /// The request of the operation; omissions are noted.
     pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
         let shown = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
@@ -42,7 +42,7 @@ impl<'a> Operation<'a, '_> {
             let place = text(parameter, "in").unwrap_or_default();
             let value = |draft: &mut Draft| self.value(parameter, &shown, draft);
             match Some(place) {
-                // These are said by other means.
+                // OpenAPI describes these fields elsewhere.
                 Some("header")
                     if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
                 Some("header") => {
@@ -59,7 +59,7 @@ impl<'a> Operation<'a, '_> {
         self.security(&mut request, cookies, &shown, draft);
         self.body(&parameters, &mut request, &shown, draft);
         request.expect = self.expect();
-        // Examples that are written out may be long, and stand behind many references.
+        // Literal examples may be long, and many references may share them.
         self.api.has_room(request.bytes());
         let name = text(self.node, "operationId").map_or(shown, str::to_owned);
         let (at, what) = (Some(self.node.at), DraftAction::Ask(Box::new(request)));
@@ -70,14 +70,14 @@ impl<'a> Operation<'a, '_> {
         ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
     }
 
-    /// What stands before its path where it has a server of its own; `None`: that is another host,
-    /// which is not asked.
+    /// The path prefix of the operation's own server; `None`: the server is another host, which
+    /// gets no requests.
     fn own_prefix(&self, shown: &str, draft: &mut Draft) -> Option<String> {
         let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
         };
-        // Many paths may have it.
+        // Many paths may share the server.
         if !self.api.has_room(text(server, "url").map_or(0, str::len)) {
             return None;
         }
@@ -87,7 +87,7 @@ impl<'a> Operation<'a, '_> {
         let own = nodes::url(&url);
         let is_same = own.as_ref().is_none_or(|own| base.as_ref().is_some_and(|base| base.origin() == own.origin()));
         let path = own.as_ref().map_or(url.as_str(), |own| &own.target).trim_end_matches('/');
-        // The base comes before every path.
+        // The base already precedes every path.
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
@@ -97,8 +97,8 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    /// Those of the operation, and those of the path that it does not have itself; without what
-    /// need not be there and has no example.
+    /// The parameters of the operation, and those of the path that it does not override. Optional
+    /// parameters without an example are dropped.
     fn parameters(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
@@ -128,7 +128,7 @@ impl<'a> Operation<'a, '_> {
     fn target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
         let mut target = DraftText::default();
         let of_path = parameters.iter().rev().filter(|parameter| text(parameter, "in") == Some("path"));
-        // Of several of one name the first counts.
+        // The first of equal names counts.
         let of_path: HashMap<&str, &'a TreeNode> =
             of_path.filter_map(|parameter| Some((text(parameter, "name")?, *parameter))).collect();
         let mut rest = self.path;
@@ -174,7 +174,7 @@ impl<'a> Operation<'a, '_> {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
-        // Version 2 has no schema around the type of a parameter.
+        // Version 2 has the type of a parameter without a schema around it.
         let schema = field(described, "schema").unwrap_or(described);
         let example = self.api.example_of(parameter).or_else(|| self.api.example_of(described));
         let value = match (example, content.is_some()) {
@@ -196,7 +196,7 @@ impl<'a> Operation<'a, '_> {
     fn security(&self, request: &mut DraftRequest, mut cookies: RequestCookies, shown: &str, draft: &mut Draft) {
         let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
         let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
-        // An empty choice: it may also be asked by anybody.
+        // An empty alternative allows anonymous requests.
         let Some(choice) = choices.iter().find(|choice| !entries(choice).is_empty()) else { return };
         let mut has_query = request.target.contains('?');
         for (key, node) in entries(choice) {
@@ -269,7 +269,7 @@ impl<'a> Operation<'a, '_> {
         let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
         let best = named("json").or_else(|| named("x-www-form-urlencoded")).or_else(|| named("multipart/form-data"));
         let mut sampler = Sampler::new(self.api);
-        // Of other kinds one whose content stands there, or is any text.
+        // Other media types need a literal example, or a plain text.
         let example = |media: &'a TreeNode| {
             let of_schema = || {
                 let schema = self.api.resolved(field(media, "schema")?)?;
@@ -315,7 +315,7 @@ impl<'a> Operation<'a, '_> {
         self.report_omissions(sampler, shown, draft);
     }
 
-    /// Fields as the body of a request.
+    /// A form as the body of a request.
     fn form(
         &self,
         request: &mut DraftRequest,
@@ -327,7 +327,7 @@ impl<'a> Operation<'a, '_> {
         if !in_parts {
             let mut body = DraftText::default();
             for SampledField { name, value, schema, .. } in fields {
-                // Version 2 says beside the type how a list is written.
+                // Version 2 has the list format next to the type.
                 let style = self.style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
                 let pairs = style.pairs(&name, &value);
                 body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
@@ -341,7 +341,7 @@ impl<'a> Operation<'a, '_> {
         let mut parts = Vec::new();
         for SampledField { name, value, is_file, json, .. } in fields {
             let kind = of(&name).and_then(|encoding| text(encoding, "contentType"));
-            // Of several types the first; any at all says nothing.
+            // Take the first of several media types; a wildcard says nothing.
             let kind = kind.and_then(|kind| kind.split(',').next()).map(str::trim).filter(|kind| !kind.contains('*'));
             let part = |part: DraftPart| DraftPart { kind: kind.map(str::to_owned), ..part };
             match (value, json) {
@@ -402,7 +402,7 @@ impl<'a> Operation<'a, '_> {
         self.report_omissions(sampler, shown, draft);
     }
 
-    /// The statuses that are described as successes.
+    /// The documented successful statuses.
     fn expect(&self) -> DraftExpect {
         let Some(responses) = field(self.node, "responses") else { return DraftExpect::default() };
         let of_class = |class: char| -> Vec<String> {
@@ -419,7 +419,7 @@ fn is_status(code: &str) -> bool {
     code[1..] == *"xx" || code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Where the field of cookies stands in a request, if there are any.
+/// The index of the `Cookie` field of a request, if any.
 #[derive(Default)]
 struct RequestCookies(Option<usize>);
 

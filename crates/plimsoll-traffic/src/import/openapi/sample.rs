@@ -1,5 +1,5 @@
-//! An example of what a schema describes: the one that stands there, else one that is drawn anew
-//! for each request.
+//! Example values for a schema: a literal example if there is one, otherwise random template
+//! values.
 
 use super::super::draft::DraftText;
 use super::super::nodes::{entries, field, flag, items, node_at, number, own_text, text};
@@ -8,30 +8,30 @@ use crate::file::quoted;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// Values that are inside each other, at most; what need not be there ends before.
+/// Deepest nesting of values; optional parts stop earlier.
 const DEPTH_MAX: usize = 24;
 const OPTIONAL_DEPTH_MAX: usize = 5;
-/// Pieces of one example, at most: schemas that branch could go on for ever.
+/// Most pieces of one example: recursive schemas could be endless.
 const PIECES_MAX: usize = 4_000;
-/// What a piece takes, however short it is.
+/// Minimum budget cost of a piece.
 const PIECE_BYTES: usize = 64;
-/// Choices of an enumeration that are written, at most.
+/// Most choices of an enumeration.
 const CHOICES_MAX: usize = 100;
-/// Items of a list that must have several, at most.
+/// Most items of a list with a minimum length.
 const ITEMS_MAX: f64 = 20.0;
 
-/// Makes examples, and notes what they lack.
+/// Generates examples, and collects notes about omissions.
 pub struct Sampler<'a, 'b> {
     api: &'b Api<'a>,
     pub left_out: Vec<(TextPlace, String)>,
-    /// References that are being followed.
+    /// References under expansion.
     open: Vec<String>,
     pieces: usize,
-    /// The property that says which of several schemas the next object is of, and its value.
+    /// The discriminator property of the next object, and its value.
     discriminator: Option<(String, String)>,
 }
 
-/// A value of a parameter or of a field.
+/// The value of a parameter or form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SampleValue {
     One(DraftText),
@@ -40,7 +40,7 @@ pub enum SampleValue {
 }
 
 impl SampleValue {
-    /// Whether nothing of it is drawn.
+    /// Whether the value has no template values.
     pub fn is_fixed(&self) -> bool {
         let is_fixed = |text: &DraftText| text.as_fixed().is_some();
         match self {
@@ -55,17 +55,17 @@ impl SampleValue {
 pub struct SampledField<'a> {
     pub name: String,
     pub value: SampleValue,
-    /// A file is uploaded.
+    /// Whether the field is an upload.
     pub is_file: bool,
-    /// Its parts are no plain values: JSON says them.
+    /// The JSON of a structured field.
     pub json: Option<DraftText>,
     pub schema: Option<&'a TreeNode>,
 }
 
-/// Numbers that are written out, at most, of those that are a multiple of something.
+/// Most literal numbers for a `multipleOf`.
 const MULTIPLES_MAX: usize = 100;
 
-/// What one schema says, as far as an example needs it.
+/// The kind of a schema, as far as an example needs it.
 enum SchemaKind {
     Fixed,
     Object,
@@ -85,7 +85,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out
     }
 
-    /// An example that stands there, as JSON; one that is a text may be JSON already.
+    /// A literal example as JSON; a string may contain JSON already.
     pub fn json_example(&mut self, example: &TreeNode) -> DraftText {
         if let TreeValue::Text(text) = &example.value
             && text.trim_start().starts_with(['{', '['])
@@ -97,10 +97,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
         DraftText::fixed(&text)
     }
 
-    /// The value of a parameter.
+    /// An example for a parameter.
     pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
         let none = || SampleValue::One(DraftText::fixed("value"));
-        // Lists and choices may hold themselves.
+        // Lists and alternatives may contain themselves.
         if !self.has_room(0) {
             return none();
         }
@@ -127,7 +127,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// A value of a parameter that stands there.
+    /// A literal example for a parameter.
     pub fn value_of_example(&mut self, example: &TreeNode) -> SampleValue {
         match &example.value {
             TreeValue::List(items) => SampleValue::List(items.iter().map(|item| self.plain_example(item)).collect()),
@@ -138,7 +138,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// An example as plain text; what has parts is JSON.
+    /// An example as plain text; structured values become JSON.
     pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
         match self.value(schema) {
             SampleValue::One(text) => text,
@@ -192,7 +192,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         fields
     }
 
-    /// The value that a schema gives itself.
+    /// The constant, example or default of a schema.
     pub fn fixed_value(&self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
         field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
     }
@@ -205,7 +205,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         resolved
     }
 
-    /// Takes a piece of so many bytes; `false`: there is no more room.
+    /// Takes a piece from the budget; false if it is used up.
     fn has_room(&mut self, bytes: usize) -> bool {
         self.pieces += 1;
         self.pieces <= PIECES_MAX && self.api.has_room(bytes + PIECE_BYTES)
@@ -221,7 +221,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if is_open {
             return out.push(if matches!(kind(schema), SchemaKind::Array) { "[]" } else { "null" });
         }
-        // A schema that is one of those that its own parts tell apart.
+        // The schema is one alternative of a parent with a discriminator.
         let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolved(part));
         let named = reference.as_ref().and_then(|own| parts.into_iter().find_map(|part| discriminated(part, own)));
         if self.discriminator.is_none() {
@@ -310,8 +310,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out.push("}");
     }
 
-    /// The properties of an object with those of all that it is made of, and whether each must be
-    /// there.
+    /// The properties of an object and of all schemas it combines, and whether each is required.
     fn properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
         if depth > DEPTH_MAX || !self.has_room(0) {
@@ -341,7 +340,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out
     }
 
-    /// A value that is drawn, and whether it is a text.
+    /// A random value, and whether it is a string.
     fn scalar(&mut self, schema: &TreeNode) -> (DraftText, bool) {
         let choices = items(schema, "enum");
         // An empty value is chosen only where there is no other.
@@ -372,7 +371,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// As many items as there must be, and one in any case.
+    /// The minimum number of items, and at least one.
     fn least_items(&mut self, schema: &TreeNode) -> usize {
         let least = number(schema, "minItems").unwrap_or(1.0);
         if least > ITEMS_MAX {
@@ -419,11 +418,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 }
 
-/// The property that tells the schemas of `schema` apart, and its value for the one with this
-/// reference: as its mapping says, else the schema's name.
+/// The discriminator property of `schema`, and its value for the schema with this reference: from
+/// the mapping, otherwise the schema's name.
 fn discriminated(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
     let discriminator = field(schema, "discriminator")?;
-    // Version 2 has the name of the property alone.
+    // Version 2 has only the name of the property.
     let property = text(discriminator, "propertyName").or_else(|| own_text(discriminator))?;
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let mapped = field(discriminator, "mapping").and_then(|mapping| {
@@ -436,7 +435,7 @@ fn discriminated(schema: &TreeNode, reference: &str) -> Option<(String, String)>
     Some((property.to_owned(), mapped.unwrap_or(name).to_owned()))
 }
 
-/// A number that is a multiple of something, one of those in its range.
+/// A choice of multiples within the range of a schema.
 fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
     let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
     let is_integer = type_of(schema) == Some("integer");
@@ -449,7 +448,7 @@ fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option
     let count = (to - from + 1.0).clamp(1.0, MULTIPLES_MAX as f64) as usize;
     let texts: Vec<String> = (0..count)
         .map(|number| (from + number as f64) * of)
-        // Without the digits that only a binary fraction has.
+        // Without digits that come from binary rounding.
         .map(|value| ((value * 1e9).round() / 1e9).to_string())
         .collect();
     match texts.as_slice() {
@@ -458,19 +457,19 @@ fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option
     }
 }
 
-/// The first of several schemas, one of which holds.
+/// The first alternative of a schema.
 fn first_of(schema: &TreeNode) -> Option<&TreeNode> {
     let choices = ["oneOf", "anyOf"].map(|key| items(schema, key));
     let is_null = |schema: &&TreeNode| type_of(schema) == Some("null");
     let choice = choices.iter().flat_map(|list| list.iter()).find(|schema| !is_null(schema));
-    // One part alone stands for a reference with a description beside it.
+    // An `allOf` with one part is a reference with a description.
     choice.or_else(|| match items(schema, "allOf") {
         [only] if field(schema, "properties").is_none() => Some(only),
         _ => None,
     })
 }
 
-/// The type, of several the first that is not null.
+/// The type; of several types the first one that is not null.
 fn type_of(schema: &TreeNode) -> Option<&str> {
     match &field(schema, "type")?.value {
         TreeValue::List(types) => types.iter().filter_map(own_text).find(|name| *name != "null"),
@@ -494,7 +493,7 @@ fn kind(schema: &TreeNode) -> SchemaKind {
     }
 }
 
-/// The least and greatest number; both spellings of exclusive ends.
+/// The range of a number, with both forms of exclusive bounds.
 fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
@@ -504,13 +503,13 @@ fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let least = least.or_else(|| number(schema, "exclusiveMinimum").map(|least| least + step));
     let most = most.or_else(|| number(schema, "exclusiveMaximum").map(|most| most - step));
     match (least, most) {
-        // The least is 1 unless that is more than the most.
+        // The minimum is 1 unless the maximum is smaller.
         (None, Some(most)) if most < 1.0 => (Some(most.min(0.0)), Some(most)),
         both => both,
     }
 }
 
-/// One of the choices, if they can be written as such.
+/// A random choice of the enumeration, if all choices can be template values.
 fn enumerated(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
     let texts: Vec<&str> = choices.iter().filter_map(own_text).take(CHOICES_MAX).collect();
     let is_plain = |text: &&str| {
@@ -525,7 +524,7 @@ fn enumerated(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
     }
 }
 
-/// A value as JSON.
+/// Appends a value as JSON.
 fn write_value(node: &TreeNode, out: &mut String) {
     match &node.value {
         TreeValue::Null => out.push_str("null"),

@@ -1,26 +1,27 @@
-//! Parameters and fields of forms as they are written: the styles of OpenAPI 3 (3.0.3, Style
-//! Values) and the collection formats of version 2.
+//! Serialisation of parameters and form fields: the styles of OpenAPI 3 (3.0.3, Style Values) and
+//! the collection formats of version 2.
 //!
-//! Not here: where a value comes from.
+//!
+//! Not here: the values.
 
 use super::super::draft::DraftText;
 use super::super::nodes::{encoded, field, text};
 use super::sample::SampleValue;
 use crate::file::tree::{TreeNode, TreeValue};
 
-/// How a value of several parts is written.
+/// The serialisation of a structured value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterStyle {
     name: String,
     explode: bool,
-    /// Reserved characters stay as they are.
+    /// Whether reserved characters stay unescaped.
     reserved: bool,
-    /// Labels that do not explode have commas (3.1) or points (3.0) between their parts.
+    /// The separator of unexploded labels: comma (3.1) or point (3.0).
     label_between: &'static str,
 }
 
 impl ParameterStyle {
-    /// Of a parameter that stands in `place`, or of a field of a form (`query`).
+    /// The style of a parameter in `place`, or of a form field (`query`).
     pub fn from_node(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
         let label_between = if is_3_0 { "." } else { "," };
         let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
@@ -51,7 +52,7 @@ impl ParameterStyle {
         }
     }
 
-    /// What stands between values that are not repeated.
+    /// The separator of values that are not repeated.
     fn between(&self) -> &'static str {
         match self.name.as_str() {
             "spaceDelimited" => "%20",
@@ -61,7 +62,7 @@ impl ParameterStyle {
         }
     }
 
-    /// `name=value` pairs, of a query or a form.
+    /// `name=value` pairs of a query or form.
     pub fn pairs(&self, name: &str, value: &SampleValue) -> DraftText {
         let key = encoded(name);
         let pair = |key: &str, value: &DraftText| {
@@ -87,7 +88,7 @@ impl ParameterStyle {
         }
     }
 
-    /// Values in a row; of a table keys and values, with this between them.
+    /// Values in sequence with a separator; for an object keys and values.
     fn listed(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
         let plain = |value: &DraftText| if encodes { self.encoded(value) } else { value.clone() };
         match value {

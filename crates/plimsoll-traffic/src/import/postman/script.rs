@@ -1,5 +1,5 @@
-//! What is understood of a script of Postman: values that it takes out of an answer, and the status
-//! that it expects. It is looked for by its usual words; nothing is run.
+//! Imports captures and expected statuses from a Postman script, by searching for the usual calls.
+//! No script runs.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ const SETTERS: [&str; 6] = [
     "postman.setEnvironmentVariable(",
     "postman.setGlobalVariable(",
 ];
-/// Calls that say which status is expected, with what is between them and the status.
+/// Calls that check the status, with the text between the call and the status.
 const STATUSES: [&str; 9] = [
     "pm.response.to.have.status(",
     "pm.expect(pm.response.code).to.equal(",
@@ -25,11 +25,11 @@ const STATUSES: [&str; 9] = [
     "responseCode.code ==",
 ];
 
-/// Bytes of an argument of a call, at most, and of a place in an answer: longer ones are computed.
+/// Longest argument of a call and longest capture path, in bytes: longer ones are computed.
 const ARGUMENT_BYTES_MAX: usize = 2_000;
 const PLACE_BYTES_MAX: usize = 300;
 
-/// The beginning of a text, of so many bytes at most.
+/// The first `bytes` bytes of a text, cut at a character.
 fn beginning(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -38,12 +38,12 @@ fn beginning(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// A script, as far as it is understood.
+/// The imported part of a script.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostmanScript {
-    /// It does nothing.
+    /// Whether the script does nothing.
     pub is_empty: bool,
-    /// Names, and where in the answer they are found.
+    /// Names with their places in the response.
     pub captures: Vec<(String, String)>,
     pub status: Option<String>,
     pub left_out: Vec<String>,
@@ -108,7 +108,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// The code without `//` and `/* */`; quotation marks are heeded.
+/// The code without comments; quotation marks are respected.
 fn without_comments(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source.chars().peekable();
@@ -142,7 +142,7 @@ fn without_comments(source: &str) -> String {
     out
 }
 
-/// The places in the answer that names stand for.
+/// The places in the response that local names stand for.
 fn assigned(code: &str) -> HashMap<String, String> {
     let mut known: HashMap<String, String> = HashMap::new();
     for statement in code.split([';', '\n']) {
@@ -173,7 +173,7 @@ fn is_name(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
 }
 
-/// What stands in quotation marks at the beginning, and what follows.
+/// A string literal at the beginning, and the rest.
 fn literal(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| ['"', '\'', '`'].contains(c))?;
     let end = beginning(&text[1..], ARGUMENT_BYTES_MAX).find(quote)?;
@@ -181,7 +181,7 @@ fn literal(text: &str) -> Option<(&str, &str)> {
     (!inner.is_empty() && !inner.contains(['\\', '\n'])).then_some((inner, rest))
 }
 
-/// An expression up to the bracket that closes its call.
+/// The text up to the closing bracket of a call.
 fn argument(text: &str) -> &str {
     let text = beginning(text, ARGUMENT_BYTES_MAX);
     let (mut depth, mut quote) = (0usize, None);
@@ -200,7 +200,7 @@ fn argument(text: &str) -> &str {
     text
 }
 
-/// Where in the answer an expression is: `$.a.b`, `header:Location`, `cookie:sid`.
+/// The place in the response for an expression: `$.a.b`, `header:Location`, `cookie:sid`.
 fn place(expression: &str, known: &HashMap<String, String>) -> Option<String> {
     let expression = expression.trim();
     for (call, kind) in [("pm.response.headers.get(", "header"), ("pm.cookies.get(", "cookie")] {

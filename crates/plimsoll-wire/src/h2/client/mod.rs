@@ -54,7 +54,7 @@ struct H2Stream {
     window: PeerWindow,
     /// What the server has used of our window.
     our_window: OurWindow,
-    /// Length of the answer's content, if it is said, and what has come of it.
+    /// Declared length of the response's content, and the length received.
     length: Option<u64>,
     body_bytes: u64,
     /// Of an answer to a call.
@@ -80,7 +80,7 @@ impl H2Stream {
         self.turns = 0;
     }
 
-    /// What is wrong with the messages of the answer, which is whole.
+    /// The fault in the messages of the complete response.
     fn call_fault(&self) -> Option<CallFault> {
         let (messages, call) = (self.messages, self.expect.call);
         let is_read = self.encoding != MessageEncoding::Other || call.has(CallState::ANY_ENCODING);
@@ -102,7 +102,7 @@ impl H2Stream {
     }
 }
 
-/// What is known once the server goes away.
+/// The state after GOAWAY.
 #[derive(Clone, Copy, Debug)]
 struct GoAwayState {
     last_stream: u32,
@@ -122,7 +122,7 @@ pub struct H2 {
     sending: VecDeque<u32>,
     /// Frames that no request asked for.
     owed: Vec<u8>,
-    /// What was written and the network did not take, and how much of it is sent by now.
+    /// Encoded bytes that the network did not accept, and how many are sent by now.
     unsent: Vec<u8>,
     unsent_from: usize,
     next_stream: u32,
@@ -156,7 +156,7 @@ pub struct H2 {
     kept_heads: [ParsedHead; 2],
     /// Fields are kept: an exchange of the connection has asked for content.
     keeps_fields: bool,
-    /// Which of them ended the last answer, and what is wrong with its messages, if it is a call's.
+    /// The stream that ended the last response, and the fault in its messages, for a gRPC call.
     ended_by: usize,
     call_fault: Option<CallFault>,
     /// Whether that has a message that usual clients refuse for its length.
@@ -226,8 +226,7 @@ impl H2 {
         self.wanted.min(self.allowed).saturating_sub((self.streams.len() + self.queued.len()) as u32)
     }
 
-    /// How many streams the server takes at a time, as far as it has said by now; `None`: any
-    /// number.
+    /// The server's limit of concurrent streams so far; `None`: no limit.
     pub fn streams_allowed(&self) -> Option<u32> {
         Some(self.allowed).filter(|allowed| *allowed < u32::MAX)
     }
@@ -258,8 +257,8 @@ impl H2 {
         self.streams.iter().map(|stream| stream.exchange).chain(self.queued.iter().copied()).any(&mut is_wanted)
     }
 
-    /// Begins an exchange. Returns whether something is to be sent now; else it goes with what is
-    /// sent next.
+    /// Begins an exchange. Returns whether bytes are to be sent now; otherwise it goes with the
+    /// next bytes sent.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
         debug_assert!(self.room() > 0, "no more exchanges than there is room for");
@@ -358,8 +357,8 @@ impl H2 {
         }
     }
 
-    /// Tells the server that windows are full again. Only what is written here counts as told:
-    /// while the network takes nothing from us, a window may run empty, and that is said.
+    /// Sends window updates to the server. Only written updates count: while the network accepts
+    /// nothing, a window may run empty, which is reported.
     fn fill_windows(&mut self, out: &mut Vec<u8>) {
         let mut to_fill = std::mem::take(&mut self.to_fill);
         for id in to_fill.drain(..) {
@@ -395,7 +394,7 @@ impl H2 {
                 continue;
             }
             stuck = 0;
-            // What lets content go on is no idle frame, however little it lets go.
+            // A window update is no idle frame, however small.
             self.idle_frames = 0;
             stream.body_left -= count;
             if stream.expect.call.has(CallState::IN_TURN) {
@@ -412,7 +411,7 @@ impl H2 {
         }
     }
 
-    /// So much of what was unsent is sent by now.
+    /// Records that `count` more of the unsent bytes are sent.
     pub fn sent_more(&mut self, count: usize) {
         self.unsent_from += count;
         if self.unsent_from == self.unsent.len() {
@@ -431,14 +430,12 @@ impl H2 {
         self.reading = true;
     }
 
-    /// What was said with gRPC's status of the call that was answered last, as it stands on the
-    /// wire.
+    /// The `grpc-message` of the last call, as on the wire.
     pub fn call_message(&self) -> &[u8] {
         &self.kept_heads[self.ended_by].call_message
     }
 
-    /// What is wrong with the messages of the call that was answered last, although its server says
-    /// `OK`.
+    /// The fault in the messages of the last call, although its server sent `OK`.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         self.call_fault
@@ -464,10 +461,10 @@ impl H2 {
         }
     }
 
-    /// What the end of the peer's bytes means for an exchange under way.
+    /// The effect of the peer's end on an exchange in flight.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         self.closing = true;
-        // What was never written can be asked of another connection.
+        // An exchange that was never written can use another connection.
         if let Some(exchange) = self.queued.pop_front() {
             return Some(Fact::Refused { exchange, error: EndError::NothingReceived.into() });
         }
@@ -480,7 +477,7 @@ impl H2 {
         Some(Fact::Failed { exchange: stream.exchange, error, piece: Piece::default() })
     }
 
-    /// Those under way are the last.
+    /// The exchanges in flight are the last ones.
     pub fn end_after(&mut self) {
         self.closing = true;
     }

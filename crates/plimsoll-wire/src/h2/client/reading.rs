@@ -1,5 +1,4 @@
-//! What the server's frames mean to its client: facts, answers to what must be answered, and what
-//! breaks a rule.
+//! The client's handling of the server's frames: facts, mandatory replies, and protocol errors.
 
 use super::{GoAwayState, H2, OUT_BYTES, ParsedHead, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
@@ -22,8 +21,7 @@ const HEAD_KEPT_BYTES: usize = 1024;
 const CALL_MESSAGE_BYTES: usize = 1024;
 
 impl ParsedHead {
-    /// Reads a block; its fields are put down as lines if they are to be kept. What was kept before
-    /// is not of this one.
+    /// Decodes a header block; its fields are stored as lines if wanted. Earlier lines are dropped.
     fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
         let ParsedHead { block: kept, head, fields, call_message } = self;
         kept.clear();
@@ -74,7 +72,7 @@ impl H2 {
             if self.broken == Some(ProtocolError::NotHttp2)
                 && let Some(exchange) = self.next_exchange()
             {
-                // What came in place of an answer is of interest.
+                // The bytes in place of a response are reported.
                 let error = ProtocolError::NotHttp2.into();
                 return Some(Fact::Failed { exchange, error, piece: Piece { bytes: all, ..Piece::default() } });
             }
@@ -91,7 +89,7 @@ impl H2 {
         std::mem::take(&mut self.starved).then_some(Fact::WindowEmpty)
     }
 
-    /// So much of a window of ours was used, of the connection (0) or of a stream that goes on.
+    /// Counts bytes of a receive window, of the connection (0) or of an open stream.
     #[inline]
     fn note_use(&mut self, id: u32, what: WindowUse) {
         if what != WindowUse::Plenty {
@@ -138,7 +136,7 @@ impl H2 {
         }
     }
 
-    /// What is to be done with a frame of a stream that is not, or no longer, under way.
+    /// The reaction to a frame of a stream that is not open.
     #[cold]
     fn on_other_stream(&mut self, id: u32) -> Result<(), ProtocolError> {
         // Of a stream that was never opened: no server's to speak of.
@@ -203,8 +201,8 @@ impl H2 {
         Ok(Some(Fact::Piece { exchange, status: Some(head.status), piece: Piece::default() }))
     }
 
-    /// What a head says; `None`: the one that came in pieces. Trailers are compared with the last
-    /// trailers.
+    /// The content of a head; `None`: the one that arrived in pieces. Trailers are compared with
+    /// the last trailers.
     #[inline]
     fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
         let block = block.unwrap_or(self.reader.block());

@@ -104,7 +104,7 @@ fn compare(
     let mut study = Study::new(&question).map_err(|error| Failure::usage(error.to_string()))?;
     // The flags are the same for all sides.
     let base = targets[0].base.clone();
-    let noted = StartNotes { warnings, fitted: Vec::new() };
+    let noted = StartNotes { warnings, adjustments: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
     let fleet = plimsoll_fleet::reach(&plans, terms)?;
     let readings = plimsoll_fleet::remote_sources(targets.iter().map(|target| &target.base), terms)?;

@@ -43,7 +43,7 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
         EndpointChoice::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
             "--pprof: give both addresses as --pprof=URL_A,URL_B, or none if each side serves /debug/pprof",
         )),
-        _ => Ok(Some(ProfilesTerms { served, seconds: args.pprof_seconds })),
+        _ => Ok(Some(ProfilesTerms { endpoint: served, seconds: args.pprof_seconds })),
     }
 }
 

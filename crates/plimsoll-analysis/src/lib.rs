@@ -1,17 +1,23 @@
-//! What runs mean, and which plan to try next: plain functions on values.
+//! What runs mean, and which plan to try next: pure functions on values.
 //!
-//! [`condition`] and [`slo`] read what a user asks of a run; [`summary`] computes a run's figures;
-//! [`judge`](judge()) says whether a trial held the SLO, [`Watch`] as soon as that is certain;
-//! [`find`] searches for the load line; [`prove`] compares builds; [`explain`] says what holds the
-//! line; [`server`] says what the server used, [`interference`] whether other programs disturbed;
-//! [`study`] is what each command does next, [`finding`] what it found in the end; [`doubts`] is
-//! what speaks against that, in [`sentence`]s; [`profile`] reads profiles, sums them up and
-//! compares them; [`stages`] are the figures of a staged load by stage, [`quantile`] says which
-//! quantiles may be stated, [`fitness`] whether a machine is fit to measure; [`live_meter`] has the
-//! figures of a load under way. [`format`](mod@format) writes every figure, wherever it is said.
+//! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
+//! run. [`judge`](judge()) decides whether a trial met the SLO, and [`Watch`] decides this as soon
+//! as it is certain.
+//!
+//! [`find`] searches for the load line, [`prove`] compares builds, and [`explain`] diagnoses the
+//! bottleneck. [`server`] computes the server's resource use. [`interference`] decides whether
+//! other programs disturbed a load.
+//!
+//! [`study`] is the next step of each command, and [`finding`] its result. [`doubts`] is the
+//! evidence against a result, in [`sentence`]s. [`profile`] parses, aggregates and compares
+//! profiles.
+//!
+//! [`stages`] has the figures of each stage of a load, and [`quantile`] decides which quantiles may
+//! be stated. [`fitness`] decides whether a machine is fit to measure. [`live_meter`] has the
+//! figures of a running load. [`format`](mod@format) formats every figure of every output.
 //!
 //! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its
-//! only text. How a run was made and how a finding looks are the affair of others.
+//! only text. Other crates make runs and render findings.
 
 #![forbid(unsafe_code)]
 

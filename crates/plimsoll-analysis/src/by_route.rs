@@ -1,27 +1,27 @@
-//! The figures of one load by route ([`RouteSummary`]), where it has several.
+//! The figures of each route in one load ([`RouteSummary`]), for plans with several routes.
 //!
-//! Not here: those of all routes together ([`crate::summary`]).
+//! Not here: the figures of all routes together ([`crate::summary`]).
 
 use crate::summary::{Latency, latencies};
 use plimsoll_model::{Histogram, RouteFigures, Run};
 
-/// The figures of one of several routes in a load.
+/// The figures of one route in a load whose plan has several routes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteSummary {
-    /// Its name.
+    /// The name of the route.
     pub name: String,
-    /// Requests that ended with an answer or a failure.
+    /// Requests of this route that ended with a response or a failure.
     pub requests: u64,
-    /// Share of the scheduled requests that succeeded, 0..=1.
+    /// Share of the route's scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
-    /// Successes a second inside the measured window.
+    /// Successes a second of this route inside the measured window.
     pub throughput_rps: f64,
-    /// The figures of the route.
+    /// The times and counts of the route.
     pub figures: RouteFigures<Latency>,
 }
 
-/// The routes of a load in the order of its plan, with routes that got no request; empty for a plan
-/// with one route.
+/// Returns the figures of each route of a load, in the order of the plan. Routes without requests
+/// are included. The list is empty for a plan with one route.
 pub fn by_route(run: &Run) -> Vec<RouteSummary> {
     let routes = &run.plan.traffic.routes;
     if routes.len() < 2 {

@@ -1,17 +1,15 @@
-//! Conditions on a run in the user's syntax: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
-//! and lists of them ([`Conditions`]). Not here: conditions checked during a run
+//! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
+//! and lists of conditions ([`Conditions`]). Not here: the check of conditions during a run
 //! ([`crate::ConditionWatch`]).
 //!
+//! A condition *holds* when it is true of the run. The caller decides whether that is good or bad.
+//! For a gate ([`Conditions::crossed`]), a condition on a figure that was not measured counts as
+//! crossed: a gate without evidence must not pass.
 //!
-//! A condition *holds* when it is true of the run; the caller decides whether that is good or bad.
-//! For a gate ([`Conditions::crossed`]) a condition on an unmeasured figure counts as crossed,
-//! because an undecided gate must not pass.
-//!
-//!
-//! Latencies cover all scheduled requests: a failed, unsent or open request is slower than any
-//! bound, as in an [`crate::Slo`]. Otherwise a server that returns only errors would have no slow
-//! request. So a percentile may be infinite, and the mean or maximum is infinite as soon as one
-//! request did not succeed.
+//! Latencies cover all scheduled requests, as in an [`crate::Slo`]. A request that failed, was
+//! never sent or got no response is slower than any bound. Otherwise a server that sends only
+//! errors would have no slow request. So a percentile may be infinite. The mean and the maximum are
+//! infinite as soon as one request did not succeed.
 
 use crate::format;
 use crate::named;
@@ -21,43 +19,43 @@ use plimsoll_model::{Histogram, Ledger, RequestFailure, RouteNumber, RouteRecord
 use std::fmt;
 use std::str::FromStr;
 
-/// A figure of a latency distribution.
+/// A statistic of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Statistic {
-    /// The value at or below which this share lies, 0..1.
+    /// The quantile of this share, 0..1: the share of the values that are at or below the quantile.
     Quantile(f64),
-    /// The largest.
+    /// The maximum of the distribution.
     Max,
-    /// The mean.
+    /// The mean of the distribution.
     Mean,
 }
 
-/// The figure that a condition is about.
+/// The figure of a run that a condition compares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Metric {
-    /// A time in ns.
+    /// A statistic of one measured time, in ns.
     Latency(TimeMeasure, Statistic),
     /// Share of the requests that succeeded.
     Success,
-    /// Share of the requests that did not.
+    /// Share of the requests that did not succeed.
     Errors,
     /// Successes a second.
     Throughput,
-    /// CPU time that the server took for each request it answered, in ns; known of a finished run
-    /// only.
+    /// CPU time of the server for each request with a response, in ns. It is known only after the
+    /// run.
     Cpu,
-    /// Requests that were never sent.
+    /// Requests that were never sent, as a number or a share.
     Unsent(Amount),
-    /// Requests that timed out.
+    /// Requests that timed out, as a number or a share.
     Timeouts(Amount),
 }
 
-/// Whether a number of requests is absolute or a share of all.
+/// Whether a condition bounds a number of requests or a share of all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So many.
+    /// A number of requests.
     Count,
-    /// Such a share, 0..=1.
+    /// A share of all requests, 0..=1.
     Share,
 }
 
@@ -75,10 +73,10 @@ pub enum Op {
 }
 
 impl Op {
-    /// A comparison such as `p99>200ms` as its name, the operation and its value; `None` where one
-    /// is missing.
+    /// Splits a comparison such as `p99>200ms` into its name, the operator and its value. Returns
+    /// `None` if one of the three is missing.
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
-        // A name in quotation marks may have any characters.
+        // A name in quotation marks may contain any character.
         let named = named::quoted(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
         let at = named + text[named..].find(['<', '>'])?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
@@ -92,7 +90,7 @@ impl Op {
         (!name.is_empty() && !value.is_empty()).then_some((name, op, value))
     }
 
-    /// Whether `figure` compares so with `value`.
+    /// Returns whether `figure` and `value` satisfy this operator.
     pub fn holds(self, figure: f64, value: f64) -> bool {
         match self {
             Op::Below => figure < value,
@@ -103,44 +101,45 @@ impl Op {
     }
 }
 
-/// A comparison of one figure of a run with a value.
+/// A comparison of one figure of a run with a fixed value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The name of the request that it is about; `None`: all of them.
+    /// The name of the request that the condition applies to; `None`: all requests.
     pub route: Option<String>,
-    /// The figure.
+    /// The figure that is compared.
     pub metric: Metric,
-    /// The comparison.
+    /// The comparison operator.
     pub op: Op,
-    /// The bound: ns, a share (0..=1), a count, or requests a second, by metric.
+    /// The value on the right of the operator: ns, a share (0..=1), a count, or requests a second,
+    /// by metric.
     pub value: f64,
 }
 
-/// Why a condition could not be read.
+/// Why the text of a condition could not be parsed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConditionError {
-    /// No comparison in it.
+    /// The text has no comparison operator.
     #[error("'{0}' is no condition; write for example p99>200ms, errors>5% or rps<1000")]
     Shape(String),
-    /// An unknown metric.
+    /// The metric has an unknown name.
     #[error(
         "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, \
          unsent or timeouts; other times are written as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
-    /// A figure that single requests have none of.
+    /// The metric exists only for all requests together, and the condition names one request.
     #[error("'{0}' is of the whole server: leave the name of the request out")]
     OfAll(String),
-    /// A bound without a unit, with the probable meaning.
+    /// The value has no unit. The second text suggests the probable meaning.
     #[error("'{0}' has no unit: write {1}")]
     Unit(String, String),
-    /// A value that does not fit the metric.
+    /// The value does not fit the metric.
     #[error(transparent)]
     Value(#[from] UnitError),
 }
 
 impl Condition {
-    /// Reads one condition, such as `p99>200ms`.
+    /// Parses one condition, such as `p99>200ms`.
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::Shape(text.to_owned()))?;
@@ -159,9 +158,10 @@ impl Condition {
             Err(ConditionError::Unit(text.to_owned(), likely.join(" or ")))
         };
         match metric {
-            // A bare number: other tools read seconds, but users here mostly mean ms.
+            // The value is a bare number. Other tools read seconds, but users of plimsoll mostly
+            // mean ms.
             Metric::Latency(..) if number => return unit("ms, s"),
-            // A fraction has a point; a whole number may be percent, or all.
+            // A fraction has a decimal point. A whole number may mean a percentage or all requests.
             Metric::Success | Metric::Errors if number && !value.contains('.') && value != "0" => {
                 return unit(if value == "1" { "%, 00%" } else { "%" });
             }
@@ -177,15 +177,15 @@ impl Condition {
         Ok(Condition { route: route.map(str::to_owned), metric, op, value })
     }
 
-    /// The figure of a finished run that this condition is about: a latency is infinite where more
-    /// requests than it may leave out did not succeed. `None` where nothing was measured (a latency
-    /// without any success, a share of no request).
+    /// Returns the figure of a finished run that this condition compares. A latency is infinite if
+    /// more requests failed than its quantile may leave out. Returns `None` if nothing was
+    /// measured: a latency without any success, or a share of no requests.
     pub fn figure(&self, run: &Run) -> Option<f64> {
         self.figure_with(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// The same with the server's CPU use, which `run` does not contain if it was joined from
-    /// several loads.
+    /// Returns the figure of a finished run like [`Condition::figure`], with the server's CPU use
+    /// from `used`. A `run` that was merged from several loads does not contain that use.
     pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
@@ -216,7 +216,7 @@ impl Condition {
         seen.figure(self.metric)
     }
 
-    /// The bound, in ns, of a condition that is true of latencies above it.
+    /// Returns the bound, in ns, if this condition holds for latencies above a bound.
     pub(crate) fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
         let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_of_routes());
@@ -228,7 +228,7 @@ impl Condition {
         self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
     }
 
-    /// The measured figure, as a clause that follows "CONDITION: ".
+    /// Formats the measured figure as a clause that follows "CONDITION: ".
     pub fn describe_figure(&self, figure: Option<f64>) -> String {
         match (figure, self.metric) {
             (None, _) => "nothing was measured".to_owned(),
@@ -243,7 +243,7 @@ impl Condition {
         }
     }
 
-    /// A figure in this condition's unit, as text.
+    /// Formats a figure in the unit of this condition.
     pub fn format(&self, figure: f64) -> String {
         match self.metric {
             Metric::Latency(..) | Metric::Cpu => format::duration(figure),
@@ -254,7 +254,7 @@ impl Condition {
         }
     }
 
-    /// The value it compares with, as it was written.
+    /// Formats the value on the right of the operator in the syntax of conditions.
     fn value_syntax(&self) -> String {
         match self.metric {
             Metric::Latency(..) | Metric::Cpu => duration_syntax(self.value),
@@ -265,7 +265,7 @@ impl Condition {
     }
 }
 
-/// The request that a figure is of, if it is named, and the figure.
+/// Splits the name of a figure into the name of a request, if there is one, and the metric.
 fn of_route(name: &str, amount: Amount) -> Option<(Option<&str>, Metric)> {
     if let Some((route, rest)) = named::quoted(name) {
         return Some((Some(route), Metric::parse(rest, amount)?));
@@ -310,18 +310,18 @@ impl Metric {
     }
 }
 
-/// The inputs of a figure.
+/// The counts and times from which the figure of a condition is computed.
 pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
-    /// The number that shares are of.
+    /// The number of requests that is the denominator of shares.
     pub requests: u64,
     /// Requests without a response yet that are known to be slower than the bound.
     pub overdue: u64,
-    /// The times of the measure.
+    /// The histogram of the time that the condition bounds.
     pub times: Option<&'a Histogram>,
     pub succeeded_in_window: u64,
     pub window_ns: u64,
-    /// CPU time of the server for each request, where it is known.
+    /// CPU time of the server for each request, in ns, where that time is known.
     pub cpu_ns: Option<f64>,
 }
 
@@ -349,8 +349,8 @@ impl FigureInputs<'_> {
 }
 
 impl FigureInputs<'_> {
-    /// A latency over all requests. Timeouts are in the histograms, above what was answered in
-    /// time.
+    /// Computes a latency over all requests. The histogram contains timeouts, which are longer than
+    /// all times of responses.
     fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
         let (all, good) = (self.requests + self.overdue, self.ledger.succeeded.min(histogram.count()));
         if good == 0 && self.overdue == 0 {
@@ -358,9 +358,10 @@ impl FigureInputs<'_> {
         }
         Some(match statistic {
             Statistic::Quantile(q) => {
-                // The small subtraction undoes the rounding of products such as 0.99 * 100.
+                // The small subtraction compensates the rounding error of products such as 0.99 *
+                // 100.
                 let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
-                // The middle of the step that belongs to this rank.
+                // The quantile at the middle of the step that belongs to this rank.
                 match rank <= good {
                     true => histogram.quantile_ns((rank as f64 - 0.5) / histogram.count() as f64) as f64,
                     false => f64::INFINITY,
@@ -373,19 +374,19 @@ impl FigureInputs<'_> {
     }
 }
 
-/// A condition that a gate was crossed by.
+/// A condition of a gate that the run crossed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crossing {
-    /// The condition.
+    /// The crossed condition.
     pub condition: Condition,
-    /// The measured figure; `None`: nothing was measured.
+    /// The measured figure; `None`: the run has no measurement of the figure.
     pub figure: Option<f64>,
 }
 
 impl Crossing {
-    /// Whether the figure decides. In a void load (the generator was the limit, or the machine was
-    /// disturbed) only counted errors decide; times and rates do not, nor figures that were not
-    /// measured.
+    /// Returns whether this crossing decides the gate. In a void load (generator limit or
+    /// interference) only counted errors decide. Times, rates and missing figures do not decide in
+    /// a void load.
     pub fn decides(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)
@@ -398,31 +399,32 @@ impl fmt::Display for Crossing {
     }
 }
 
-/// Several conditions, of which any may hold.
+/// A list of conditions; the list is true if any of its conditions holds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conditions(pub Vec<Condition>);
 
 impl Conditions {
-    /// Reads a list with commas, such as `p99>200ms, errors>1%`.
+    /// Parses a comma-separated list, such as `p99>200ms, errors>1%`.
     pub fn parse(text: &str) -> Result<Conditions, ConditionError> {
         named::parts(text).into_iter().map(Condition::parse).collect::<Result<_, _>>().map(Conditions)
     }
 
-    /// Whether every request that is named is one of these.
+    /// Checks that each request named in these conditions is one of `routes`.
     ///
     /// # Errors
-    /// A sentence with the names that there are.
+    /// A sentence with the names of the existing routes.
     pub fn are_of(&self, routes: &[RouteRecord]) -> Result<(), String> {
         named::are_asked(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
     }
 
-    /// The conditions that are true of a finished run, or of which nothing was measured.
+    /// Returns the conditions that hold for a finished run, and the conditions without a
+    /// measurement.
     pub fn crossed(&self, run: &Run) -> Vec<Crossing> {
         self.crossed_with(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// The same with the server's CPU use, which `run` does not contain if it was joined from
-    /// several loads.
+    /// Returns the crossed conditions like [`Conditions::crossed`], with the server's CPU use from
+    /// `used`. A `run` that was merged from several loads does not contain that use.
     pub fn crossed_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<Crossing> {
         let crossing = |condition: &Condition| {
             let figure = condition.figure_with(run, used);
@@ -430,7 +432,7 @@ impl Conditions {
             crossed.then(|| Crossing { condition: condition.clone(), figure })
         };
         let mut found: Vec<Crossing> = self.0.iter().filter_map(crossing).collect();
-        // Errors first: where requests fail, times and rates follow from that.
+        // Errors come first: failed requests also change times and rates.
         found.sort_by_key(|crossing| !matches!(crossing.condition.metric, Metric::Success | Metric::Errors));
         found
     }
@@ -461,7 +463,7 @@ impl fmt::Display for Statistic {
 }
 
 impl Statistic {
-    /// The figure of these times alone; `None` without times.
+    /// Computes the statistic from a histogram of times; `None` for an empty histogram.
     fn figure(self, times: &Histogram) -> Option<f64> {
         (times.count() > 0).then(|| match self {
             Statistic::Quantile(q) => times.quantile_ns(q) as f64,
@@ -471,12 +473,12 @@ impl Statistic {
     }
 }
 
-/// The prefix of a time in a condition; response times have none, since they are the default.
+/// Returns the prefix of a time in a condition. Response times are the default and have no prefix.
 pub(crate) fn measure_prefix(measure: TimeMeasure) -> String {
     if measure == TimeMeasure::response() { String::new() } else { format!("{}.", measure.name()) }
 }
 
-/// The names of all times that can be bounded.
+/// Lists the names of all times that a condition can bound.
 fn time_names() -> String {
     TimeMeasure::all().map(TimeMeasure::name).collect::<Vec<_>>().join(", ")
 }
@@ -524,18 +526,19 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// A number as conditions write it: at most six decimals, without trailing zeros.
+/// Formats a number in the syntax of conditions: at most six decimals, without trailing zeros.
 pub(crate) fn format_number(number: f64) -> String {
     let text = format!("{number:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A share as conditions write it: `99.9%`.
+/// Formats a share in the syntax of conditions: `99.9%`.
 pub(crate) fn share_syntax(share: f64) -> String {
     format!("{}%", format_number(share * 100.0))
 }
 
-/// A time in the syntax of conditions, in the largest unit with a value of at least 1: `1.5ms`.
+/// Formats a time in the syntax of conditions, in the largest unit in which the time is at least 1:
+/// `1.5ms`.
 pub(crate) fn duration_syntax(ns: f64) -> String {
     let (factor, unit) = match ns {
         ns if ns >= 1e9 => (1e9, "s"),
@@ -621,7 +624,7 @@ mod tests {
         #[test]
         fn what_is_written_reads_back(percent in 1u32..10_000, ns in 1u64..10_000_000_000, service in any::<bool>()) {
             let text = format!("{}p{}>{ns}ns", if service { "service." } else { "" }, f64::from(percent) / 100.0);
-            // p100 and above are no percentiles.
+            // A value of p100 or above is no percentile.
             prop_assume!(percent < 10_000);
             let condition = Condition::parse(&text).expect("parses");
             let again = Condition::parse(&condition.to_string()).expect("reads back");
@@ -657,7 +660,7 @@ mod tests {
         assert_eq!(crossing.to_string(), "errors>5%: it was 10.0 %");
     }
 
-    /// A run of one second with these ends of requests; each success took `latency_ns`.
+    /// A run of one second with these counts of outcomes. Each success took `latency_ns`.
     fn run(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let mut interval = tick(succeeded, failed, latency_ns);
@@ -715,7 +718,7 @@ mod tests {
 
     #[test]
     fn timeouts_are_no_answers() {
-        // 97 answers in 1 ms, 3 timeouts after 30 s, which are in the histogram.
+        // The histogram contains 97 successes of 1 ms and 3 timeouts after 30 s.
         let mut run = run(97, 0, 0, 0, units::MS);
         let mut late = tick(0, 0, 0);
         let mut response = Histogram::new();
@@ -735,11 +738,11 @@ mod tests {
         let plan = run(0, 0, 0, 0, 0).plan;
         let watch = |conditions: &str| ConditionWatch::new(Conditions::parse(conditions).expect("parses"), &plan);
         let tenth = units::SECOND / 10;
-        // Nothing but errors.
+        // All requests of this run fail.
         let mut errors = watch("p99>200ms");
         let ended = (1..=10).find_map(|at| errors.push(at * tenth, &tick(0, 10, 0)));
         assert!(ended.as_ref().is_some_and(|crossing| crossing.figure == Some(f64::INFINITY)), "{ended:?}");
-        // 10 users who never get an answer.
+        // Ten users never get a response.
         let mut asked = Interval::default();
         asked.routes.of_mut(0).ledger.scheduled = 10;
         for (bound, at_s) in [("p50>200ms", 5), ("p50>8s", 8), ("p99>1h", 0)] {
@@ -748,7 +751,7 @@ mod tests {
             let ended = (2..=100).find(|at| hanging.push(at * tenth, &Interval::default()).is_some());
             assert_eq!((first, ended.unwrap_or(0) / 10), (None, at_s), "{bound}");
         }
-        // What waits for no longer than the bound is no evidence.
+        // A request that has waited for less than the bound is no evidence.
         let mut steady = watch("p99>500ms");
         let ended = (1..=100).find(|at| {
             let mut now = tick(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
@@ -773,7 +776,7 @@ mod tests {
             ("order.errors>=20%", true),
             ("errors>=20%", false),
             ("'GET /'.errors>0%", false),
-            // A condition on an unknown request must not pass.
+            // A gate on a request that is not in the plan must not pass.
             ("other.p99>1h", true),
         ] {
             let conditions = Conditions::parse(gate).expect("parses");

@@ -8,36 +8,36 @@ use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
 use std::collections::VecDeque;
 
-/// Conditions checked during a run. Shares are of the requests that have ended so far. For an upper
-/// bound of a latency, requests that have waited longer than the bound count as well: a server that
-/// hangs ends no request.
+/// Conditions that are checked during a run. Shares refer to the requests that have ended so far.
+/// For an upper latency bound, requests that have waited longer than the bound also count: a
+/// hanging server ends no request.
 ///
 /// No condition is checked in the first second. A share of fewer than 20 requests is not checked
-/// before the fifth second: a first slow or failed request decides nothing. Throughput counts from
-/// the start of the measured window.
+/// before the fifth second: one early slow or failed request decides nothing. Throughput counts
+/// from the start of the measured window.
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
-    /// For each condition, the index of its figures; `None`: no request has the name in the
+    /// For each condition, the index of its totals; `None`: no request has the name in the
     /// condition.
     about: Vec<Option<usize>>,
     measured_from_ns: u64,
-    /// The figures of all requests, and of each named one.
+    /// The totals of all requests, and the totals of each named request.
     seen: Vec<ConditionTotals>,
     reach_ns: u64,
 }
 
-/// The figures so far, of all requests or of one route.
+/// The totals of all requests or of one route since the start of the run.
 #[derive(Debug, Clone)]
 struct ConditionTotals {
-    /// The route; `None`: all.
+    /// The route of these totals; `None`: all routes.
     route: Option<u16>,
     ledger: Ledger,
-    /// Each of the times that conditions are about.
+    /// A histogram of each time that a condition bounds.
     times: Vec<(TimeMeasure, Histogram)>,
     succeeded_in_window: u64,
-    /// Requests scheduled up to the end of each tick (schedule time, ns), as far back as a bound of
-    /// a latency reaches.
+    /// The number of requests scheduled up to the end of each tick, with that end in ns of schedule
+    /// time. The list reaches back as far as the longest latency bound.
     scheduled: VecDeque<(u64, u64)>,
 }
 
@@ -74,8 +74,8 @@ impl ConditionTotals {
         self.ledger.requests() + self.ledger.unsent
     }
 
-    /// How many requests at least have been waiting for longer than `bound_ns`: those scheduled as
-    /// long ago, less all that have ended.
+    /// Returns a lower bound of the requests that have waited longer than `bound_ns`: those
+    /// scheduled before that time, minus all ended requests.
     fn overdue(&self, end_ns: u64, bound_ns: u64) -> u64 {
         let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
         old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended()))
@@ -83,12 +83,12 @@ impl ConditionTotals {
 }
 
 impl ConditionWatch {
-    /// The least number of requests before their shares are checked...
+    /// The minimum number of requests before a share is checked, unless [`PATIENCE_NS`] has passed.
     const REQUESTS_MIN: u64 = 20;
-    /// ... or this much of the measured window.
+    /// After this part of the measured window, in ns, shares of fewer requests are also checked.
     const PATIENCE_NS: u64 = 5 * units::SECOND;
 
-    /// A watch over a run of this plan.
+    /// Creates a watch for a run of this plan.
     pub fn new(conditions: Conditions, plan: &PlanRecord) -> ConditionWatch {
         let reach_ns = conditions.0.iter().filter_map(Condition::bound_ns).max().unwrap_or(0);
         let mut measures = Vec::new();
@@ -113,8 +113,8 @@ impl ConditionWatch {
         ConditionWatch { conditions, about, measured_from_ns: plan.load.warmup_ns, seen, reach_ns }
     }
 
-    /// Takes the next tick, which ends at `end_ns` of schedule time; a condition that holds now is
-    /// returned.
+    /// Adds the next tick, which ends at `end_ns` of schedule time. Returns a condition that holds
+    /// after this tick.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
         let reach_ns = self.reach_ns;
         self.seen.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
@@ -147,7 +147,8 @@ impl ConditionWatch {
                 window_ns,
                 cpu_ns: None,
             };
-            // Requests that failed are measured, too: all that ended were slower than any bound.
+            // Failed requests count as measured: if all ended requests failed, all of them are
+            // slower than any bound.
             let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
             let figure = seen.figure(condition.metric).or_else(failed)?;
             condition

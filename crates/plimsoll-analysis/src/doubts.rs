@@ -1,60 +1,60 @@
-//! The evidence against the figures of a finding ([`Doubts`]). Every finding carries its own doubts
-//! in reading order, and returns its figures only together with them. Each doubt has a kind, by
-//! which a format places it, and a sentence.
+//! The evidence against the figures of a finding ([`Doubts`]). Every finding contains its own
+//! doubts in reading order, and returns its figures only together with the doubts. Each doubt has a
+//! kind, by which a format places the doubt, and a sentence.
 //!
-//! Not here: when something is doubtful (each finding decides), and how a doubt looks.
+//! Not here: when a figure is doubtful (each finding decides), and how a doubt looks.
 
 use crate::sentence::Sentence;
 
 /// The subject of a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DoubtKind {
-    /// Said before the first load.
+    /// A warning from before the first load.
     Noted,
     /// plimsoll was the limit, not the server.
     Generator,
     /// Requests were not sent, because the server kept every connection waiting.
     Unsent,
-    /// Others on the machine disturbed.
+    /// Other processes of the machine disturbed the load.
     Others,
-    /// Loads that say nothing about the server.
+    /// Some loads are void: they carry no information about the server.
     Void,
-    /// Loads that said something, and were not believed.
+    /// Some loads were measured, but the finding does not use them.
     SetAside,
-    /// It ended before its end.
+    /// The load or the study ended before its planned end.
     Ended,
-    /// The recording was cut off, so that more may have been measured.
+    /// The recording was cut off, so that it may lack later measurements.
     CutOff,
-    /// Something was asked for and not measured.
+    /// The user requested a measurement that is missing.
     Unmeasured,
-    /// The server was started anew under load.
+    /// The server restarted during a load.
     Restarted,
-    /// Bytes that belong to no answer.
+    /// The server sent bytes that belong to no response.
     Surplus,
-    /// No trial of its own held the figure.
+    /// No single trial confirmed the figure.
     Unconfirmed,
-    /// Whole trials spoke against the figure.
+    /// Whole trials contradict the figure.
     Contradicted,
-    /// Like trials differed.
+    /// Repeated trials of one load differed.
     Spread,
-    /// A figure that is known only roughly.
+    /// The figure is known only approximately.
     Rough,
-    /// The figure lies beyond what was tried.
+    /// The figure lies outside the range of the loads that were tried.
     Beyond,
-    /// There is no figure, as nothing succeeded or was answered.
+    /// There is no figure, because no request succeeded or got a response.
     Nothing,
-    /// The SLO: the server cannot meet it, or too little was measured to prove that it does.
+    /// The SLO cannot be met, or the measurement was too short to prove the SLO.
     Promise,
-    /// One figure does not describe the server: it stalls, alternates, rejects or drifts.
+    /// The server stalls, alternates, rejects or drifts, which one figure cannot show.
     Server,
-    /// Accounts that must be equal are not.
+    /// Two counts of one quantity must be equal and differ.
     Accounts,
-    /// What is compared is not alike.
+    /// The compared sides differ in more than the change under test.
     Unlike,
 }
 
 impl DoubtKind {
-    /// All of them.
+    /// All kinds of doubts.
     pub const ALL: [DoubtKind; 21] = [
         DoubtKind::Noted,
         DoubtKind::Generator,
@@ -79,8 +79,8 @@ impl DoubtKind {
         DoubtKind::Unlike,
     ];
 
-    /// Whether the doubt stands in a few words beside the figure, and not in a sentence above all
-    /// figures.
+    /// Returns whether a doubt of this kind is a short remark beside the figure, and not a sentence
+    /// above all figures.
     pub fn is_beside(self) -> bool {
         matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread)
     }
@@ -91,7 +91,7 @@ impl DoubtKind {
 pub struct Doubt {
     /// The subject of the doubt.
     pub kind: DoubtKind,
-    /// A sentence, or a few words where the kind stands beside a figure.
+    /// A sentence; for kinds that stand beside a figure, a few words.
     pub text: Sentence,
 }
 
@@ -101,18 +101,18 @@ pub struct Doubt {
 pub struct Doubts(Vec<Doubt>);
 
 impl Doubts {
-    /// The warnings from before the first load.
+    /// Creates doubts from the warnings that came before the first load.
     pub fn noted(sentences: &[String]) -> Doubts {
         sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.as_str().into() }).collect()
     }
 
-    /// Adds one at the end.
+    /// Appends a doubt.
     pub fn add(&mut self, kind: DoubtKind, text: impl Into<Sentence>) {
         self.0.push(Doubt { kind, text: text.into() });
     }
 
-    /// Adds one to the sentence of its kind, so that one cause is one warning; at the end, where
-    /// there is none of its kind.
+    /// Appends the text of `doubt` to the existing doubt of its kind, so that one cause gives one
+    /// warning. Without a doubt of that kind, appends `doubt`.
     pub fn join(&mut self, doubt: Doubt) {
         match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
             Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),
@@ -120,38 +120,38 @@ impl Doubts {
         }
     }
 
-    /// All of them.
+    /// Iterates over all doubts.
     pub fn iter(&self) -> impl Iterator<Item = &Doubt> {
         self.0.iter()
     }
 
-    /// The texts of the doubts whose kind satisfies `of`.
+    /// Returns the texts of the doubts whose kind satisfies `of`.
     pub fn texts(&self, of: impl Fn(DoubtKind) -> bool) -> impl Iterator<Item = &Sentence> {
         self.0.iter().filter(move |doubt| of(doubt.kind)).map(|doubt| &doubt.text)
     }
 
-    /// The sentences that stand above all figures.
+    /// Returns the sentences that stand above all figures.
     pub fn above(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(|kind| !kind.is_beside())
     }
 
-    /// The words that stand in one line with the figure.
+    /// Returns the remarks that stand on one line with the figure.
     pub fn beside(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(DoubtKind::is_beside)
     }
 
-    /// Whether there is one of this kind.
+    /// Returns whether there is a doubt of this kind.
     pub fn has(&self, kind: DoubtKind) -> bool {
         self.0.iter().any(|doubt| doubt.kind == kind)
     }
 
-    /// Whether nothing is doubted.
+    /// Returns whether there is no doubt.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Figures together with the evidence against them: neither is available without the other.
+/// Figures together with the evidence against them. Neither part is available without the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment<T> {
     doubts: Doubts,
@@ -159,17 +159,17 @@ pub struct Assessment<T> {
 }
 
 impl<T> Assessment<T> {
-    /// These figures, with the evidence against them.
+    /// Combines figures with the evidence against them.
     pub fn new(doubts: Doubts, figures: T) -> Assessment<T> {
         Assessment { doubts, figures }
     }
 
-    /// Both.
+    /// Returns the evidence against the figures, and the figures.
     pub fn open(&self) -> (&Doubts, &T) {
         (&self.doubts, &self.figures)
     }
 
-    /// Other figures with the same evidence against them.
+    /// Replaces the figures and keeps the evidence against them.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Assessment<U> {
         Assessment { doubts: self.doubts, figures: of(self.figures) }
     }

@@ -5,35 +5,36 @@
 
 use plimsoll_model::{CallFault, FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
 
-/// The failed answers of a kind.
+/// The failed responses of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedKind {
-    /// The first of them.
+    /// The first failed response of this kind.
     pub first: FailedAnswer,
-    /// When it came, in ns since the first of these loads began.
+    /// When the first response of this kind arrived, in ns since the first of these loads began.
     pub at_ns: u64,
-    /// In which load.
+    /// The tag of the load that received the first response of this kind.
     pub tag: Tag,
-    /// Measured requests that ended like this.
+    /// Measured requests that ended with a response of this kind.
     pub requests: u64,
-    /// The name of their route, where that is part of their kind and there are several.
+    /// The name of the route, where the kind includes the route and the plan has several routes.
     pub route: Option<String>,
 }
 
 impl FailedKind {
-    /// The kinds of one load, in the order of kinds.
+    /// Returns the kinds of failed responses of one load, in the order of kinds.
     pub fn of_run(run: &Run) -> Vec<FailedKind> {
         kinds([(Tag::for_purpose(Purpose::Run), 0, run)].into_iter())
     }
 
-    /// The kinds of several loads.
+    /// Returns the kinds of failed responses of several loads.
     pub fn of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
         let began_ns = trials.clone().map(|trial| trial.start_ns).min().unwrap_or(0);
         kinds(trials.map(|trial| (trial.tag, trial.start_ns - began_ns, &trial.run)))
     }
 }
 
-/// Loads with what they are for and when they began.
+/// Collects the kinds of failed responses of loads. Each load comes with its tag and its start, in
+/// ns.
 fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind> {
     let mut kinds: Vec<FailedKind> = Vec::new();
     for (tag, start_ns, run) in loads {
@@ -55,13 +56,14 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
             }
         }
     }
-    // A response that did not end in time is not counted as one, so it is no failed response.
+    // A response that did not end in time is not counted as a response, so it is no failed
+    // response.
     kinds.retain(|kind| kind.requests > 0);
     kinds
 }
 
-/// The requests of a load with the same kind of failure: status, gRPC status, protocol error, or
-/// miss.
+/// Counts the requests of a load that failed like `answer`: by status, by the status of the call,
+/// by bytes that are no HTTP, or by a missing expectation.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {

@@ -1,8 +1,8 @@
-//! Whether a machine is fit to measure ([`MachineFitness`]): one check for each fact, with what was
-//! found and what mends it.
+//! Whether a machine is fit to measure ([`MachineFitness`]): one check for each fact, with the
+//! observation and the remedy.
 //!
-//! *Unfit* is a machine whose loads would be void or whose figures would not be the server's.
-//! *Limited* is one on which some loads, probes or profiles do not work, or are less exact.
+//! *Unfit* is a machine whose loads would be void, or whose figures would not be the server's.
+//! *Limited* is a machine on which some loads, probes or profiles do not work, or are less exact.
 //!
 //! Not here: how facts are read (`plimsoll-probe`), and how checks look (`plimsoll-report`).
 
@@ -14,41 +14,43 @@ use plimsoll_model::units::MS;
 /// The highest rate against the reference server in docs/reference/benchmarks.md (`sweep`, 1 000
 /// users, two cores).
 pub const BENCHMARK_RPS: f64 = 79_523.0;
-/// CPU time of plimsoll a request there, us (64 connections, one thread).
+/// CPU time of plimsoll for each request in docs/reference/benchmarks.md, us (64 connections, one
+/// thread).
 pub const BENCHMARK_CPU_US: f64 = 9.06;
 
-/// More steal than this is worth a word.
+/// A larger share of stolen CPU time is reported.
 const STEAL_NOTED: f64 = 0.01;
-/// Fewer open files hold fewer users than a usual sweep has.
+/// A lower limit of open files is too low for the users of a usual sweep.
 const FILES_FEW: u64 = 4096;
-/// Fewer do not hold the loads of a search.
+/// A lower limit of open files is too low for the loads of a search.
 const FILES_MIN: u64 = 512;
-/// Fewer local ports are soon in TIME-WAIT.
+/// With fewer local ports, all ports are soon in TIME-WAIT.
 const PORTS_FEW: u64 = 16_000;
-/// Shorter accept queues drop connections that are opened together.
+/// A shorter accept queue drops connections that are opened at one time.
 const ACCEPT_QUEUE_SHORT: u64 = 1024;
 const MEMORY_LITTLE: u64 = 1 << 30;
 const MEMORY_MIN: u64 = 256 << 20;
-/// Requests of an open loop are late, as loads have it (`summary::lag_allowed_ns`).
+/// From this lag on, in ns, requests of an open loop are late. Loads use the value of
+/// `summary::lag_allowed_ns`.
 pub const LAG_NOTED_NS: u64 = MS;
-/// A p99 of 100 ms could not be stated.
+/// With a longer lag, in ns, a p99 of 100 ms cannot be stated.
 const LAG_MAX_NS: u64 = 10 * MS;
-/// Lower rates are below those of most servers.
+/// A lower rate, 1/s, is below the rate of most servers.
 const RATE_LOW_RPS: f64 = 10_000.0;
 
-/// How far something suffices.
+/// The fitness of a machine in one respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fitness {
-    /// It suffices.
+    /// The machine is fit to measure.
     Fit,
     /// Some loads, probes or profiles do not work, or are less exact.
     Limited,
-    /// Figures would not be the server's.
+    /// Figures measured on the machine would not be the server's.
     Unfit,
 }
 
 impl Fitness {
-    /// Its word in texts and documents.
+    /// Returns the word for this fitness in texts and documents.
     pub fn word(self) -> &'static str {
         match self {
             Fitness::Fit => "fit",
@@ -58,28 +60,28 @@ impl Fitness {
     }
 }
 
-/// One fact, and whether it suffices.
+/// One fact about the machine, and the fitness that follows from the fact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitnessCheck {
     /// The name of the check.
     pub name: &'static str,
-    /// Whether it suffices.
+    /// The fitness in this respect.
     pub fitness: Fitness,
-    /// The observation, in words.
+    /// The observed fact, in words.
     pub observation: String,
-    /// The remedy: a command, or a sentence; `None`: the machine is fit, or nothing is known.
+    /// The remedy: a command or a sentence. `None`: the machine is fit, or no remedy is known.
     pub remedy: Option<String>,
 }
 
 /// All checks of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineFitness {
-    /// In the order in which they are read.
+    /// The checks, in reading order.
     pub checks: Vec<FitnessCheck>,
 }
 
 impl MachineFitness {
-    /// Checks facts, and what plimsoll reached if that was measured.
+    /// Checks the facts of a machine, and the result of the self-measurement if there is one.
     pub fn assess(facts: &MachineFacts, measured: Option<&SelfMeasurement>) -> MachineFitness {
         let mut checks = vec![cores(facts), governor(facts)];
         checks.extend(interference(facts.interference.as_ref()));
@@ -89,12 +91,12 @@ impl MachineFitness {
         MachineFitness { checks }
     }
 
-    /// That of the worst check.
+    /// Returns the fitness of the worst check.
     pub fn fitness(&self) -> Fitness {
         self.checks.iter().map(|check| check.fitness).max().unwrap_or(Fitness::Fit)
     }
 
-    /// The names of the checks with a fitness.
+    /// Returns the names of the checks that have this fitness.
     pub fn named(&self, fitness: Fitness) -> Vec<&'static str> {
         self.checks.iter().filter(|check| check.fitness == fitness).map(|check| check.name).collect()
     }
@@ -249,7 +251,7 @@ fn probes(facts: &MachineFacts) -> FitnessCheck {
         MissingProbe::OtherUsers => "servers of other users",
     };
     let missing: Vec<&str> = facts.probes_missing.iter().map(text).collect();
-    // The remedy that most people can apply comes first.
+    // The remedy that most users can apply comes first.
     let remedy = match &facts.probes_missing[..] {
         [] => return check("probes", Fitness::Fit, "all", None),
         missing if missing.contains(&MissingProbe::OtherUsers) => {
@@ -378,7 +380,7 @@ mod tests {
             (SelfMeasurement { lag_p99_ns: 2 * MS, ..QUIET }, Fitness::Limited),
             (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET }, Fitness::Unfit),
             (SelfMeasurement { highest_rps: 3000.0, ..QUIET }, Fitness::Limited),
-            // Lateness that others caused is not plimsoll's.
+            // Lag that other processes caused is not plimsoll's.
             (SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET }, Fitness::Limited),
         ] {
             let found = MachineFitness::assess(&good(), Some(&measured));

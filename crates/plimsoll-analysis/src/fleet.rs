@@ -1,5 +1,5 @@
-//! The agents of a fleet in a load: whether one of them was its limit ([`limit`]), and the work of
-//! each over several loads ([`over_all`]).
+//! The agents of a fleet in a load: whether one agent was the limit of the load ([`limit`]), and
+//! the work of each agent over several loads ([`over_all`]).
 //!
 //! Not here: the coordinator, and the table of agents.
 
@@ -7,8 +7,8 @@ use crate::format;
 use plimsoll_model::{AgentAccount, Run};
 use std::collections::BTreeMap;
 
-/// The agent that kept the load below its plan, and how: a sentence without a full stop. Lost
-/// agents come first, then busy ones, then late ones.
+/// Returns the agent that limited the load, and how, as a sentence without a full stop. Lost agents
+/// come first, then busy agents, then late agents.
 pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
@@ -31,7 +31,7 @@ pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> 
     })
 }
 
-/// The work of each agent in several loads together, by name.
+/// Sums the work of each agent over several loads, by name.
 pub fn over_all<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccount> {
     let mut sums: BTreeMap<&str, AgentAccount> = BTreeMap::new();
     for agent in runs.into_iter().flat_map(|run| &run.agents) {

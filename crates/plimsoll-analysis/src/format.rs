@@ -1,12 +1,13 @@
-//! Numbers for people: three significant digits, fitting units, no false precision. Every figure of
-//! every output is formatted here, so that one value has one spelling. Conditions and SLOs such as
-//! `p99<=500ms` have their own syntax, which must parse back: see [`crate::condition`].
+//! Numbers for people: three significant digits, suitable units, no false precision. Every figure
+//! of every output is formatted by this file, so that one value never has two spellings. Conditions
+//! and SLOs, such as `p99<=500ms`, have their own language, because they are parsed again. See
+//! [`crate::condition`].
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;
 use plimsoll_model::{LoadSkipReason, Stop};
 
-/// Why a load was ended, in words.
+/// Formats the reason why a load was stopped.
 pub fn stop(stop: &Stop) -> &str {
     match stop {
         Stop::Interrupted => "interrupted",
@@ -15,7 +16,7 @@ pub fn stop(stop: &Stop) -> &str {
     }
 }
 
-/// Why a load could not be made, in words.
+/// Formats the reason why a load was skipped.
 pub fn unheld(reason: &LoadSkipReason) -> Sentence {
     match reason {
         LoadSkipReason::NoTime => Sentence::from("the time ended before it (").remedy(Remedy::Budget).words(")"),
@@ -23,7 +24,7 @@ pub fn unheld(reason: &LoadSkipReason) -> Sentence {
     }
 }
 
-/// A time in ns with the unit that fits: `21.4 us`, `1.25 ms`, `3.2 s`, `2 m 05 s`.
+/// Formats a time in ns with a suitable unit: `21.4 us`, `1.25 ms`, `3.2 s`, `2 m 05 s`.
 pub fn duration(ns: f64) -> String {
     match ns {
         ns if ns < 0.5 => "0".into(),
@@ -39,7 +40,8 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// A time in ns as a flag takes it: `45s`, `4m`, `90m`, `3h`; nothing below a second.
+/// Formats a time in ns as the value of a flag: `45s`, `4m`, `90m`, `3h`. Parts of a second are
+/// dropped.
 pub fn flag_time(ns: u64) -> String {
     let s = ns.div_ceil(1_000_000_000);
     match s {
@@ -49,7 +51,7 @@ pub fn flag_time(ns: u64) -> String {
     }
 }
 
-/// A number with three significant digits, trailing zeros kept so that columns read alike.
+/// Formats a number with three significant digits. Trailing zeros are kept, so that columns align.
 fn significant(value: f64) -> String {
     match value {
         v if v < 9.995 => format!("{v:.2}"),
@@ -58,7 +60,7 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// A count with thin groups: `1 234 567`.
+/// Formats a count with spaces between groups of three digits: `1 234 567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -71,27 +73,28 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// A rate in 1/s: whole from 100 on, else with the digits that it has.
+/// Formats a rate in 1/s: whole numbers from 100 on, three significant digits below.
 pub fn rate(value: f64) -> String {
     if value == 0.0 {
         "0".into()
     } else if value >= 99.95 {
         count(value.round() as u64)
     } else if value < 0.0995 {
-        // An event once an hour is still an event.
+        // An event once an hour must not be formatted as 0.
         rounded(value, 2).to_string()
     } else {
         significant(value)
     }
 }
 
-/// How many times something is something else: `0.85`, `3.21`, `120`.
+/// Formats a factor between two values: `0.85`, `3.21`, `120`.
 pub fn times(value: f64) -> String {
     rate(value)
 }
 
-/// A share as percent with three significant digits. From 99.9 % on it has more, since the nines of
-/// a success rate count. It never rounds up to 100 %, nor down to 0 %.
+/// Formats a share as a percentage with three significant digits. From 99.9 % on there are more
+/// digits, since the nines of a success rate count. The text is never rounded up to 100 %, nor down
+/// to 0 %.
 pub fn share(value: f64) -> String {
     match value {
         all if all >= 1.0 => "100 %".into(),
@@ -106,8 +109,8 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// A share as a whole percentage, for probabilities and samples, whose decimals mean nothing. It is
-/// never 0 % or 100 % of a share that is neither.
+/// Formats a share as a whole percentage, for probabilities and samples, whose decimals mean
+/// nothing. The text is 0 % or 100 % only for exactly that share.
 pub fn whole_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent <= 0.0 => "0 %".to_owned(),
@@ -117,26 +120,27 @@ pub fn whole_percent(share: f64) -> String {
     }
 }
 
-/// A share as percent, with as many of three digits as it needs: of bounds, which people type.
+/// Formats a share as a percentage with up to three digits and no trailing zeros, for bounds that
+/// people type.
 pub fn rough_share(share: f64) -> String {
     format!("{} %", rounded(share * 100.0, 3))
 }
 
-/// A change in percent with its sign: `+3.1 %`, `-0.4 %`.
+/// Formats a relative change as a signed percentage: `+3.1 %`, `-0.4 %`.
 pub fn change(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
-/// `value` with so many significant digits, written as the nearest decimal: 2002.3, never
-/// 2002.3000000000002. Whole numbers stay as they are.
+/// Rounds `value` to `digits` significant digits, to the nearest decimal: 2002.3, never
+/// 2002.3000000000002. Whole numbers stay unchanged.
 pub fn rounded(value: f64, digits: i32) -> f64 {
     if !value.is_finite() || value.fract() == 0.0 {
         return value;
     }
     let places = digits - 1 - value.abs().log10().floor() as i32;
     let near = match places {
-        // A power of ten below 10^22 is exact, and a quotient of such numbers is the nearest one to
-        // the decimal.
+        // A power of ten below 10^22 is exact. A quotient of two such numbers is the float nearest
+        // to the decimal.
         1..=22 => (value * 10f64.powi(places)).round() / 10f64.powi(places),
         ..=0 => value.round(),
         _ => value,
@@ -145,7 +149,7 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
     if value.abs() < 1.0 && near.abs() >= 1.0 { value } else { near }
 }
 
-/// Bytes with a decimal unit: `1.25 MB`.
+/// Formats bytes with a decimal unit: `1.25 MB`.
 pub fn bytes(value: f64) -> String {
     match value {
         v if v < 999.5 => format!("{v:.0} B"),

@@ -1,25 +1,26 @@
-//! Responses delayed by a delayed acknowledgement. A server wrote head and body of a short response
-//! separately, and its kernel holds the second small piece back until the first is acknowledged
-//! (Nagle's algorithm, RFC 896). The client delays that acknowledgement (RFC 1122, 4.2.3.2).
-//! Nothing works on such a request: it is no backlog. [`under`] detects the delay in a load, and
-//! [`waited_ns`] counts the waiting responses.
+//! Delayed acknowledgements: responses whose rest waits for an acknowledgement. The server has
+//! written head and rest of a short response separately. Its kernel sends the second small piece
+//! only when the first is acknowledged (Nagle's algorithm, RFC 896). The client's kernel delays
+//! that acknowledgement (RFC 1122, 4.2.3.2). No one works on such a request, and no other request
+//! waits behind it, so it is no backlog. This file finds the delay in a load ([`under`]) and the
+//! number of waiting requests ([`waited_ns`]).
 //!
-//!
-//! Kernels delay acknowledgements only after the first responses: Linux sends up to 16 of a new
-//! connection at once. So response times grow by 40 ms during a load, with more requests in flight,
-//! without any overload.
+//! At first, kernels delay only some acknowledgements: Linux sends up to 16 of a new connection at
+//! once. So responses become slower by 40 ms during a load, and more are in flight, without any
+//! overload.
 
 use crate::summary::Summary;
 use plimsoll_model::Interval;
 use std::ops::Range;
 
-/// The delay of a delayed acknowledgement: at least 40 ms on Linux (TCP_DELACK_MIN), plus or minus
-/// a tick of the kernel, and for tails plus or minus other variation.
+/// The delay of an acknowledgement, in ns: at the median, and at the 99th percentile. On Linux it
+/// is 40 ms at least (TCP_DELACK_MIN), give or take a tick of the kernel. Tails vary more.
 const ACK_PUT_OFF_NS: [Range<f64>; 2] = [38e6..46e6, 30e6..46e6];
-/// Of a longer answer the rest is on its way when the first byte comes.
+/// A longer response, in bytes, has its rest in transit when the first byte arrives.
 const SHORT_ANSWER_BYTES: f64 = 16_384.0;
 
-/// Delay of responses by delayed acknowledgements in this load, ns; `None`: no delay.
+/// Returns how long the rest of responses waits for an acknowledgement in this load, in ns. `None`:
+/// responses do not wait.
 pub(crate) fn under(summary: &Summary) -> Option<f64> {
     let whole = &summary.whole;
     let behind = |service_ns: u64, ttfb_ns: u64| service_ns as f64 - ttfb_ns as f64;
@@ -27,16 +28,16 @@ pub(crate) fn under(summary: &Summary) -> Option<f64> {
     held_back_ns(behind_ns, whole.answers_bytes as f64 / whole.ttfb.count.max(1) as f64)
 }
 
-/// The same for responses of this size, from the time between first and last byte at the median and
-/// the 99th percentile.
+/// Returns the acknowledgement delay of responses of `answer_bytes` bytes, in ns. `behind_ns`: how
+/// much later the last byte arrives than the first, at the median and at the 99th percentile.
 fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
     let put_off = behind_ns.into_iter().zip(ACK_PUT_OFF_NS).find(|(ns, range)| range.contains(ns))?;
     (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
 }
 
-/// The time that the short answers of this tick waited for their rest, in ns, all together; of each
-/// no more than an acknowledgement is put off. Over a stretch of time: how many waited so, on
-/// average (Little's law).
+/// Returns the time that the short responses of this tick waited for their rest, in ns, summed over
+/// responses. Each response counts for at most the delay of one acknowledgement. Divided by a
+/// period, this is the mean number of waiting responses (Little's law).
 pub(crate) fn waited_ns(tick: &Interval) -> f64 {
     let whole = tick.whole();
     let answers = whole.ttfb.count() as f64;
@@ -58,9 +59,10 @@ mod tests {
             assert_eq!(found, expect_ms.map(|ms| ms * 1e6), "{behind_ms:?}");
         }
         check([41.0, 41.0], 200.0, Some(41.0));
-        // Of some answers only.
+        // Only some responses are delayed.
         check([4.0, 36.0], 200.0, Some(36.0));
-        // The same delay by chance, but bytes are sent meanwhile.
+        // The delay is equal by chance, but the response is so long that its rest is sent
+        // meanwhile.
         check([41.0, 41.0], 1e6, None);
         check([21.0, 24.0], 200.0, None);
         check([60.0, 300.0], 200.0, None);

@@ -1,17 +1,19 @@
-//! Whether other processes disturbed a load ([`Interference`]): CPU time outside the server, its
-//! dependencies, the kernel's own threads and plimsoll; steal by the hypervisor; and waiting for a
-//! core. One rule, fixed beforehand, for every command. The rule does not know the load's
-//! measurements, so that no result can decide what counts. One exception: a load with only failed
-//! responses measured nothing that interference could lower. A 404 is no disturbance.
+//! Whether other processes disturbed a load ([`Interference`]). The evidence is CPU time used by
+//! neither the server, its dependencies, the kernel's own threads nor plimsoll. Time stolen by the
+//! host of a virtual machine and waits for a core count too.
 //!
+//! One rule, fixed beforehand, applies to every command. The rule ignores what the load measured,
+//! so that no outcome can decide which loads count. There is one exception: a load in which every
+//! response failed measured nothing that interference could lower. A 404 is no disturbance.
 //!
-//! Other processes disturb a load if they used more than [`CORES_MAX`] and more than [`PART_MAX`]
-//! of the use of server and plimsoll, *and* that had an effect. It had one if [`BUSY_SHARE`] of all
-//! cores were busy, or if threads of server or plimsoll waited for a core in [`WAIT_SHARE`] of the
-//! time that they wanted one. With idle cores, other processes cost nothing. The same holds over
-//! any half second with [`BURST_CORES`], which is enough to break a p99. The hypervisor disturbs by
-//! taking [`STEAL_MAX`] of the wanted time. Unknown values never count as interference.
+//! Other processes disturb a load when two conditions hold. They used more than [`CORES_MAX`] and
+//! more than [`PART_MAX`] of the CPU time of the server and plimsoll. *And* the use had an effect:
+//! [`BUSY_SHARE`] of all cores were in use, or threads waited for a core. Threads of the server and
+//! plimsoll count as waiting from [`WAIT_SHARE`] of the time that they wanted a core.
 //!
+//! On a machine with idle cores other processes cost nothing. The rule also applies to any half
+//! second with [`BURST_CORES`]: that is enough to break a p99. The host disturbs a load by taking
+//! [`STEAL_MAX`] of the wanted time. An unknown use is not blamed.
 //!
 //! Not here: how the readings were taken.
 
@@ -20,8 +22,8 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
-/// Cores that other processes may always use. A tick more or less in the kernel's accounts at both
-/// ends of the shortest loads stays far below, and so does a quiet machine.
+/// Cores that other processes may always use. An error of one kernel tick at both ends of the
+/// shortest loads stays far below, and so does a quiet machine.
 pub const CORES_MAX: f64 = 0.15;
 /// Other processes may use this share of the CPU time of the server and of plimsoll.
 pub const PART_MAX: f64 = 0.05;
@@ -32,55 +34,58 @@ pub const BUSY_SHARE: f64 = 0.75;
 pub const WAIT_SHARE: f64 = 0.1;
 /// Cores that other processes may use for half a second, or twice the share above.
 pub const BURST_CORES: f64 = 0.4;
-/// Share of the time wanted that the host may take.
+/// Share of the wanted CPU time that the host may take.
 pub const STEAL_MAX: f64 = 0.05;
-/// The same in ns: the kernel counts it in hundredths of a second.
+/// Stolen time below this, in ns, does not count: the kernel counts stolen time in hundredths of a
+/// second.
 const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
-/// Share of loads that may be disturbed before all of them together are called so.
+/// Share of loads that may be disturbed before all loads together count as disturbed.
 pub const LOADS_MAX: f64 = 0.1;
-/// A burst is at least so long.
+/// The minimum length of a burst, in ns.
 const BURST_NS: i64 = 500 * MS as i64;
-/// A shorter load shows nothing of other processes.
+/// A load shorter than this, in ns, shows nothing of other processes.
 const SPAN_NS_MIN: i64 = 250 * MS as i64;
-/// How far from a moment a reading may be: three times the usual step.
+/// The maximum distance of a reading from the requested time, in ns: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
 
-/// Where a core's time goes that is not idle.
+/// The kinds of CPU time in which a core is not idle.
 const KINDS_OF_WORK: [&str; 3] =
     [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
-/// The CPU of the server's machine used by other processes, during a load or during several.
+/// The CPU of the server's machine used by other processes, during one load or several loads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interference {
-    /// Cores that neither the server nor plimsoll used, on average; `None`: not known.
+    /// Cores used by neither the server nor plimsoll, on average; `None`: not known.
     pub cores: Option<f64>,
-    /// Cores of the machine; 0: not known.
+    /// Cores of the machine; 0: the number is not known.
     pub machine_cores: f64,
-    /// Steal: share of the wanted CPU time that the hypervisor withheld, 0..=1; `None`: unknown.
+    /// Steal, 0..=1: of the time in which the virtual machine wanted a core, the share that its
+    /// host took. `None`: not known.
     pub steal_share: Option<f64>,
-    /// Whether that disturbed the load.
+    /// Whether other processes or the host disturbed the load.
     pub disturbed: bool,
-    /// The disturbance, or without one what is unknown and why: a sentence without a full stop.
+    /// A sentence without a full stop. For a disturbed load it says how the load was disturbed.
+    /// Otherwise it says what is not known, and why.
     pub reason: Option<String>,
-    /// Time that was looked at, ns.
+    /// The observed time, ns.
     pub span_ns: u64,
 }
 
-/// The accounts of the machine up to a moment, ns of CPU time since the first reading.
+/// The CPU time of the machine since the first reading, ns.
 #[derive(Debug, Clone, Copy)]
 struct CpuAccount {
     at_ns: i64,
     busy_ns: f64,
     stolen_ns: f64,
-    /// Used by the server and by plimsoll; `None`: the server was not seen.
+    /// CPU time used by the server and plimsoll, ns; `None`: the server was not observed.
     known_ns: Option<f64>,
 }
 
-/// The series of one of the machines that take part in a load.
+/// The series of one machine that takes part in a load.
 #[derive(Clone, Copy)]
 struct MachineSeries<'a> {
     probes: &'a Probes,
-    /// Whether this is the load generator's machine, next to a server watched on another.
+    /// Whether the machine makes the load while the server is watched on another machine.
     is_generator: bool,
 }
 
@@ -92,13 +97,13 @@ impl<'a> MachineSeries<'a> {
         }
     }
 
-    /// The change of a counter from one moment to another; `None` where it was not read near both.
+    /// Returns the change of a counter between two times; `None` without a reading near both times.
     fn change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         change_of(self.get(name)?, from_ns, to_ns)
     }
 
-    /// The change of plimsoll's own series on the machine: two series if the server is watched in a
-    /// container of the same machine.
+    /// Returns the change of a counter summed over plimsoll's own processes on this machine. There
+    /// are two such processes if the server is watched in a container of the machine.
     fn change_of_ours(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
@@ -114,7 +119,7 @@ fn change_of(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
 }
 
 impl Interference {
-    /// The interference during `run`, on the watched machines.
+    /// Computes the interference during `run`, on the watched machines.
     pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
         let there = Interference::on(run, MachineSeries { probes, is_generator: false });
@@ -147,8 +152,7 @@ impl Interference {
             return unknown("the run file was written by an older plimsoll");
         };
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
-        // Whole steps between readings: all counters are read together, and none has to be guessed
-        // between them.
+        // All counters are read at one time. So whole steps between readings need no interpolation.
         let first = idle.samples.partition_point(|sample| sample.at_ns <= from_ns).saturating_sub(1);
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
@@ -161,13 +165,13 @@ impl Interference {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // Neither account is exact: the time to fall asleep and to wake up belongs to no
-            // process, and busy time is sampled at the kernel's ticks. A busy process is in both.
+            // Both CPU counts have errors: the time to sleep and to wake belongs to no process, and
+            // busy time is sampled at the kernel's ticks. A busy process is in both counts.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // Dependencies work for the server, and so do the kernel's own threads, such as those
-            // that write its files.
+            // Dependencies work for the server. So do the kernel's own threads, such as those that
+            // write the server's files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
             let our_ns = machine.change_of_ours(table::CLIENT_CPU.name, start_ns, at_ns);
@@ -216,8 +220,8 @@ impl Interference {
         others
     }
 
-    /// The interference over several loads (`what`, such as `trials`): all of them count as
-    /// disturbed if more than a tenth of them was.
+    /// Combines the interference of several loads; `what` names the loads, such as `trials`. The
+    /// whole counts as disturbed if more than a tenth of the loads was.
     pub fn over<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
@@ -239,7 +243,7 @@ impl Interference {
         all
     }
 
-    /// The disturbance of these loads on average, as a sentence without a full stop.
+    /// Formats the mean disturbance of these loads as a sentence without a full stop.
     pub(crate) fn blame(disturbed: &[&Interference]) -> String {
         let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
@@ -254,7 +258,7 @@ impl Interference {
         reasons.join(", and ")
     }
 
-    /// The doubt that follows; `None` for undisturbed loads.
+    /// Returns the doubt about disturbed loads; `None` for undisturbed loads.
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
         let text = format!("the machine was disturbed: {reason}; the server's real capacity is higher");
@@ -262,19 +266,19 @@ impl Interference {
     }
 }
 
-/// The mean over all loads of which it is known, each by its length.
+/// Returns the mean of a figure over the loads that have it, weighted by length.
 fn mean(loads: &[&Interference], of: fn(&Interference) -> Option<f64>) -> Option<f64> {
     let known = loads.iter().filter_map(|load| Some((of(load)?, load.span_ns.max(1) as f64)));
     let (sum, weight) = known.fold((0.0, 0.0), |sum, (value, ns)| (sum.0 + value * ns, sum.1 + ns));
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// Whether no request succeeded although most of those that ended were answered.
+/// Returns whether no request succeeded although most of the ended requests got a response.
 fn only_failed_answers(ledger: &Ledger) -> bool {
     ledger.succeeded == 0 && 2 * ledger.answered() > ledger.requests()
 }
 
-/// Why the server's CPU time is not known.
+/// Returns the reason why the server's CPU time is not known.
 fn unseen(probes: &Probes) -> String {
     match (probes.series.contains_key(table::SERVER_CPU.name), probes.missing.first()) {
         (true, _) => "the server was observed only during a part of the load".into(),
@@ -283,11 +287,11 @@ fn unseen(probes: &Probes) -> String {
     }
 }
 
-/// The worst interval of about half a second: cores used by other processes, and its length in
-/// seconds; `None` if none was that bad.
+/// Returns the worst interval of about half a second: cores used by other processes, and its length
+/// in seconds. Returns `None` if no interval exceeds the bound.
 fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
-    // CPU time of a server's short-lived children becomes known late. Time that looked like that of
-    // other processes is then given back to the server.
+    // CPU time of a server's short-lived children is recorded late. Time that seemed to be of other
+    // processes is then attributed to the server.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
     let mut least_ns = f64::INFINITY;
     for account in accounts.iter().rev() {
@@ -319,7 +323,7 @@ mod tests {
         Curve, Interval, LoadShape, Plan, RequestFailure, RouteFigures, Series, SeriesKind, SeriesSample,
     };
 
-    /// Cores used during each tenth of a second, on a machine of so many cores.
+    /// Cores used during each tenth of a second, on a machine with a given number of cores.
     struct Scene {
         cores: f64,
         local: bool,
@@ -329,11 +333,11 @@ mod tests {
         stolen: f64,
         waiting: f64,
         downstream: f64,
-        /// The kernel's own threads.
+        /// Cores used by the kernel's own threads.
         kernel: f64,
-        /// Falling asleep and waking, which is neither idle nor anybody's work.
+        /// Cores that sleep or wake: time that is neither idle nor work of any process.
         waking: f64,
-        /// Tenths of a second.
+        /// The length of the load in tenths of a second.
         length: usize,
     }
 
@@ -376,7 +380,7 @@ mod tests {
                 }
                 let series =
                     run.probes.series.entry((*name).into()).or_insert_with(|| Series::new(SeriesKind::Counter, "ns"));
-                // The kernel's accounts come in hundredths of a second.
+                // The kernel counts CPU time of the machine in hundredths of a second.
                 let unit = if name.starts_with("host") { 1e7 } else { 1.0 };
                 let at_ns = tick as i64 * step_ns - 20 * MS as i64;
                 series.push(SeriesSample { at_ns, value: (sum / unit).floor() * unit });
@@ -500,7 +504,7 @@ mod tests {
 
     #[test]
     fn work_of_children_that_is_known_late_is_no_burst() {
-        // A server whose children's CPU time is added when they are waited for, every half second.
+        // The server waits for its children every half second, and only then gets their CPU time.
         let mut late = run(&Scene { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET });
         let server = late.probes.series.get_mut("server.cpu").expect("there");
         for (at, sample) in server.samples.iter_mut().enumerate() {
@@ -543,7 +547,7 @@ mod tests {
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
             let others = Interference::from_run(&run);
             assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
-            // The use of other processes is known all the same.
+            // The use of other processes is known nevertheless.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
             assert_eq!(others.doubt().is_some(), expect);
         }

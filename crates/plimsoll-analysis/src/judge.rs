@@ -1,27 +1,27 @@
 //! The outcome of a trial ([`TrialOutcome`]): a run compared with an SLO ([`judge`]).
 //!
+//! An open trial **passes** when the run meets every bound of the SLO and the backlog does not
+//! grow. The bounds apply to all requests scheduled in the judged window. Failed, unsent and
+//! unanswered requests are slower than any bound.
 //!
-//! An open trial **passes** when every bound of the SLO holds over all requests scheduled in its
-//! judged window (failed, unsent and open ones are slower than any bound) and its backlog does not
-//! grow. It is **void** when the generator was the limit, whatever the SLO says. One exception: the
-//! server was silent towards sent requests for so long that this alone broke a bound. It **fails**
-//! otherwise. A closed trial has no SLO: it passes unless void.
+//! A trial is **void** when the generator was the limit, whatever the SLO says. There is one
+//! exception: the server was silent so long towards requests already sent that this silence alone
+//! broke a bound. In all other cases the trial **fails**. A closed trial has no SLO: the trial
+//! passes unless it is void.
 //!
+//! Other processes of the machine ([`Interference`]) can only take capacity from the server. A load
+//! that met the SLO in spite of them met the SLO; a load that did not carries no information. So a
+//! disturbed open trial is void unless it passes, and a disturbed closed trial is void.
 //!
-//! Other processes ([`Interference`]) can only slow a server down. So a disturbed trial that passes
-//! counts, and one that does not gives no information: a disturbed open trial is void unless it
-//! passes, and a disturbed closed one is void.
+//! The backlog is the number of requests in flight. Its growth is the mean of the last quarter
+//! minus the mean of the second quarter. The backlog grows when this growth exceeds two limits. The
+//! first limit is 1 % of the arrivals between the middles of the two quarters. The second limit is
+//! what chance would do: one request, plus two standard deviations of the difference of two such
+//! means. For independent requests that deviation is sqrt(4 n W / T): n in flight, W their mean
+//! stay, T the quarter. From 100/s on the second limit is below the first and changes nothing.
 //!
-//!
-//! The backlog grows when the mean number in flight in the last quarter exceeds that in the second
-//! quarter by more than 1 % of the arrivals between the middles of the two, and by more than
-//! chance. Chance is one request, plus two standard deviations of the difference of two such means
-//! for independent requests (sqrt(4 n W / T), n in flight, W their mean stay, T the quarter). At
-//! 100/s and more that guard is below the 1 % and changes nothing.
-//!
-//!
-//! Responses delayed by a delayed acknowledgement ([`crate::held_back`]) are no backlog.
-//!
+//! A request is no backlog while its response is held back until its first part is acknowledged
+//! ([`crate::held_back`]).
 //!
 //! Not here: which plan to try next.
 
@@ -41,15 +41,15 @@ use plimsoll_model::{
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// The backlog may grow by this share of the arrivals.
+/// The share of the arrivals by which the backlog may grow.
 pub const GROWTH_MAX: f64 = 0.01;
 
 /// The offered load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OfferedLoad {
-    /// Requests a second, or sessions.
+    /// The rate of an open loop: requests a second, or sessions a second.
     Rate(f64),
-    /// Users who each wait for their answer.
+    /// The number of users of a closed loop, each of whom waits for a response.
     Users(u64),
 }
 
@@ -58,7 +58,7 @@ pub enum OfferedLoad {
 pub enum Verdict {
     /// The load met the SLO.
     Pass,
-    /// The server did not hold it.
+    /// The load broke the SLO.
     Fail,
     /// The generator was the limit, or other processes disturbed the load: it has no information
     /// about the server.
@@ -82,16 +82,16 @@ pub struct TrialOutcome {
     pub purpose: Purpose,
     /// The offered load in the measured window.
     pub load: OfferedLoad,
-    /// When it began, in ns since the start of the search.
+    /// When the trial began, in ns since the start of the search.
     pub start_ns: u64,
-    /// Length of the judged window as it came to be.
+    /// Length of the judged window as measured, ns.
     pub duration_ns: u64,
-    /// Length of the judged window as planned.
+    /// Length of the judged window as planned, ns.
     pub planned_ns: u64,
-    /// Whether it was ended before its schedule's end.
+    /// Whether the trial was stopped before the end of its schedule.
     pub stopped: bool,
-    /// Successes a second in the measured window; for a load of sessions, the sessions that they
-    /// make.
+    /// Successes a second in the measured window. For a load of sessions: as many sessions as these
+    /// requests make.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
@@ -103,7 +103,7 @@ pub struct TrialOutcome {
     pub lag_p99_ns: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// One sentence for it; empty for a pass without remark.
+    /// One sentence for the verdict; empty for a pass without remark.
     pub reason: Sentence,
     /// The evidence that the search reads beyond the verdict.
     pub evidence: Evidence,
@@ -116,83 +116,84 @@ pub struct TrialOutcome {
 pub struct Evidence {
     /// Requests scheduled in the judged window.
     pub scheduled: u64,
-    /// Bad requests over those allowed, for the bound that is nearest to broken; above 1 is broken.
+    /// The excess of the bound that is nearest to broken: bad requests divided by the allowed
+    /// number. A value above 1 means that the bound is broken.
     pub excess: f64,
-    /// Bad requests for that bound.
+    /// Bad requests for the bound that `excess` describes.
     pub bad: u64,
-    /// Slower than this is bad for it, in ns; `None`: only failures are, or the bound is one of
-    /// single requests.
+    /// A response slower than this, in ns, is bad for the bound that `excess` describes. `None`:
+    /// only failures are bad, or the bound applies to one named request.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KINDS],
-    /// Requests never sent.
+    /// Requests that were never sent.
     pub unsent: u64,
-    /// Requests without an answer at the end.
+    /// Requests without a response at the end of the trial.
     pub unanswered: u64,
-    /// Mean number in flight in each quarter of the judged window.
+    /// Mean number of requests in flight in each quarter of the judged window.
     pub in_flight: [f64; 4],
-    /// Mean number of open requests that wait only for the rest of their response, because of
-    /// delayed acknowledgements.
+    /// In each quarter, the mean number of requests in flight that wait only for the rest of their
+    /// response, held back by a delayed acknowledgement.
     pub held_back: [f64; 4],
     /// Growth of the backlog as a share of the arrivals.
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
-    /// Successes a second while the server was saturated (its backlog grew, or it rejected): its
-    /// capacity.
+    /// The capacity of the server: successes a second while the server was saturated. The server is
+    /// saturated while its backlog grows, or while it rejects requests.
     pub saturated_rps: Option<f64>,
-    /// Relative standard error of that.
+    /// Relative standard error of `saturated_rps`.
     pub saturated_error: f64,
-    /// The server rejects what is too much, and does so without falling behind.
+    /// Whether the server rejects surplus requests without falling behind.
     pub rejecting: bool,
-    /// Requests were rejected before the judged window began: saved-up tokens of a limiter were
-    /// gone.
+    /// Whether requests were rejected before the judged window began: the saved-up tokens of a
+    /// limiter were gone.
     pub primed: bool,
-    /// Relative difference between the requests in flight and rate x response time (Little's law),
-    /// where it is known.
+    /// Relative difference between the requests in flight and rate x response time (Little's law);
+    /// `None` if it is not known.
     pub little_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
     /// Whether the generator was the limit.
     pub generator_limited: bool,
-    /// Share of the fullest worker's time spent working.
+    /// Share of its time that the busiest worker spent working.
     pub work_share: f64,
     /// Stalls: times without any response although requests waited.
     pub stalls: Vec<Stall>,
-    /// The counts of each bound of the SLO, in the order of [`Slo::allowances`]; of an open trial.
+    /// The counts of each bound of the SLO, in the order of [`Slo::allowances`], for an open trial.
     pub bounds: Vec<BoundEvidence>,
     /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
     pub growth_requests: f64,
-    /// The completions while the queue never emptied; of a closed trial.
+    /// The completions while the queue was never empty, for a closed trial.
     pub saturation: Option<Saturation>,
 }
 
 /// The counts of one bound of the SLO in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
-    /// Slower than this is bad, ns; `None`: only failures are, or what is bounded is no time of
-    /// requests.
+    /// A response slower than this, in ns, is bad. `None`: only failures are bad, or the bounded
+    /// time is no time of requests.
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
     /// Requests scheduled.
     pub scheduled: u64,
-    /// Bad ones.
+    /// Bad requests.
     pub bad: u64,
-    /// How many bad requests make one independent observation, at least 1.
+    /// Number of bad requests that make one independent observation, at least 1.
     pub bunch_size: f64,
 }
 
 impl Evidence {
-    /// Requests that failed, of whatever kind.
+    /// Returns the number of failed requests of all kinds.
     pub fn failed_count(&self) -> u64 {
-        // Counts of a file may be any.
+        // Counts read from a file may have any value.
         self.failed.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 
 impl TrialOutcome {
-    /// The offered requests a second of an open trial.
+    /// Returns the offered requests a second of an open trial; `None` for a closed trial.
     pub fn offered_rps(&self) -> Option<f64> {
         match self.load {
             OfferedLoad::Rate(rate) => Some(rate),
@@ -200,7 +201,7 @@ impl TrialOutcome {
         }
     }
 
-    /// Users of a closed trial.
+    /// Returns the users of a closed trial; `None` for an open trial.
     pub fn concurrency(&self) -> Option<u64> {
         match self.load {
             OfferedLoad::Rate(_) => None,
@@ -208,7 +209,8 @@ impl TrialOutcome {
         }
     }
 
-    /// An outcome of a second with all requests successful; a test changes what it needs.
+    /// Creates the outcome of a trial of one second in which all requests succeeded immediately. A
+    /// test then sets the fields that it examines.
     #[cfg(test)]
     pub(crate) fn of_a_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
         let achieved_rps = match load {
@@ -235,7 +237,7 @@ impl TrialOutcome {
     }
 }
 
-/// Judges the run of a trial that began `start_ns` after the search did.
+/// Judges the run of a trial that began `start_ns` ns after the start of the search.
 pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutcome {
     let plan = &run.plan;
     let (from_ns, planned_end_ns) = judged_window_ns(plan);
@@ -305,13 +307,13 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             open_verdict(&mut outcome, &watch, &ledger, &summary, certain, &window)
         }
         OfferedLoad::Rate(_) => {
-            // The watch ends a settling load as soon as it has done its work.
+            // The watch ends a calming load as soon as the server is calm.
             let (verdict, reason) = match &run.ending {
                 Some(LoadEnd::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
                 _ => (Verdict::Fail, "the server's backlog did not drain in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
-            // The silence that it begins with may be the backlog of the load before.
+            // An initial silence may be caused by the backlog of the load before.
             outcome.evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
             outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
@@ -323,7 +325,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
             let (series, inside) = window_series(run, &window);
-            // The last responses, after the window, show the length of a stall at its end.
+            // A silence at the end of the window lasts until the last responses, which arrive after
+            // the window.
             outcome.evidence.stalls = stalls::detect(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
@@ -345,8 +348,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     outcome
 }
 
-/// Requests in flight when a trial was ended early, because its verdict was certain, have not
-/// failed.
+/// Returns the success rate of a run. Requests in flight when a trial was stopped early have not
+/// failed: the verdict was already certain.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
     match &run.ending {
@@ -355,9 +358,8 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     }
 }
 
-/// Whether the statuses of a failed trial alone break the SLO, in a way that no interference
-/// explains: the server did not accept the request as it is (400..=499), and that was not for its
-/// lateness or for the load.
+/// Returns whether the statuses of a failed trial alone break the SLO in a way that no interference
+/// explains. The server rejected the request itself (400..=499), not because of lateness or load.
 fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
     let totals = run.totals();
     let of_load = [408, 425, 429];
@@ -369,8 +371,7 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
-/// Makes a disturbed trial void. Other processes are then also the reason if the generator lacked a
-/// core.
+/// Makes a disturbed trial void. If the generator lacked a core, other processes become the reason.
 fn heed_others(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
@@ -395,11 +396,11 @@ fn open_verdict(
     let evidence = &mut outcome.evidence;
     let series = &watch.ticks()[..watch.ticks().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
-    // A silence at the window's end may have gone on.
+    // A silence at the end of the window may have lasted longer than the window.
     evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
 
-    // The bounds. At the end of a whole trial an unanswered request is bad; in a trial that ended
-    // early only an overdue one is.
+    // Evaluate the bounds. At the end of a whole trial an unanswered request is bad. In a trial
+    // that ended early only an overdue request is bad.
     let whole = !outcome.stopped;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
@@ -428,14 +429,14 @@ fn open_verdict(
     };
     evidence.bounds = watch.allowances().enumerate().map(counted).collect();
 
-    // The backlog.
+    // Evaluate the growth of the backlog.
     let [_, second, _, last] = evidence.in_flight;
     let quarter_s = window.length_ns() as f64 / 4e9;
     let arrivals = ledger.scheduled as f64 / 2.0;
     let requests_rps = outcome.achieved_rps * summary.requests_each;
     let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
-    // A response whose rest alone is late waits for an acknowledgement.
+    // A response waits for an acknowledgement if only the rest of the response is late.
     let [_, second_held, _, last_held] = evidence.held_back;
     let growth = (last - last_held) - (second - second_held);
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
@@ -459,7 +460,7 @@ fn open_verdict(
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
-        // The reason why requests were not sent is better than their number.
+        // The reason for unsent requests says more than their number.
         (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
     } else if outcome.stopped {
         (Verdict::Void, "the trial ended before its verdict was certain".into())
@@ -476,8 +477,8 @@ fn open_verdict(
     };
 }
 
-/// The longest silence of the server, where silences alone break a bound. Requests scheduled too
-/// early in a silence are late at any rate, whether or not the generator kept up.
+/// Returns the longest silence of the server, in ns, if silences alone break a bound. Requests
+/// scheduled early in a silence are late in any case, even if the generator kept up.
 fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.had_left);
     let length_ns = window.length_ns() as f64;
@@ -488,7 +489,7 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
 
-/// The ticks of a load for the detection of silences. The last one is only a part of a tick, so no
+/// Returns the ticks in which silences can be detected. The last tick is incomplete, so a missing
 /// response in it means nothing.
 fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
     match series.split_last() {
@@ -497,7 +498,8 @@ fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
     }
 }
 
-/// The ticks of a closed trial from its window on, and how many of them are inside the window.
+/// Returns the ticks of a closed trial from its window on, and the number of ticks inside the
+/// window.
 fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
     let series: Vec<(bool, TickFigures)> = ticks
@@ -508,9 +510,9 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
 }
 
-/// Little's law over a whole run: the integral of the number in flight against the sum of all
-/// stays. `None` where stays are missing: warm-up, unanswered requests, too few of them, or a load
-/// that was ended (whose last requests, cut short, have no stay).
+/// Computes the gap to Little's law over a whole run: the integral of the number in flight compared
+/// with the sum of all stays. Returns `None` if stays are missing: warm-up, unanswered requests,
+/// too few requests, or a load that was stopped.
 fn little_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
@@ -539,13 +541,13 @@ impl Window {
         self.to_ns - self.from_ns
     }
 
-    /// Whole ticks in the window.
+    /// Returns the number of whole ticks in the window.
     fn ticks(&self) -> usize {
         (self.length_ns() / self.tick_ns) as usize
     }
 
-    /// The mean of something in each quarter, by its integral over each interval in ns; an interval
-    /// counts by the part of it that lies inside.
+    /// Returns the mean of a quantity in each quarter of the window. `integral_ns` is the integral
+    /// of the quantity over one interval. An interval counts by its part inside the quarter.
     fn quarters(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
         let length = self.length_ns() as f64 / 4.0;
         let mut means = [0.0; 4];
@@ -579,7 +581,7 @@ mod tests {
 
     const TICK: u64 = Plan::TICK_NS;
 
-    /// One second of 1 000/s: what each tick of 100 shows is up to the test.
+    /// A run of one second at 1 000/s. The test supplies the content of each tick of 100 requests.
     fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
         let stages: Vec<Stage> = stages
             .iter()
@@ -596,7 +598,7 @@ mod tests {
         run
     }
 
-    /// A tick in which `succeeded` requests of 100 came back after `ms`.
+    /// A tick in which `succeeded` of 100 requests succeeded after `ms` milliseconds.
     fn tick(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
         let mut response = Histogram::new();
         response.record_n(ms * MS, succeeded);
@@ -632,8 +634,8 @@ mod tests {
 
     #[test]
     fn an_slo_bounds_any_time_of_requests_or_connections() {
-        // 1 000 requests are answered within 2 ms; of 50 of them the first byte took 20 ms, and of
-        // 1 of 10 connections 30 ms.
+        // 1 000 requests succeed within 2 ms. The first byte of 50 responses took 20 ms, and 1 of
+        // 10 connections took 30 ms.
         let seen = run(&[(1000.0, 10)], |at| {
             let mut tick = tick(100, 2, 1);
             let (mut ttfb, mut connect) = (Histogram::new(), Histogram::new());
@@ -661,7 +663,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_bad_request_counts_against_every_bound() {
-        // 1 000 scheduled: one may fail, ten may be slow or worse.
+        // Of 1 000 scheduled requests, one may fail, and ten may be slow or failed.
         for (failed, unsent, unanswered, slow, expect) in [
             (1, 0, 0, 9, Verdict::Pass),
             (2, 0, 0, 0, Verdict::Fail),
@@ -693,18 +695,18 @@ mod tests {
 
     #[test]
     fn a_growing_backlog_fails_within_the_latency_bound() {
-        // 3 % too much: after a second 30 requests wait, 30 ms' worth.
+        // The rate is 3 % too high: after a second 30 requests wait, which is work for 30 ms.
         let outcome = judged(&run(&[(1000.0, 10)], |at| tick(97, 20, 3 * (at + 1))));
         assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
         assert!(outcome.reason.contains("backlog"), "{:?}", outcome.reason);
         assert!((outcome.evidence.growth - 0.03).abs() < 0.01, "{}", outcome.evidence.growth);
         assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
-        // Two requests more or less are chance.
+        // A growth of two requests may be chance.
         assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
     }
 
-    /// Kernels acknowledge the first responses of a connection at once, and delay later ones: 40 ms
-    /// more, step by step.
+    /// Kernels acknowledge the first responses of a connection immediately, and later ones with a
+    /// delay of 40 ms. The number of delayed responses rises step by step.
     #[test]
     fn the_rest_of_an_answer_that_waits_for_an_acknowledgement_is_no_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
@@ -721,9 +723,9 @@ mod tests {
         }
         let put_off = |at: u64| (at * 8).min(40);
         check(put_off, |at| 4 + put_off(at), Verdict::Pass);
-        // More wait than those.
+        // The backlog grows by more requests than those that wait for an acknowledgement.
         check(put_off, |at| 4 + put_off(at) + 3 * at, Verdict::Fail);
-        // What is as much later, and no acknowledgement put off, is work.
+        // A response that is equally late without a delayed acknowledgement is work of the server.
         check(|at| at * 8, |at| 4 + at * 8, Verdict::Fail);
     }
 
@@ -751,7 +753,7 @@ mod tests {
             assert_eq!(outcome.verdict, Verdict::Void, "{:?}", outcome.reason);
             assert!(!outcome.reason.is_empty());
         }
-        // If every connection waits for the server, also to be accepted, the wait is the server's.
+        // The server is the limit if every connection waits for the server, even for its accept.
         let connections_max = u64::from(unsent.plan.carriage.connections_max);
         let (mut open, mut under_way) = (unsent.clone(), unsent.clone());
         open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
@@ -768,8 +770,8 @@ mod tests {
 
     #[test]
     fn a_silence_that_breaks_the_promise_is_the_servers_though_not_all_was_sent() {
-        // From tick 2 to 9 of 20 no response arrives and a worker is busy with connections; then
-        // the sent requests are served.
+        // From tick 2 to tick 9 of 20 no request gets a response, and one worker is busy
+        // connecting. Afterwards the sent requests get their responses.
         let silence = |service_ms: u64| {
             run(&[(1000.0, 20)], move |at| {
                 let mut interval = tick(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
@@ -795,7 +797,8 @@ mod tests {
         }
     }
 
-    /// Probes of a machine with two cores; the load uses 0.6 cores, other processes `others`.
+    /// Probe readings of a machine of two cores. The load used 0.6 cores, and other processes used
+    /// `others` cores.
     fn beside(others: f64, seconds: f64) -> Probes {
         let mut probes = Probes::default();
         for (name, kind, rate) in [
@@ -857,7 +860,8 @@ mod tests {
 
     #[test]
     fn what_the_server_refuses_is_no_interference() {
-        // (status, of a hundred each tick, verdict beside others)
+        // Each row: the status, the failures of a hundred requests each tick, and the verdict with
+        // interference.
         for (status, failed, expect) in [
             (404, 50, Verdict::Fail),
             (401, 2, Verdict::Fail),
@@ -882,7 +886,8 @@ mod tests {
 
     #[test]
     fn the_piece_of_a_tick_that_a_load_ends_with_is_no_silence() {
-        // Stopped in the tenth tick; responses in its part of it, and whether it is a stall.
+        // The trial is stopped in the tenth tick. Each row: the responses in that partial tick,
+        // whether a silence came before, and the number of stalls.
         for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
             let mut cut = run(&[(1000.0, 20)], |at| match at {
                 9 => tick(answered, 2, 70),
@@ -899,8 +904,8 @@ mod tests {
 
     #[test]
     fn what_is_cut_short_under_way_has_not_failed() {
-        // In the last tick: responses, failures, and requests open at its end; and the success
-        // rate.
+        // Each row describes the last tick: successes, failures, requests in flight at its end, and
+        // the expected success rate.
         let shown = || Stop::Shown("enough".into());
         for (answered, failed, under_way, ending, expect) in [
             (60, 0, 40, LoadEnd::Finished, 0.96),
@@ -918,7 +923,7 @@ mod tests {
             cut.ending = Some(ending);
             assert_eq!(judged(&cut).success_rate, expect, "{:?}", cut.ending);
         }
-        // Without any response nothing has succeeded.
+        // If no request ever got a response, none has succeeded.
         let mut silent = run(&[(1000.0, 2)], |_| {
             let mut interval = tick(0, 100, 1);
             interval.routes.of_mut(0).ledger.in_flight = 100;
@@ -955,7 +960,8 @@ mod tests {
 
     #[test]
     fn the_watch_ends_what_is_certain_and_nothing_else() {
-        // Falls behind by 40 %: stopped early, and judged a fail from its record alone.
+        // The server falls behind by 40 %. The trial is stopped early, and its record alone gives
+        // the verdict fail.
         let whole = run(&[(1000.0, 10)], |at| tick(60, 50, 40 * (at + 1)));
         let mut watch = Watch::new(Purpose::Climb, &whole.plan, &Slo::default());
         let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK, i).is_break());
@@ -966,12 +972,12 @@ mod tests {
         cut.window_ns.1 = (stop as u64 + 1) * TICK;
         cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
         assert_eq!(judged(&cut).verdict, Verdict::Fail);
-        // Stopped for another reason, nothing is certain.
+        // If the trial was stopped for another reason, no verdict is certain.
         let mut interrupted = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
         interrupted.intervals.retain(|at, _| *at < 4);
         interrupted.ending = Some(LoadEnd::Stopped(Stop::Interrupted));
         assert_eq!(judged(&interrupted).verdict, Verdict::Void);
-        // A stall of 300 ms that is caught up is no overload.
+        // A stall of 300 ms is no overload if the server catches up.
         let stall = run(&[(1000.0, 10)], |at| match at {
             4..=6 => tick(0, 2, 100 * (at - 3)),
             7 => tick(400, 200, 1),

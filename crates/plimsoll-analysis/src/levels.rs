@@ -1,10 +1,9 @@
-//! Measurements at several levels, from runs or `.dat` files: peak and knee, differences between
-//! two such lists, and the length of a level.
+//! The figures at each level of a sweep, from runs or from the text of `.dat` files. This file
+//! finds the peak and the knee, compares two lists of levels, and says how long to measure a level.
 //!
-//!
-//! A `.dat` file has a line for each level: `concurrency qps mean_ms success_percent`, separated by
-//! white space. Empty lines, comments (`#`, `%`, `;`, `//`), headings of words and further columns
-//! are ignored.
+//! A line of a `.dat` file holds one level: `concurrency qps mean_ms success_percent`, separated by
+//! white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), headings of words,
+//! and further columns.
 
 use crate::interference::Interference;
 use crate::series::{Spread, spread};
@@ -16,10 +15,10 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// The unit of a level's load.
+/// The unit of the load at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadUnit {
-    /// Users at once.
+    /// Simultaneous users.
     Concurrency,
     /// Offered requests a second.
     Rate,
@@ -27,26 +26,26 @@ pub enum LoadUnit {
     Sessions,
 }
 
-/// The figures at one load.
+/// The figures at one level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// Users, or offered requests or sessions a second.
+    /// The load: users, or offered requests or sessions a second.
     pub load: f64,
     /// Successes a second.
     pub rps: f64,
     /// Mean time to the last byte, in ns.
     pub mean_ns: f64,
-    /// Response time p99 over all requests, in ns, where it is known.
+    /// Response time p99 over all requests, in ns; `None` if it is not known.
     pub p99_ns: Option<f64>,
     /// Share of the requests that succeeded, 0..=1.
     pub success_rate: f64,
-    /// How much the goodput varied inside, where it is known.
+    /// The variation of the goodput inside the level; `None` if it is not known.
     pub spread: Option<Spread>,
 }
 
 impl Level {
-    /// The level that `run` measured; `None` where its load changes over time, as that of a log
-    /// does.
+    /// Computes the level that `run` measured. Returns `None` if the load of the run changes over
+    /// time, like the load of a log.
     pub fn from_run(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
@@ -73,17 +72,17 @@ impl Level {
     }
 }
 
-/// A load of an experiment as it counts: one, or all visits of a level of a sweep together.
+/// A measured load of an experiment: one trial, or all visits of a level of a sweep combined.
 #[derive(Debug, Clone)]
 pub struct MeasuredLoad<'a> {
     /// The visits that measured the level; at least one.
     pub visits: Vec<&'a Trial>,
-    /// All of them as one.
+    /// All visits merged into one run.
     pub run: Cow<'a, Run>,
 }
 
 impl<'a> MeasuredLoad<'a> {
-    /// These visits of one load together; `None` of no visit.
+    /// Combines these visits of one load; `None` for an empty list.
     pub fn from_visits(visits: Vec<&'a Trial>) -> Option<MeasuredLoad<'a>> {
         let run = match visits.as_slice() {
             [only] => Cow::Borrowed(&only.run),
@@ -92,7 +91,7 @@ impl<'a> MeasuredLoad<'a> {
         Some(MeasuredLoad { visits, run })
     }
 
-    /// The interference during all visits.
+    /// Returns the interference during all visits.
     pub fn others(&self) -> Interference {
         match self.visits.as_slice() {
             [only] => Interference::from_run(&only.run),
@@ -104,12 +103,12 @@ impl<'a> MeasuredLoad<'a> {
         }
     }
 
-    /// All figures.
+    /// Returns all figures of the visits combined.
     pub fn summary(&self) -> Summary {
         Summary::beside(&self.run, None, self.others())
     }
 
-    /// The server's CPU and memory, or why they are not known for some visit.
+    /// Returns the server's CPU and memory use, or why it is not known for some visit.
     pub fn server_use(&self) -> Result<ServerUse, String> {
         let mut sum: Option<ServerUse> = None;
         for visit in &self.visits {
@@ -122,20 +121,20 @@ impl<'a> MeasuredLoad<'a> {
         sum.ok_or_else(|| "no probe ran".to_owned())
     }
 
-    /// Successes a second in the window of each visit.
+    /// Returns the successes a second in the measured window of each visit.
     pub fn rates(&self) -> Vec<f64> {
         self.visits.iter().map(|visit| goodput(&visit.run)).collect()
     }
 }
 
-/// Successes a second inside the measured window.
+/// Returns the successes a second inside the measured window.
 fn goodput(run: &Run) -> f64 {
     let succeeded: u64 = run.intervals.values().map(|interval| interval.whole().succeeded_in_window).sum();
     if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
 }
 
-/// The loads of an experiment that measured its target, in order; for a sweep, its levels in the
-/// order of the command line. Without trials beforehand, and without loads for profiles.
+/// Returns the loads of an experiment that measured its target, in order. The levels of a sweep
+/// have the order of the command line. Pilot trials and loads for profiles are excluded.
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.spec {
@@ -147,7 +146,7 @@ pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     }
 }
 
-/// The levels of a recorded experiment; `None` when it holds none that can be compared.
+/// Returns the levels of a recorded experiment; `None` if the experiment has no comparable levels.
 pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
     let levels: Option<Vec<(LoadUnit, Level)>> =
         measured(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
@@ -156,50 +155,52 @@ pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)
     levels.iter().all(|level| level.0 == over).then(|| (over, levels.into_iter().map(|level| level.1).collect()))
 }
 
-/// One level of a sweep, as far as it was measured.
+/// Returns one level of a sweep, from the visits that were measured.
 pub(crate) fn of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
     MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())
 }
 
-/// The loads of one level of a sweep.
+/// Returns the trials of one level of a sweep.
 pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl Iterator<Item = &Trial> {
     trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::for_purpose(purpose) })
 }
 
-/// The knee has this share of the peak.
+/// The knee is the lowest load whose rate reaches this share of the peak.
 pub const KNEE_SHARE: f64 = 0.95;
 
-/// The level with the most successes a second; among equal ones, the one with the lowest load. The
-/// rate and the load of a peak always belong to one level.
+/// Returns the level with the most successes a second. Of equal levels, it returns the one with the
+/// lowest load. The rate and the load of a peak always belong to one level.
 pub fn peak(levels: &[Level]) -> Option<&Level> {
     let measured = levels.iter().filter(|level| level.rps > 0.0 && level.rps.is_finite());
     measured.max_by(|a, b| a.rps.total_cmp(&b.rps).then(b.load.total_cmp(&a.load)))
 }
 
-/// The level with the least load that has 95 % of the peak.
+/// Returns the level with the lowest load that reaches 95 % of the peak.
 pub fn knee(levels: &[Level]) -> Option<&Level> {
     let enough = peak(levels)?.rps * KNEE_SHARE;
     levels.iter().filter(|level| level.rps >= enough).min_by(|a, b| a.load.total_cmp(&b.load))
 }
 
-/// Goodput that is known to this share (half a 95 % interval) is known well enough.
+/// Goodput is known well enough when half its 95 % interval is at most this share of the goodput.
 pub const ERROR_WANTED: f64 = 0.03;
-/// Answers take turns: at least so many mean response times are measured.
+/// A level is measured for at least this number of mean response times, since responses come in
+/// turns.
 pub(crate) const ANSWERS_MIN: f64 = 5.0;
-/// A level of a budget needs at least this, its trial beforehand included.
+/// A level within a budget needs at least this time, in ns, including its pilot trial.
 pub const SHARE_MIN_NS: u64 = 500 * MS;
 
-/// How long to try a level that may take `share_ns` in all, to learn how long its answers take.
+/// Returns the length of the pilot trial of a level, in ns. The pilot shows how long responses
+/// take; `share_ns` is the level's part of the budget.
 pub fn pilot_ns(share_ns: u64) -> u64 {
     (share_ns / 12).clamp(300 * MS, SECOND) / (100 * MS) * (100 * MS)
 }
 
-/// Why a `.dat` file could not be read.
+/// Why a `.dat` file could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatError {
-    /// A line (from 1), and what is wrong with it.
+    /// The number of the faulty line (from 1), and the fault.
     Line(usize, String),
-    /// No level in it.
+    /// The file has no level.
     Empty,
 }
 
@@ -214,12 +215,12 @@ impl fmt::Display for DatError {
 
 impl std::error::Error for DatError {}
 
-/// A larger value in a recording has lost its decimal point, or is no figure.
+/// A larger value in a recording has lost its decimal point, or is not a number.
 const VALUE_MAX: f64 = 1e15;
-/// Levels of a recording, at most: a chart of more shows none of them.
+/// The maximum number of levels of a recording: a chart of more levels would be unreadable.
 const LEVELS_MAX: usize = 1_000;
 
-/// Reads the text of a `.dat` file; levels in the file's order.
+/// Parses the text of a `.dat` file. The levels keep the order of the file.
 pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     let mut levels: Vec<Level> = Vec::new();
     let mut known = HashSet::new();
@@ -266,10 +267,10 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     if levels.is_empty() { Err(DatError::Empty) } else { Ok(levels) }
 }
 
-/// How two recordings differ at one load: B over A, less 1. `None` where A is 0.
+/// The difference of two recordings at one load: B divided by A, minus 1. `None` where A is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelChange {
-    /// Users, or offered requests or sessions a second.
+    /// The load: users, or offered requests or sessions a second.
     pub load: f64,
     /// The change of the successes a second.
     pub rps: Option<f64>,
@@ -279,10 +280,11 @@ pub struct LevelChange {
     pub success_points: f64,
 }
 
-/// The changes from `a` to `b` at the loads that both hold, ascending.
+/// Returns the changes from `a` to `b` at the loads that both recordings contain, by ascending
+/// load.
 pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
-    // Of several levels with one load, the first.
+    // Of several levels with one load, the first level counts.
     let mut by_load: HashMap<u64, &Level> = HashMap::new();
     b.iter().for_each(|level| _ = by_load.entry(level.load.to_bits()).or_insert(level));
     let shared = a.iter().filter_map(|a| by_load.get(&a.load.to_bits()).map(|b| (a, *b)));

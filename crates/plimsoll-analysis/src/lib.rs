@@ -1,19 +1,23 @@
-//! The meaning of runs, and the next plan to try: plain functions on values.
+//! What runs mean, and which plan to try next: pure functions on values.
 //!
+//! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
+//! run. [`judge`](judge()) decides whether a trial met the SLO, and [`Watch`] decides this as soon
+//! as it is certain.
 //!
-//! [`condition`] and [`slo`] parse a user's conditions; [`summary`] computes a run's figures.
-//! [`judge`](judge()) compares a trial with the SLO, and [`Watch`] does so as soon as the result is
-//! certain. [`find`] searches for the load line; [`prove`] compares builds; [`explain`] finds the
-//! cause that limits the line. [`server`] has the server's CPU use, and [`interference`] that of
-//! other programs. [`study`] chooses the next load of each command, [`finding`] has its result,
-//! [`doubts`] the evidence against it, in [`sentence`]s. [`profile`] parses, sums and compares
-//! profiles; [`stages`] are the figures of a staged load by stage. [`quantile`] decides which
-//! quantiles may be stated, [`fitness`] whether a machine is fit to measure; [`live_meter`] has the
-//! figures of a running load. [`format`](mod@format) formats every figure.
+//! [`find`] searches for the load line, [`prove`] compares builds, and [`explain`] diagnoses the
+//! bottleneck. [`server`] computes the server's resource use. [`interference`] decides whether
+//! other programs disturbed a load.
 //!
+//! [`study`] is the next step of each command, and [`finding`] its result. [`doubts`] is the
+//! evidence against a result, in [`sentence`]s. [`profile`] parses, aggregates and compares
+//! profiles.
 //!
-//! This crate has no sockets, files, threads, current time or layout: sentences are its only text.
-//! Other crates make runs and show findings.
+//! [`stages`] has the figures of each stage of a load, and [`quantile`] decides which quantiles may
+//! be stated. [`fitness`] decides whether a machine is fit to measure. [`live_meter`] has the
+//! figures of a running load. [`format`](mod@format) formats every figure of every output.
+//!
+//! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its
+//! only text. Other crates make runs and render findings.
 
 #![forbid(unsafe_code)]
 

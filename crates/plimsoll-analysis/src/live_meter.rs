@@ -1,14 +1,15 @@
-//! The figures of a load under way ([`LiveMeter`]), collected tick by tick: the last second, and
-//! the throughput so far in equal stretches.
+//! The figures of a running load ([`LiveMeter`]), collected tick by tick: the last second, and the
+//! throughput since the start in intervals of equal length.
 //!
-//! Not here: figures of a load that has ended ([`crate::summary`]), and how they look.
+//! Not here: figures of a load that has ended ([`crate::summary`]), and how the figures look.
 
 use plimsoll_model::{Histogram, Interval, Plan, RouteFigures};
 use std::collections::VecDeque;
 
-/// Ticks of which "now" is made: one second.
+/// The number of ticks in [`LiveFigures`]: one second.
 const RECENT: usize = 10;
-/// Stretches that are kept; from there on two are joined to one.
+/// The maximum number of throughput intervals. When it is reached, neighbouring intervals are
+/// joined in pairs.
 const RATES_MAX: usize = 480;
 
 /// The figures of the last second.
@@ -24,31 +25,31 @@ pub struct LiveFigures {
     pub p99_ns: u64,
     /// Longest response time in ns.
     pub max_ns: u64,
-    /// Requests in flight at its end.
+    /// Requests in flight at the end of the last second.
     pub in_flight: u64,
 }
 
-/// The figures so far, over all loads of an experiment.
+/// The figures since the start, over all loads of an experiment.
 #[derive(Debug, Default)]
 pub struct LiveMeter {
     recent: VecDeque<RouteFigures>,
     bad: u64,
-    /// Successes a second, oldest first, each over `ticks_each` ticks; then the sum of the stretch
-    /// under way.
+    /// Throughput intervals, oldest first: successes a second over `ticks_each` ticks. The last
+    /// element is the sum of the current, unfinished interval.
     rates: Vec<f64>,
     ticks_each: usize,
     under_way: (usize, u64),
 }
 
 impl LiveMeter {
-    /// A new load begins: "now" is of this load alone.
+    /// Begins a new load: [`LiveFigures`] then cover this load only.
     pub fn next_load(&mut self) {
         self.recent.clear();
         self.bad = 0;
     }
 
-    /// Takes a tick of the measurement in. `in_window`: it is of the measured window, not of the
-    /// wait for the last responses.
+    /// Adds a tick of the measurement. `in_window`: the tick belongs to the measured window, not to
+    /// the wait for the last responses.
     pub fn push(&mut self, interval: &Interval, in_window: bool) {
         let whole = interval.whole();
         self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
@@ -76,17 +77,17 @@ impl LiveMeter {
         }
     }
 
-    /// Successes a second in equal stretches so far, oldest first.
+    /// Returns the successes a second since the start in intervals of equal length, oldest first.
     pub fn rates_rps(&self) -> &[f64] {
         &self.rates
     }
 
-    /// Requests that failed or were never sent, since the load began.
+    /// Returns the number of requests that failed or were never sent, since the load began.
     pub fn bad(&self) -> u64 {
         self.bad
     }
 
-    /// The last second; `None` before anything was measured.
+    /// Returns the figures of the last second; `None` before the first measurement.
     pub fn now(&self) -> Option<LiveFigures> {
         let last = self.recent.back()?;
         let mut response = Histogram::new();

@@ -1,13 +1,15 @@
-//! Request names in conditions and SLOs: `order.p99<=300ms`, `'list, sorted'.errors>1%`.
+//! The syntax of request names in conditions and SLOs: `order.p99<=300ms`,
+//! `'list, sorted'.errors>1%`.
 //!
+//! A name stands before a point. A name that could be misread stands in quotation marks.
 //!
-//! A name precedes a point; ambiguous names are in quotation marks. Not here: the conditions.
+//! Not here: the conditions.
 
 use plimsoll_model::{RouteRecord, TrafficRecord};
 
 const MARKS: [char; 2] = ['\'', '"'];
 
-/// The parts of a list with commas; those in quotation marks are part of a name.
+/// Splits a comma-separated list. A comma inside quotation marks is part of a name.
 pub(crate) fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut from) = (Vec::new(), 0);
     let mut inside = None;
@@ -15,7 +17,7 @@ pub(crate) fn parts(text: &str) -> Vec<&str> {
         match inside {
             Some(mark) if c == mark => inside = None,
             Some(_) => {}
-            // Elsewhere it is an apostrophe of a name.
+            // Elsewhere a quotation mark is an apostrophe of a name.
             None if MARKS.contains(&c) && text[from..at].trim().is_empty() => inside = Some(c),
             None if c == ',' => {
                 parts.push(&text[from..at]);
@@ -28,14 +30,14 @@ pub(crate) fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The name in quotation marks with which a text begins, and what follows its point.
+/// Splits a text that begins with a quoted name into the name and the text after its point.
 pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
     let mark = text.chars().next().filter(|c| MARKS.contains(c))?;
     let (name, rest) = text[1..].split_once(mark)?;
     Some((name, rest.strip_prefix('.')?))
 }
 
-/// A name in that syntax: in quotation marks unless it is plain.
+/// Formats a name as it stands before a point: in quotation marks unless the name is plain.
 pub(crate) fn written(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_plain = !name.is_empty() && name != "service" && name.chars().all(plain);
@@ -43,18 +45,17 @@ pub(crate) fn written(name: &str) -> String {
     if is_plain { name.to_owned() } else { format!("{mark}{name}{mark}") }
 }
 
-/// The number of the request of this name.
+/// Returns the index of the request with this name.
 pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
     traffic.routes.iter().position(|route| route.label == name)
 }
 
-/// Whether the plan has all these requests.
+/// Checks that the plan contains all these requests.
 ///
 /// # Errors
-///
 /// A sentence with the known names.
 pub(crate) fn are_asked<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
-    /// So many names fit into a sentence.
+    /// The maximum number of names in an error sentence.
     const SHOWN: usize = 8;
     for name in names {
         if !routes.iter().any(|route| route.label == name) {

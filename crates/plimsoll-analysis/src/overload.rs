@@ -1,10 +1,11 @@
-//! A server's behaviour beyond its line ([`OverloadResult`]): one load in steps of the line, from
-//! half to three times, and back to half. The share of the line's goodput at each step, the outcome
-//! of excess requests, and the recovery time.
+//! The behaviour of a server above its load line ([`OverloadResult`]). One load rises in steps from
+//! half the line to three times the line, and returns to half. For each step the result contains
+//! the goodput and the failures by kind, and in the end the recovery time.
 //!
+//! Goodput counts only successes within the longest latency bound of the SLO. A server that answers
+//! everything much later has no goodput.
 //!
-//! Goodput counts successes within the SLO's longest time: a server that responds much later keeps
-//! no goodput. Not here: the search for the line, and the load itself (`study::overload`).
+//! Not here: how the line is found, and how the load is made (`study::overload`).
 
 use crate::explain::level_of;
 use crate::find::Findings;
@@ -14,69 +15,69 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
 use std::ops::Range;
 
-/// The steps, as shares of the line; the last is the way back.
+/// The rates of the steps, as multiples of the line. The last step tests the recovery.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// The rate whose multiples are the steps, 1/s: the line. Without a certain line it is the highest
-/// throughput that met the SLO; 0: there is none.
+/// Returns the rate whose multiples are the steps, 1/s: the load line. Without a line (because of
+/// stalls or uncertainty) it is the highest throughput that met the SLO. 0: there is no such rate.
 pub fn level_to_pass(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { level_of(findings) } else { 0.0 }
 }
 
-/// One step.
+/// The figures of one step of an overload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadStep {
-    /// Its rate as a share of the line.
+    /// The offered rate of the step, as a multiple of the line.
     pub factor: f64,
     /// Scheduled requests, 1/s.
     pub offered_rps: f64,
-    /// Requests that came again since they had failed, 1/s; `None`: clients do not ask again.
+    /// Retries of failed requests, 1/s; `None`: the clients do not retry.
     pub again_rps: Option<f64>,
     /// Successful responses within the latency bound of the SLO, 1/s.
     pub goodput_rps: f64,
-    /// Requests answered with success, 1/s, however late.
+    /// Successful responses of any response time, 1/s.
     pub answered_rps: f64,
-    /// Goodput as a share of the line, or of what was offered where that is less.
+    /// Goodput as a share of the line, or of the offered rate where that is lower.
     pub kept_share: f64,
-    /// Response time that 99 % of what was accepted stay below, ns; `None` without an answer.
+    /// Response time p99 of the accepted requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
-    /// The failures, by kind.
+    /// The failed and unsent requests, by kind.
     pub refused: RefusalCounts,
 }
 
-/// The requests that did not succeed, by reason.
+/// The requests that did not succeed, one count per reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RefusalCounts {
-    /// Answered with 429 or 503, or, of calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
+    /// Responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
     pub too_much: u64,
-    /// Answered with another status that is no success.
+    /// Responses with another status that is no success.
     pub status: u64,
-    /// Given up after their timeout.
+    /// Requests that timed out.
     pub timeout: u64,
-    /// Connections that were refused, reset or ended.
+    /// Connections that were refused, reset or closed.
     pub connection: u64,
     /// Unsent requests: plimsoll could not send them.
     pub unsent: u64,
-    /// Half of those that were refused, timeouts aside, knew after this time, ns.
+    /// Median time until a refusal reached the client, ns. Timeouts are excluded.
     pub after_p50_ns: Option<u64>,
 }
 
-/// The behaviour of a server past its line.
+/// The behaviour of a server above its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
-    /// Goodput stays at nine tenths of the line or more at every step; the rest is refused.
+    /// The server sustains at least nine tenths of its line at every step, and refuses the rest.
     Sheds,
-    /// Goodput stays at half of the line or more.
+    /// The server sustains at least half of its line.
     Degrades,
-    /// Goodput falls below half of the line.
+    /// The server sustains less than half of its line.
     Collapses,
-    /// It does not come back when the load has fallen, and nothing gets better.
+    /// The server does not recover after the load has fallen, and its goodput does not improve.
     Metastable,
 }
 
 impl OverloadVerdict {
-    /// Its word.
+    /// Returns the word for this verdict.
     pub fn word(self) -> &'static str {
         match self {
             OverloadVerdict::Sheds => "sheds",
@@ -87,7 +88,7 @@ impl OverloadVerdict {
     }
 }
 
-/// One second of the load.
+/// The counts of one second of an overload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OverloadSecond {
     /// Scheduled requests.
@@ -103,24 +104,24 @@ impl OverloadSecond {
     }
 }
 
-/// The result of a load past the line.
+/// The result of a load above the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadResult {
-    /// The line, 1/s, of what is offered: requests, or sessions.
+    /// The line, 1/s, in the unit of the offered load: requests or sessions.
     pub line_rps: f64,
-    /// Requests of a session on average; 1 without sessions.
+    /// Mean number of requests of a session; 1 without sessions.
     pub requests_each: f64,
-    /// The steps, as far as they came.
+    /// The steps that the load reached.
     pub steps: Vec<OverloadStep>,
-    /// Each whole second of the load.
+    /// The counts of each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
-    /// The recovery time, s: from the fall of the load until nearly all requests succeed in time
-    /// again, and go on to. `None`: not while it was observed.
+    /// The recovery time, s: from the fall of the load until nearly all requests succeed in time,
+    /// and continue to. `None`: the server did not recover while it was observed.
     pub recovery_s: Option<f64>,
-    /// How long it was watched after the load had fallen, s.
+    /// How long the server was observed after the load had fallen, s.
     pub watched_s: f64,
-    /// Whether the server sends `Retry-After` when it sheds; `None`: it rejected nothing by a
-    /// status, or that was not observed.
+    /// Whether the server sends `Retry-After` when it sheds load; `None`: the server rejected no
+    /// request by a status, or the header was not observed.
     pub retry_after: Option<bool>,
     /// The verdict; `None`: the load did not end as planned.
     pub verdict: Option<OverloadVerdict>,
@@ -128,30 +129,31 @@ pub struct OverloadResult {
 
 /// Statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// A second with a smaller share of requests in time is not recovered; with few requests, all but
-/// two must be in time.
+/// The server has recovered in a second in which this share of the requests succeeds in time. With
+/// few requests, all but two must succeed in time.
 const RECOVERED: f64 = 0.95;
 const FEW: f64 = 0.1;
-/// From this share of the line's goodput on, the server sheds.
+/// From this share of the line's goodput on, the verdict is [`OverloadVerdict::Sheds`].
 const SHEDS: f64 = 0.9;
 const DEGRADES: f64 = 0.5;
-/// A backlog shrinks if each second takes away this share of the offered requests.
+/// A backlog shrinks if each second removes this share of the offered requests from it.
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
-    /// The result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the highest
-    /// latency bound of the SLO. `retried`: failed requests were retried, as a route of their own.
+    /// Computes the result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the
+    /// highest latency bound of the SLO. `retried`: failed requests were retried, as a separate
+    /// route.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(run);
-        // Responses count as requests.
+        // Responses are counted as requests, not as sessions.
         let requests_line_rps = line_rps * requests_each;
         let mut steps = Vec::new();
         let mut back = None;
         let mut from_ns = run.plan.load.warmup_ns;
         for (stage, factor) in run.plan.load.shape.curve().stages.iter().zip(FACTORS) {
             let to_ns = from_ns.saturating_add(stage.duration_ns.unwrap_or(0));
-            // A step that an ended load did not reach has no figures.
+            // A step after the end of the load has no figures.
             if to_ns > run.window_ns.1 {
                 break;
             }
@@ -163,8 +165,7 @@ impl OverloadResult {
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.grows_less(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
-        // A server that answers nothing with success at any rate is none whose line could be
-        // passed.
+        // A server without any successful response has no line to exceed.
         let serves = steps.iter().any(|step| step.answered_rps > 0.0);
         let verdict = least.filter(|_| back.is_some() && serves).map(|least| match recovery_s {
             None if !settles => OverloadVerdict::Metastable,
@@ -190,7 +191,8 @@ impl OverloadResult {
     }
 }
 
-/// Requests of a session, by the first step: sessions below the line are completed.
+/// Returns the mean number of requests of a session, from the first step: below the line sessions
+/// are completed.
 fn requests_each(run: &Run) -> f64 {
     let load = &run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -202,7 +204,7 @@ fn requests_each(run: &Run) -> f64 {
     if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
 }
 
-/// A run by intervals of its time.
+/// A run, split into intervals of its time.
 #[derive(Clone, Copy)]
 struct RunTimeline<'a> {
     run: &'a Run,
@@ -211,7 +213,7 @@ struct RunTimeline<'a> {
 }
 
 impl<'a> RunTimeline<'a> {
-    /// The figures of the ticks whose middle lies in an interval, with that middle.
+    /// Returns the ticks whose middle lies in an interval, each with its middle and its retries.
     fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
@@ -221,14 +223,14 @@ impl<'a> RunTimeline<'a> {
         all.filter(move |(middle_ns, ..)| stretch.contains(middle_ns))
     }
 
-    /// Scheduled requests, and retried ones.
+    /// Returns the counts of scheduled requests and of retries in an interval.
     fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
         let all = interval.whole().ledger.scheduled;
         let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
         (all - again, again)
     }
 
-    /// Successful responses within the latency bound.
+    /// Returns the number of successful responses within the latency bound.
     fn in_time(self, figures: &RouteFigures) -> u64 {
         let Some(bound_ns) = self.bound_ns else { return figures.ledger.succeeded };
         let late = figures.response.to_histogram().count_above(bound_ns);
@@ -254,7 +256,7 @@ impl<'a> RunTimeline<'a> {
             let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
             let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
             let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
-            // The status of a call contains that of HTTP, and more.
+            // The status of a gRPC call contains the HTTP status and more detail.
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
@@ -283,7 +285,7 @@ impl<'a> RunTimeline<'a> {
         }
     }
 
-    /// The whole seconds of an interval.
+    /// Returns the counts of each whole second of an interval.
     fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
@@ -296,19 +298,19 @@ impl<'a> RunTimeline<'a> {
         seconds
     }
 
-    /// From when on nearly all is answered in time in each second to the end, s after the start;
-    /// `None`: not even in the last two.
+    /// Returns the time, in s after the start of `stretch`, from which every later second has
+    /// nearly all requests in time. Returns `None` if even the last two seconds do not.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
         let seconds = self.seconds(stretch);
         let after_last_bad = seconds.iter().rposition(|second| !second.is_well()).map_or(0, |last| last + 1);
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
-    /// Whether the backlog shrinks towards the end of an interval: then the server is about to
-    /// recover.
+    /// Returns whether the backlog shrinks towards the end of an interval: then the server is about
+    /// to recover.
     fn grows_less(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
-        // Waiting requests on average, and offered requests.
+        // The mean number of waiting requests, and the number of offered requests.
         let of = |from_ns: u64| {
             let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
                 (sum.0 + in_flight_ns, sum.1 + self.scheduled_and_retried(interval).0)
@@ -326,7 +328,8 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
-    /// The responses of a server with a line of 100/s, by second and offered rate.
+    /// The counts of one second of a simulated server with a line of 100/s, from the number of the
+    /// second and the offered requests.
     struct SecondCounts {
         in_time: u64,
         late: u64,
@@ -334,7 +337,7 @@ mod tests {
         waiting: u64,
     }
 
-    /// Steps of 2 s each, the way back of 8 s.
+    /// A run with steps of 2 s each, and a recovery step of 8 s.
     fn run(server: fn(u64, u64) -> SecondCounts) -> Run {
         let level = |(number, factor): (usize, f64)| Stage {
             from: 100.0 * factor,
@@ -442,7 +445,7 @@ mod tests {
         for interval in called.intervals.values_mut() {
             let figures = interval.routes.of_mut(0);
             let refused = figures.ledger.failed[RequestFailure::Status as usize];
-            // Whatever the call ends with, the status of HTTP is 200.
+            // The HTTP status is 200 for every status of the call.
             figures.statuses = Tally::default();
             figures.statuses.add(200, figures.ledger.scheduled);
             for (end, times) in [

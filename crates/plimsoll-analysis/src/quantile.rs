@@ -1,10 +1,9 @@
-//! Quantiles of times that may be stated ([`Quantile`]): over every request of the ledger, and only
-//! with enough requests beyond them.
+//! Quantiles of times over every request of the ledger ([`Quantile`]). A quantile with too few
+//! requests beyond it is not stated.
 //!
-//!
-//! A failed, unsent or open request is slower than any bound: otherwise a server that fails fast
-//! would look quick. And a p99.9 of a hundred requests is their maximum, no p99.9.
-//!
+//! A request that failed, was not sent or got no response is slower than any bound. Otherwise a
+//! server that fails fast would look quick. A p99.9 of a hundred requests would be their maximum,
+//! not a p99.9.
 //!
 //! Not here: SLOs and conditions, which compare counts of requests ([`crate::slo`],
 //! [`crate::condition`]).
@@ -13,18 +12,20 @@ use crate::format;
 use plimsoll_model::{Histogram, Ledger};
 use std::fmt;
 
-/// Fewest requests beyond a stated quantile: the standard deviation of a count of ten is about a
-/// third of it, which limits the precision of a tail.
+/// The minimum number of requests beyond a stated quantile. The standard deviation of a count of
+/// ten is about a third of ten. So the rank of the quantile is known to about a third, as exactly
+/// as a tail can be known.
 pub const BEYOND_MIN: u64 = 10;
 
-/// One quantile, as far as it is known.
+/// One quantile of a distribution of times, if it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quantile {
-    /// So long, in ns.
+    /// The quantile is this time, in ns.
     Time(u64),
-    /// Longer than so long, in ns, when the request was given up.
+    /// The quantile is longer than this time, in ns, at which the request was given up.
     Over(u64),
-    /// Slower than any bound: that many requests failed, were not sent, or were not answered.
+    /// The quantile is slower than any bound: it lies among requests that failed, were not sent or
+    /// got no response.
     Failed,
     /// Fewer than [`BEYOND_MIN`] requests lie beyond it.
     #[default]
@@ -32,15 +33,16 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// The quantile `q` of `all` requests, of which `succeeded` have the shortest of `times`. The
-    /// other times belong to requests that timed out; the rest of all is slower than any bound.
+    /// Computes the quantile `q` of `all` requests. The `succeeded` shortest entries of `times` are
+    /// successes. The other entries are requests that were given up. The remaining requests are
+    /// slower than any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
-        // The small subtraction undoes the rounding of products such as 0.99 * 100.
+        // The small subtraction compensates the rounding error of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
         if all < rank + BEYOND_MIN {
             return Quantile::Few;
         }
-        // The middle of the step that belongs to this rank.
+        // The quantile at the middle of the step that belongs to this rank.
         let time_ns = || times.quantile_ns((rank as f64 - 0.5) / times.count() as f64);
         match rank {
             rank if rank <= succeeded.min(times.count()) => Quantile::Time(time_ns()),
@@ -49,7 +51,7 @@ impl Quantile {
         }
     }
 
-    /// The time in ns, where it is known.
+    /// Returns the time in ns, if it is known.
     pub fn time_ns(self) -> Option<u64> {
         match self {
             Quantile::Time(ns) => Some(ns),
@@ -58,8 +60,8 @@ impl Quantile {
     }
 }
 
-/// As in a cell of a table: `12.5 ms`, `> 30.0 s`, `failed`, or `-` where too few requests lie
-/// beyond it.
+/// Formats the quantile for a cell of a table: `12.5 ms`, `> 30.0 s`, `failed`, or `-` with too few
+/// requests beyond the quantile.
 impl fmt::Display for Quantile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,12 +86,12 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// The quantiles of complete times.
+    /// Computes the quantiles of a histogram in which no request is missing.
     pub fn from_histogram(times: &Histogram) -> Quantiles {
         Quantiles::of_share(times, (times.count(), times.count()))
     }
 
-    /// The quantiles of the times of a ledger's requests: over every scheduled request.
+    /// Computes the quantiles over every scheduled request of a ledger.
     pub fn of_ledger(times: &Histogram, ledger: &Ledger) -> Quantiles {
         Quantiles::of_share(times, (ledger.scheduled, ledger.succeeded))
     }
@@ -99,7 +101,7 @@ impl Quantiles {
         Quantiles { p50: of(0.5), p75: of(0.75), p90: of(0.9), p95: of(0.95), p99: of(0.99), p999: of(0.999) }
     }
 
-    /// The names of those that too few requests lie beyond, the least first.
+    /// Returns the names of the quantiles with too few requests beyond them, the lowest first.
     pub fn few(&self) -> impl Iterator<Item = &'static str> {
         let Quantiles { p50, p75, p90, p95, p99, p999 } = *self;
         let all = [("p50", p50), ("p75", p75), ("p90", p90), ("p95", p95), ("p99", p99), ("p99.9", p999)];
@@ -111,7 +113,8 @@ impl Quantiles {
 mod tests {
     use super::*;
 
-    /// Successes of 1 ms to `succeeded` ms, then `timeouts` requests that timed out after 30 s.
+    /// A histogram of `succeeded` successes of 1 ms, 2 ms and so on, and of `timeouts` requests
+    /// given up after 30 s.
     fn times(succeeded: u64, timeouts: u64) -> Histogram {
         let mut times = Histogram::new();
         (1..=succeeded).for_each(|ms| times.record(ms * 1_000_000));
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_quantile_is_over_all_requests_and_of_enough_of_them() {
-        // (succeeded, given up, failed otherwise), share -> as it is printed.
+        // Each row: (succeeded, given up, failed otherwise), the quantile, and its text.
         for (succeeded, timeouts, failed, q, expect) in [
             (1_000, 0, 0, 0.5, "500 ms"),
             (1_000, 0, 0, 0.99, "990 ms"),
@@ -131,7 +134,7 @@ mod tests {
             (20, 0, 0, 0.5, "10.0 ms"),
             (19, 0, 0, 0.5, "-"),
             (0, 0, 0, 0.5, "-"),
-            // A server that fails one in twenty at once has no p99, and its p90 is over all
+            // A server that immediately fails one in twenty requests has no p99. Its p90 covers all
             // requests.
             (950, 0, 50, 0.9, "900 ms"),
             (950, 0, 50, 0.99, "failed"),

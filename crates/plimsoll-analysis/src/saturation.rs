@@ -1,34 +1,33 @@
-//! The capacity of a saturated server, from closed trials ([`Saturation`]) and from open ones with
-//! a backlog ([`saturated`]).
+//! The capacity of a server: its completions while it was saturated. It comes from closed trials
+//! ([`Saturation`]) and from open trials that fell behind ([`saturated`]).
 //!
-//!
-//! Not here: which trials are saturated ([`crate::judge()`]), and the estimate over several
+//! Not here: which trials are saturated ([`crate::judge()`]), and the capacity from several trials
 //! ([`crate::find`]).
 
 use crate::watch::TickFigures;
 use plimsoll_model::units::SECOND;
 
-/// Completions of a server whose queue never emptied.
+/// The completions of a server while its queue was never empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Saturation {
     /// Successful completions.
     pub completed: f64,
-    /// In so many seconds.
+    /// The length of the observation, in seconds.
     pub seconds: f64,
-    /// Variance over mean of the completions in pieces of time: 1 for exponential service, 0 for
-    /// constant.
+    /// Dispersion of the completions in pieces of time: their variance divided by their mean. It is
+    /// 1 for exponential service, and 0 for constant service.
     pub dispersion: f64,
-    /// How many pieces that is of.
+    /// The number of pieces from which `dispersion` is computed.
     pub pieces: f64,
 }
 
-/// Pieces that a saturated trial is cut into, at the least: fewer tell no dispersion.
+/// The minimum number of pieces of a saturated trial: fewer pieces show no dispersion.
 const PIECES_MIN: usize = 8;
 
-/// The completions of a server while its queue never emptied. The first responses of users that all
-/// started together come in step, and are left out. Dispersion is taken over pieces as long as the
-/// bound, since a queue has that long to even it out; over shorter ones where there would be too
-/// few.
+/// Computes the completions of a server while its queue was never empty. The first responses are
+/// left out, because users that start together get them in step. The pieces for the dispersion are
+/// as long as the bound, the time in which a queue evens out. They are shorter if there would be
+/// too few.
 pub(crate) fn saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -36,7 +35,7 @@ pub(crate) fn saturation(
     piece_ns: u64,
     requests_each: f64,
 ) -> Option<Saturation> {
-    // A server that still works on an earlier backlog has no responses at first.
+    // A server that still works on an earlier backlog sends no responses at first.
     let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
     let in_step = ((response_mean_ns / tick_ns as f64).ceil() as usize).min(series.len() / 4);
     let skip = first.max(in_step);
@@ -57,9 +56,9 @@ pub(crate) fn saturation(
     })
 }
 
-/// Throughput of successes while the server was saturated, 1/s: after its queue had filled, or it
-/// had begun to reject. With the relative standard error. The highest and lowest tenth of the ticks
-/// are dropped, so that a stall does not count as capacity.
+/// Returns the capacity in successes a second, and its relative standard error. The server is
+/// saturated after its queue has filled, or after it has begun to reject. The highest and lowest
+/// tenth of the ticks are left out, so that a single stall does not count as capacity.
 pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,
@@ -69,12 +68,12 @@ pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -
     if ticks.len() < 2 {
         return None;
     }
-    // Few answers in a tick come in lumps; then every tick counts.
+    // With few responses in a tick, responses come in lumps; then every tick counts.
     ticks.sort_unstable();
     let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
     let kept = &ticks[trim..ticks.len() - trim];
     let per_tick = kept.iter().sum::<u64>() as f64 / kept.len() as f64;
-    // A server that did nothing at all showed no capacity.
+    // A server without completions showed no capacity.
     if per_tick <= 0.0 {
         return None;
     }

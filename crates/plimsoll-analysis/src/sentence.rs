@@ -1,45 +1,45 @@
-//! Sentences ([`Sentence`]) that name remedies ([`Remedy`]) by their kind, since only the renderer
-//! knows the flag for each.
+//! Sentences ([`Sentence`]) that name remedies ([`Remedy`]) by kind: only the renderer knows the
+//! flag for each remedy.
 //!
 //! Not here: the flag of a remedy.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A remedy: a change of the command that gives a better measurement, or another one.
+/// A remedy: a change of the command line that improves the measurement, or another measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remedy {
-    /// More time for the whole.
+    /// A larger time budget for the whole study.
     Budget,
-    /// More time for each load.
+    /// A longer time for each load.
     LoadTime,
-    /// A higher rate allowed.
+    /// A higher maximum rate.
     MaxRate,
     /// More connections.
     MaxConnections,
-    /// More requests at a time on each connection.
+    /// More simultaneous requests on each connection.
     Streams,
-    /// More local addresses, each with ports of its own.
+    /// More local addresses, each with separate ports.
     SourceAddresses,
-    /// Connections closed so that they leave no port behind.
+    /// Connections closed by reset, so that they leave no port in TIME-WAIT.
     CloseByReset,
-    /// Sides are compared though their answers differ.
+    /// A comparison of sides in spite of different responses.
     DifferentAnswers,
-    /// Builds, each started afresh for each load, in place of two processes as they are.
+    /// Builds that plimsoll starts for each load, instead of two running processes.
     Builds,
-    /// Which process the server is.
+    /// The process of the server, named by the user.
     Process,
-    /// Which control group the server is in.
+    /// The control group of the server, named by the user.
     ControlGroup,
-    /// Where the server tells its own figures.
+    /// The address of the server's own metrics.
     Metrics,
-    /// The SLO.
+    /// A different SLO.
     Slo,
 }
 
 impl Remedy {
-    /// All of them.
+    /// All remedies.
     pub const ALL: [Remedy; 13] = [
         Remedy::Budget,
         Remedy::LoadTime,
@@ -61,45 +61,45 @@ impl Remedy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SentencePart {
-    /// Words, with the spaces around them.
+    /// Words, including the spaces around them.
     Words(Cow<'static, str>),
-    /// The place of a remedy's name.
+    /// A remedy, whose name the renderer inserts.
     Remedy(Remedy),
 }
 
 impl SentencePart {
-    /// These words.
+    /// Creates a part from constant words.
     pub const fn words(words: &'static str) -> SentencePart {
         SentencePart::Words(Cow::Borrowed(words))
     }
 }
 
-/// A sentence, or the words of one, with places for remedies.
+/// A sentence, or a part of a sentence, with places for the names of remedies.
 ///
-/// It is not text yet: the renderer inserts the names of remedies ([`Sentence::spelled`]).
+/// A sentence is not yet text: the renderer inserts the names of remedies ([`Sentence::spelled`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence(Vec<SentencePart>);
 
 impl Sentence {
-    /// With these words at its end.
+    /// Appends words to the sentence.
     #[must_use]
     pub fn words(self, words: impl Into<Cow<'static, str>>) -> Sentence {
         self.part(SentencePart::Words(words.into()))
     }
 
-    /// With this remedy named at its end.
+    /// Appends the name of a remedy to the sentence.
     #[must_use]
     pub fn remedy(self, remedy: Remedy) -> Sentence {
         self.part(SentencePart::Remedy(remedy))
     }
 
-    /// With another at its end.
+    /// Appends another sentence to this sentence.
     #[must_use]
     pub fn then(self, other: &Sentence) -> Sentence {
         other.0.iter().cloned().fold(self, Sentence::part)
     }
 
-    /// Words that follow each other are one part, so that equal sentences have equal parts.
+    /// Appends a part. Consecutive words become one part, so that equal sentences have equal parts.
     fn part(mut self, part: SentencePart) -> Sentence {
         match (self.0.last_mut(), part) {
             (_, SentencePart::Words(words)) if words.is_empty() => {}
@@ -109,7 +109,7 @@ impl Sentence {
         self
     }
 
-    /// The remedies named in it, in order.
+    /// Returns the remedies that the sentence names, in order.
     pub fn remedies(&self) -> impl Iterator<Item = Remedy> {
         self.0.iter().filter_map(|part| match part {
             SentencePart::Remedy(remedy) => Some(*remedy),
@@ -122,12 +122,12 @@ impl Sentence {
         self.0.is_empty()
     }
 
-    /// Whether the sentence contains these words, without a remedy between them.
+    /// Returns whether the sentence contains these words, with no remedy between them.
     pub fn contains(&self, words: &str) -> bool {
         self.0.iter().any(|part| matches!(part, SentencePart::Words(said) if said.contains(words)))
     }
 
-    /// As text, with each remedy by the name that `name` gives it.
+    /// Renders the sentence as text. `name` returns the name of each remedy.
     pub fn spelled(&self, name: impl Fn(Remedy) -> &'static str) -> String {
         let said = |part: &SentencePart| match part {
             SentencePart::Words(words) => words.to_string(),

@@ -5,19 +5,19 @@
 
 use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 
-/// The figures of one interval of a run. Rates are in 1/s, times in ns; a time is `None` where
-/// nothing was counted.
+/// The figures of one interval of a run. Rates are in 1/s and times in ns. A time is `None` if no
+/// request was counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalFigures {
-    /// Start in schedule time, in s.
+    /// Start of the interval in schedule time, s.
     pub start_s: f64,
-    /// Length in s.
+    /// Length of the interval, s.
     pub length_s: f64,
-    /// Whether the point lies after the end of the schedule, where only late responses arrive.
+    /// Whether the interval lies after the end of the schedule, where only late responses arrive.
     pub after: bool,
     /// Scheduled requests.
     pub scheduled_rps: f64,
-    /// Requests answered with success.
+    /// Requests that succeeded.
     pub succeeded_rps: f64,
     /// Requests that failed or were never sent.
     pub errors_rps: f64,
@@ -31,12 +31,12 @@ pub struct IntervalFigures {
     pub max_ns: Option<f64>,
     /// Lag p99 of the generator.
     pub lag_p99_ns: Option<f64>,
-    /// Share of the time that the fullest worker worked, 0..=1.
+    /// Share of its time that the busiest worker spent working, 0..=1.
     pub work_share: f64,
 }
 
-/// Joins the ticks of a run to at most `columns_max` intervals of equal length: (start in s, length
-/// in s, content).
+/// Merges the ticks of a run into at most `columns_max` intervals of equal length: (start in s,
+/// length in s, content).
 fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     let Some((last, _)) = run.intervals.last_key_value() else { return Vec::new() };
     let joined = (*last as usize + 1).div_ceil(columns_max.max(1)).max(1) as u32;
@@ -52,8 +52,8 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     out
 }
 
-/// A run as at most `columns_max` intervals of equal length, in order. Intervals without any tick
-/// are left out.
+/// Divides a run into at most `columns_max` intervals of equal length, in order. Intervals without
+/// any tick are left out.
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.whole();
@@ -65,8 +65,8 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
             length_s,
             after: run.window_ns.1 > 0 && start_s * 1e9 >= run.window_ns.1 as f64,
             scheduled_rps: rate(whole.ledger.scheduled),
-            // A completion after the window is in the ledger only; a request scheduled before the
-            // window is in the throughput only.
+            // A completion after the window is only in the ledger. A request scheduled before the
+            // window is only in the throughput.
             succeeded_rps: rate(whole.succeeded_in_window.max(whole.ledger.succeeded)),
             errors_rps: rate(whole.ledger.failed_total() + whole.ledger.unsent),
             p50_ns: quantile(&response, 0.5),
@@ -80,8 +80,8 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     stretches(run, columns_max).into_iter().map(of).collect()
 }
 
-/// Latencies of a histogram by quantile: (quantile 0..1, ns), ascending, as far as the count can
-/// tell (one value above the last quantile). Empty for an empty histogram.
+/// Returns the latencies of a histogram by quantile: (quantile 0..1, ns), ascending. The last
+/// quantile has one value above it. The list is empty for an empty histogram.
 pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     let total = histogram.count();
     let mut seen = 0;
@@ -89,7 +89,7 @@ pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     for (index, count) in histogram.buckets() {
         let quantile = seen as f64 / total as f64;
         let value = histogram::highest_of(index).clamp(histogram.min_ns(), histogram.max_ns()) as f64;
-        // No more than 200 points in each factor of ten of 1 - quantile.
+        // A chart needs no more than 200 points in each factor of ten of 1 - quantile.
         let step = |q: f64| (-(1.0 - q).log10() * 200.0).floor();
         if out.last().is_none_or(|last| step(last.0) < step(quantile)) || seen + count == total {
             out.push((quantile, value));
@@ -99,20 +99,21 @@ pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     out
 }
 
-/// Latencies over time: counts of response times by interval and by latency.
+/// A heat map of latencies: counts of response times by interval and by latency.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Heat {
     /// Length of a column in s.
     pub column_s: f64,
     /// Number of columns from the start of the run.
     pub columns: usize,
-    /// Lower ends of the rows in ns, ascending, and the upper end of the last; equal factors apart.
+    /// The lower edges of the rows in ns, ascending, and the upper edge of the last row.
+    /// Neighbouring edges have a constant ratio.
     pub edges_ns: Vec<f64>,
-    /// (column, row, count) of what is not empty.
+    /// The cells that are not empty: (column, row, count).
     pub cells: Vec<(usize, usize, u64)>,
 }
 
-/// The heat of a run in at most `columns_max` columns and about `rows` rows.
+/// Computes the heat map of a run with at most `columns_max` columns and about `rows` rows.
 pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
     let columns = stretches(run, columns_max);
     let columns: Vec<(f64, f64, SparseHistogram)> =
@@ -145,10 +146,10 @@ pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
     }
 }
 
-/// How much the goodput varied inside one run.
+/// The variation of the goodput inside one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Standard deviation over mean of the goodput of intervals of equal length.
+    /// Standard deviation divided by the mean of the goodput of intervals of equal length.
     pub variation: f64,
     /// Length of an interval in ns.
     pub stretch_ns: u64,
@@ -156,9 +157,9 @@ pub struct Spread {
     pub stretches: usize,
 }
 
-/// The spread of the goodput over the whole seconds of the measured window; over single ticks where
-/// there are fewer than five such seconds. `None` with fewer than three intervals or without any
-/// success.
+/// Computes the variation of the goodput over the whole seconds of the measured window. With fewer
+/// than five such seconds it uses single ticks. Returns `None` with fewer than three intervals or
+/// without any success.
 pub fn spread(run: &Run) -> Option<Spread> {
     let interval_ns = run.plan.load.interval_ns.max(1);
     let (from, to) = run.window_ns;
@@ -183,14 +184,15 @@ pub fn spread(run: &Run) -> Option<Spread> {
     Some(Spread { variation: (squares / (stretches - 1) as f64).sqrt() / mean, stretch_ns, stretches })
 }
 
-/// Batches whose means the interval of a goodput is made of, at most.
+/// The maximum number of batches whose means give the interval of a goodput.
 const BATCHES_MAX: usize = 10;
-/// Fewer intervals show nothing of the error of a mean.
+/// Fewer intervals show nothing about the error of a mean.
 const STRETCHES_MIN: usize = 5;
 
-/// Relative half-width of the 95 % interval of a run's goodput. It uses the means of up to ten
-/// batches of whole intervals in the measured window, so that correlated neighbours do not distort
-/// the error. `None` with too few intervals.
+/// Returns the error of a run's goodput: half its 95 % interval, as a share of the goodput. The
+/// error comes from the means of up to ten batches of whole intervals inside the measured window.
+/// Batches keep correlated neighbours together, which would distort the error of single intervals.
+/// Returns `None` with too few intervals.
 pub fn goodput_error(run: &Run) -> Option<f64> {
     let length_ns = run.plan.load.interval_ns.max(1);
     let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
@@ -212,19 +214,20 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
     Some(student(batches - 1) * (squares / freedom / batches as f64).sqrt() / mean)
 }
 
-/// Student's t at 97.5 %.
+/// Returns the 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom.
 fn student(freedom: usize) -> f64 {
     const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
     let f = freedom as f64;
-    // To 1 % from five degrees of freedom on.
+    // The approximation has an error of 1 % at most from five degrees of freedom on.
     FEW.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96 + 2.4 / f + 3.2 / (f * f))
 }
 
-/// Fewer visits of a level say nothing about what moves between them.
+/// With fewer visits, the variation between visits of a level is not known.
 pub const VISITS_MIN: usize = 3;
 
-/// The same from the goodputs of separate visits of one load: it contains the variation between
-/// visits. `None` of too few.
+/// Returns the error of a goodput from separate visits of one load, including the variation between
+/// visits. It is half the 95 % interval, as a share of the goodput. Returns `None` for fewer than
+/// [`VISITS_MIN`] visits.
 pub fn visits_error(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;
@@ -298,13 +301,13 @@ mod tests {
         assert_eq!(goodput_error(&run(&[10; 4])), None);
         assert_eq!(goodput_error(&run(&[0; 20])), None);
         assert_eq!(goodput_error(&run(&[10; 20])), Some(0.0));
-        // Ten stretches of 8 and 12: standard deviation 2.108, of the mean 0.667, times 2.262 is
-        // 1.508 of 10.
+        // Ten intervals of 8 and 12 have the standard deviation 2.108. That of the mean is 0.667;
+        // times 2.262 it is 1.508 of 10.
         let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
-        // Alternating values cancel out: batches of two are equal.
+        // Alternating intervals compensate each other: all batches of two are equal.
         assert_eq!(goodput_error(&run(&[8, 12].repeat(10))), Some(0.0));
-        // What stays for long is worth less than as many independent stretches.
+        // Values that stay for long count less than an equal number of independent intervals.
         let slow: Vec<u64> = [8u64, 12].iter().flat_map(|level| [*level; 50]).collect();
         assert!(goodput_error(&run(&slow)).is_some_and(|error| error > 0.14));
     }
@@ -315,7 +318,7 @@ mod tests {
             (vec![10.0, 12.0], None),
             (vec![0.0; 5], None),
             (vec![10.0; 5], Some(0.0)),
-            // Standard deviation 1, of the mean 0.577, times 4.303, of 10.
+            // The standard deviation is 1, that of the mean 0.577; times 4.303, as a share of 10.
             (vec![9.0, 10.0, 11.0], Some(0.2484)),
             // 1.155 / 2 * 3.182 of 10.
             (vec![9.0, 11.0, 9.0, 11.0], Some(0.1837)),

@@ -1,31 +1,32 @@
-//! The server's CPU and memory during a load ([`ServerUse`]): CPU a request, requests a second a
-//! core, cores, memory, and its busiest thread.
+//! The server's CPU and memory during a load ([`ServerUse`]): CPU time of a request, requests a
+//! second of one core, cores, memory, and the busiest thread.
 //!
-//! Requests are those with a response of any status: the server worked for all of them. Not here:
-//! the readings themselves, and the bottleneck of the server.
+//! All requests with a response count, whatever the status: the server worked for all of them.
+//!
+//! Not here: the readings, and the bottleneck of the server.
 
 use plimsoll_model::series_table as table;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Probes, Run, SeriesKind, WatchedServer};
 
-/// How far from the window's edge a reading may be: three times the usual step.
+/// The maximum distance of a reading from the edge of the window, ns: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
 
-/// The fullest thread of a server.
+/// The busiest thread of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FullestThread {
-    /// Name and number, such as `nginx.1234`.
+    /// Name and number of the thread, such as `nginx.1234`.
     pub name: String,
-    /// Share of one core that it used over the measured window, 0..=1.
+    /// Share of one core that the thread used in the measured window, 0..=1.
     pub share: f64,
 }
 
-/// The server's CPU and memory in the measured window of a run, or of several.
+/// The server's CPU and memory in the measured window of one or several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
-    /// The processes watched, by time; the last is the present one.
+    /// The watched processes, by time; the last is the current process.
     pub servers: Vec<WatchedServer>,
-    /// CPU time used, ns.
+    /// CPU time used by the server, ns.
     pub cpu_ns: f64,
     /// Requests answered with that CPU time.
     pub responses: u64,
@@ -33,36 +34,38 @@ pub struct ServerUse {
     pub window_ns: f64,
     /// CPU time used inside the measured windows, ns.
     pub window_cpu_ns: f64,
-    /// Most resident memory, bytes; `None` if it was not seen.
+    /// Maximum resident memory, bytes; `None` if the memory was not observed.
     pub rss_bytes_max: Option<f64>,
-    /// Most threads.
+    /// Maximum number of threads.
     pub threads_max: Option<f64>,
-    /// The fullest thread; `None` if no thread used as much as a twentieth of a core.
+    /// The busiest thread; `None` if no thread used as much as a twentieth of a core.
     pub fullest_thread: Option<FullestThread>,
 }
 
 impl ServerUse {
-    /// CPU time for each request answered, us; `None` without an answer.
+    /// Returns the CPU time for each request with a response, us; `None` without a response.
     pub fn cpu_us_per_request(&self) -> Option<f64> {
         (self.responses > 0).then(|| self.cpu_ns / 1e3 / self.responses as f64)
     }
 
-    /// Requests a second that one core carries: the reciprocal of the CPU time a request.
+    /// Returns the requests a second that one core sustains: the reciprocal of the CPU time of a
+    /// request.
     pub fn rps_per_core(&self) -> Option<f64> {
         self.cpu_us_per_request().filter(|us| *us > 0.0).map(|us| 1e6 / us)
     }
 
-    /// Cores used on average.
+    /// Returns the cores used by the server on average.
     pub fn cores_used(&self) -> f64 {
         if self.window_ns > 0.0 { self.window_cpu_ns / self.window_ns } else { 0.0 }
     }
 
-    /// Number of observed restarts of the server.
+    /// Returns the number of observed restarts of the server.
     pub fn restarts(&self) -> usize {
         self.servers.len().saturating_sub(1)
     }
 
-    /// The server's CPU and memory during `run`, or why they are not known.
+    /// Computes the server's CPU and memory during `run`. The error is the reason why they are not
+    /// known.
     pub fn from_run(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
         let unseen = || match (&probes.missing[..], probes.is_empty()) {
@@ -75,8 +78,7 @@ impl ServerUse {
         if to_ns <= from_ns {
             return Err("the load had no measured window".into());
         }
-        // The ledger also contains the responses of the grace period; their work is counted with
-        // them.
+        // The ledger also contains responses of the grace period, so their CPU time is included.
         let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
@@ -91,7 +93,7 @@ impl ServerUse {
         let mut window_cpu_ns = at(to_ns).ok_or_else(late)? - start;
         let window_ns = (to_ns - from_ns) as f64;
         if window_ns < SECOND as f64 {
-            // Readings a tenth of a second apart cannot say what lay inside so short a window.
+            // Readings a tenth of a second apart cannot resolve such a short window.
             window_cpu_ns = end - start;
         }
         let ledger = run.ledger();
@@ -103,7 +105,7 @@ impl ServerUse {
         Ok(ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
-            // Requests in flight at the start of the window were worked on inside it, too.
+            // Requests in flight at the start of the window were also processed inside the window.
             responses: ledger.answered() + run.carried_in(),
             window_ns,
             window_cpu_ns,
@@ -113,7 +115,7 @@ impl ServerUse {
         })
     }
 
-    /// Adds another load on the same server.
+    /// Adds the use in another load on one and the same server.
     pub(crate) fn add(&mut self, other: ServerUse) {
         for seen in other.servers {
             if self.servers.iter().all(|known| known.pid != seen.pid) {
@@ -132,13 +134,13 @@ impl ServerUse {
     }
 }
 
-/// Shares of a core that the server's busy threads used from `from_ns` to `to_ns`.
+/// Returns the shares of a core that the server's busy threads used from `from_ns` to `to_ns`.
 pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<FullestThread> {
     let threads = probes.series.iter().filter_map(|(name, series)| Some((table::THREAD.label(name)?, series)));
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
         let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
         let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;
-        // No thread uses more than one core: a higher value is an error of readings at the edges.
+        // One thread uses at most one core. A higher value is an error of readings at the edges.
         let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
         Some(FullestThread { name: name.to_owned(), share })
     });
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn what_a_request_costs() {
         let mut run = run((1_000_000_000, 5_000_000_000), 8_000);
-        // A core and a half all the time, of which one thread takes a full one.
+        // The server uses a core and a half, of which one thread uses one core.
         see(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
         see(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
         see(&mut run, "thread.api.8", SeriesKind::Counter, |ns| 0.3 * ns + 1e9);

@@ -1,57 +1,57 @@
-//! The observations of the server over the loads of an experiment ([`ServerView`]): its CPU and
-//! memory, its processes, and the readings themselves, each series over all loads.
+//! The observations of the server over the loads of an experiment ([`ServerView`]): CPU and memory,
+//! processes, and the readings of each series over all loads.
 //!
-//! Not here: its CPU in one load ([`crate::server`]), the probes, and the report.
+//! Not here: the server's CPU in one load ([`crate::server`]), the probes, and the report.
 
 use crate::doubts::{Doubt, DoubtKind};
 use crate::server::ServerUse;
 use plimsoll_model::{Probes, Run, WatchedServer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The observations of the server.
+/// The observations of the server over all loads of an experiment.
 #[derive(Debug, Clone)]
 pub struct ServerView<'a> {
-    /// Its CPU and memory, or why they are not known.
+    /// The server's CPU and memory, or the reason why they are not known.
     pub usage: Result<ServerUse, String>,
-    /// Which loads the figures come from, where an experiment had several.
+    /// The loads that the figures describe, in words, if the experiment had several loads.
     pub from: Option<String>,
-    /// All loads during which it was watched.
+    /// All loads during which the server was watched.
     pub runs: Vec<&'a Run>,
 }
 
-/// One series over all loads.
+/// The readings of one series over all loads.
 #[derive(Debug, Clone, Default)]
 pub struct SeriesReadings<'a> {
     /// The unit of the values.
     pub unit: String,
-    /// How many readings there are.
+    /// The number of readings.
     pub samples: usize,
     /// The number of times without a reading.
     pub gaps: usize,
-    /// Why there was none.
+    /// The reasons for missing readings.
     pub reasons: BTreeSet<&'a str>,
-    /// The values; of counters, the change a second.
+    /// The values; for a counter, its increase per second.
     pub values: Vec<f64>,
 }
 
 impl<'a> ServerView<'a> {
-    /// The view of one load.
+    /// Creates the view of one load.
     pub fn from_run(run: &'a Run) -> ServerView<'a> {
         ServerView { usage: ServerUse::from_run(run), from: None, runs: vec![run] }
     }
 
-    /// Whether anything was read at all.
+    /// Returns whether there is any reading of the server.
     pub fn watched(&self) -> bool {
         self.runs.iter().any(|run| !run.probes.is_empty())
     }
 
-    /// The machine that it was watched on, where that is another than the one that makes the load.
+    /// Returns the machine on which the server was watched, if another machine makes the load.
     pub fn host(&self) -> Option<&'a str> {
         self.runs.iter().find_map(|run| run.probes.host.as_deref())
     }
 
-    /// The notes beside the series, of all loads: the cost of the readings, and the parts that
-    /// could not be observed.
+    /// Returns the notes about the series of all loads: the cost of the readings, and the parts
+    /// that could not be observed.
     pub fn around(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
@@ -61,7 +61,7 @@ impl<'a> ServerView<'a> {
         sum
     }
 
-    /// The processes watched, each once, in the order in which they were met.
+    /// Returns the watched processes, each once, in the order of their first observation.
     pub fn servers(&self) -> Vec<&'a WatchedServer> {
         let mut met: Vec<&'a WatchedServer> = Vec::new();
         for server in self.runs.iter().flat_map(|run| &run.probes.servers) {
@@ -72,8 +72,8 @@ impl<'a> ServerView<'a> {
         met
     }
 
-    /// The readings of each series over all loads. Times of one load mean nothing in another, so
-    /// that only what does not hang on them is joined.
+    /// Returns the readings of each series over all loads. Only values that do not depend on the
+    /// time within a load are joined.
     pub fn readings(&self) -> BTreeMap<&'a str, SeriesReadings<'a>> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();
         for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {
@@ -87,7 +87,7 @@ impl<'a> ServerView<'a> {
         all
     }
 
-    /// The doubt of a server that was started anew under load.
+    /// Returns the doubt about a server that restarted during a load.
     pub fn doubt(&self) -> Option<Doubt> {
         let servers = self.servers();
         let times = servers.len().checked_sub(1).filter(|times| *times > 0)?;

@@ -1,9 +1,10 @@
-//! An SLO ([`Slo`]), counted over all scheduled requests.
+//! The SLO of a service ([`Slo`]), counted over all scheduled requests.
 //!
+//! Every bound of an SLO becomes one number: how many of the scheduled requests may be bad. A
+//! request that failed, was never sent or got no response is slower than any latency bound. Such
+//! counts add up exactly over workers and machines, which percentiles do not.
 //!
-//! Every bound becomes a number of scheduled requests that may be bad. A failed, unsent or open
-//! request is slower than any latency bound. Such counts add up exactly over workers and machines,
-//! which percentiles do not. Not here: judging a run (see [`crate::judge()`]).
+//! Not here: judging a run (see [`crate::judge()`]).
 
 use crate::condition::{
     Condition, ConditionError, Metric, Op, Statistic, duration_syntax, measure_prefix, share_syntax,
@@ -13,81 +14,81 @@ use plimsoll_model::{RouteRecord, TimeMeasure};
 use std::fmt;
 use std::str::FromStr;
 
-/// At most a share `1 - quantile` of the scheduled requests may take longer than `bound_ns`; of a
-/// time that connections have, of the connections opened.
+/// A latency bound: at most a share `1 - quantile` of the scheduled requests may take longer than
+/// `bound_ns`. For the times of connections, the share refers to the opened connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyBound {
-    /// Which time.
+    /// The time that is bounded.
     pub measure: TimeMeasure,
-    /// 0..=1; 1 means that no request may be slower.
+    /// The quantile, 0..=1; 1 means that no request may be slower.
     pub quantile: f64,
-    /// In ns.
+    /// The bound, in ns.
     pub bound_ns: u64,
 }
 
 impl LatencyBound {
-    /// Whether it bounds response times.
+    /// Returns whether the bound applies to response times.
     pub fn is_of_response(&self) -> bool {
         self.measure == TimeMeasure::response()
     }
 }
 
-/// An SLO: a least success rate, and any number of latency bounds.
+/// An SLO: a minimum success rate, and any number of latency bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slo {
-    /// Least share of the scheduled requests that must succeed, 0..=1.
+    /// Minimum share of the scheduled requests that must succeed, 0..=1.
     pub success_min: f64,
-    /// Latency bounds, as given.
+    /// Latency bounds, in the order of the text.
     pub latency: Vec<LatencyBound>,
-    /// The SLOs of single requests, in the order of their names.
+    /// The SLOs of named requests, in the order of the names.
     pub by_route: Vec<RoutePromise>,
 }
 
-/// The SLO of one request.
+/// The SLO of one named request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoutePromise {
-    /// Its name.
+    /// The name of the request.
     pub route: String,
-    /// Least share of its scheduled requests that must succeed, 0..=1.
+    /// Minimum share of the request's scheduled calls that must succeed, 0..=1.
     pub success_min: Option<f64>,
-    /// Latency bounds, as given.
+    /// Latency bounds of the request, in the order of the text.
     pub latency: Vec<LatencyBound>,
 }
 
 /// One bound of an [`Slo`] as a count of bad requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
-    /// The name of the request that it is of; `None`: all of them.
+    /// The name of the request that the bound applies to; `None`: all requests.
     pub route: Option<String>,
     /// The time that is bounded.
     pub measure: TimeMeasure,
-    /// Slower than this is bad; `None`: only failures are bad.
+    /// A response slower than this, in ns, is bad; `None`: only failures are bad.
     pub bound_ns: Option<u64>,
     /// The share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
 }
 
 impl Allowance {
-    /// Requests slower than this are bad; `None`: only failures are, or what is bounded is no time
-    /// of requests.
+    /// Returns the time above which a request is bad, in ns. Returns `None` if only failures are
+    /// bad, or if the bound limits a time of connections.
     pub fn request_bound_ns(&self) -> Option<u64> {
         self.bound_ns.filter(|_| self.measure.is_of_routes())
     }
 
-    /// How many of `scheduled` requests may be bad.
+    /// Returns how many of `scheduled` requests may be bad.
     pub fn count_of(&self, scheduled: u64) -> u64 {
-        // The small addition undoes the rounding of products such as (1 - 0.99) * 100.
+        // The small addition compensates the rounding error of products such as (1 - 0.99) * 100.
         (self.share * scheduled as f64 + 1e-6).floor() as u64
     }
 }
 
-/// Why an SLO could not be read.
+/// Why the text of an SLO could not be parsed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SloError {
-    /// A part that is no condition.
+    /// A part of the text is no condition.
     #[error(transparent)]
     Condition(#[from] ConditionError),
-    /// A condition about failure, or a metric that no SLO can contain.
+    /// A condition bounds failures, or a metric that no SLO can contain.
     #[error(
         "'{0}' is not part of an SLO; write a minimum success rate and latency bounds, such as success>=99.9%, \
          p99<=500ms"
@@ -96,14 +97,14 @@ pub enum SloError {
 }
 
 impl Slo {
-    /// Reads a list such as `success>=99.9%, p99<=500ms`. The default success rate is 99.9 %.
+    /// Parses a list such as `success>=99.9%, p99<=500ms`. The default success rate is 99.9 %.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
         let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
         for part in named::parts(text) {
             let condition = Condition::parse(part)?;
             let upper = matches!(condition.op, Op::Below | Op::AtMost);
             let latency = |measure, quantile| LatencyBound { measure, quantile, bound_ns: condition.value as u64 };
-            // Rounded, as 99.9 / 100 is not 0.999.
+            // The quotient is rounded, because 99.9 / 100 is not 0.999.
             let rounded = |share: f64| (share * 1e12).round() / 1e12;
             let (success, bound) = match condition.metric {
                 Metric::Success if !upper => (Some(rounded(condition.value)), None),
@@ -131,7 +132,7 @@ impl Slo {
         Ok(slo)
     }
 
-    /// Every bound as a count of bad requests; success first.
+    /// Returns every bound as a count of bad requests; the success rate comes first.
     pub fn allowances(&self) -> Vec<Allowance> {
         let bound = |route: Option<&String>, bound: &LatencyBound| Allowance {
             route: route.cloned(),
@@ -154,38 +155,38 @@ impl Slo {
         all
     }
 
-    /// The bounds of response times of all requests.
+    /// Returns the bounds of response times that apply to all requests.
     pub fn response_bounds(&self) -> impl Iterator<Item = &LatencyBound> {
         self.latency.iter().filter(|bound| bound.is_of_response())
     }
 
-    /// Whether every request that is named is one of these.
+    /// Checks that each request named in this SLO is one of `routes`.
     ///
     /// # Errors
-    /// A sentence with the names that there are.
+    /// A sentence with the names of the existing routes.
     pub fn is_of(&self, routes: &[RouteRecord]) -> Result<(), String> {
         named::are_asked(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
     }
 
-    /// The bounds of all times of requests, those of single requests too.
+    /// Returns the bounds of all times of requests, in ns, including those of named requests.
     fn bounds_ns(&self) -> impl Iterator<Item = u64> {
         let by_route = self.by_route.iter().flat_map(|promise| &promise.latency);
         self.latency.iter().chain(by_route).filter(|bound| bound.measure.is_of_routes()).map(|bound| bound.bound_ns)
     }
 
-    /// The shortest latency bound in ns.
+    /// Returns the shortest latency bound in ns.
     pub fn bound_min_ns(&self) -> Option<u64> {
         self.bounds_ns().min()
     }
 
-    /// The longest latency bound in ns.
+    /// Returns the longest latency bound in ns.
     pub fn bound_max_ns(&self) -> Option<u64> {
         self.bounds_ns().max()
     }
 }
 
 impl Default for Slo {
-    /// `success>=99.9%, p99<=500ms`.
+    /// Returns the SLO `success>=99.9%, p99<=500ms`.
     fn default() -> Slo {
         let latency = vec![LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 }];
         Slo { success_min: 0.999, latency, by_route: Vec::new() }
@@ -199,7 +200,7 @@ impl FromStr for Slo {
     }
 }
 
-/// As it is given: `p99<=500ms`.
+/// Formats the bound in the syntax of SLOs: `p99<=500ms`.
 impl fmt::Display for LatencyBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let statistic = if self.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(self.quantile) };

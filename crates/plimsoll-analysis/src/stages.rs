@@ -1,41 +1,41 @@
-//! The figures of a staged load by stage, computed from recorded intervals, so that a later reader
-//! gets the same result.
+//! The figures of each stage of a staged load, computed from the recorded intervals. So a later
+//! reader of the run file gets equal figures.
 //!
-//!
-//! An interval belongs to the stage of its middle. Scheduled requests count at their intended
-//! start, responses at their arrival: a request of one stage with a response in the next counts in
-//! the latencies of the next. Responses after the end of the schedule belong to the last stage.
+//! An interval belongs to the stage in which its middle lies. Scheduled requests count at their
+//! intended start, and responses at their arrival. So a request scheduled in one stage may count
+//! among the latencies of the next stage. Responses after the end of the schedule belong to the
+//! last stage.
 
 use crate::quantile::Quantile;
 use plimsoll_model::{Histogram, Ledger, Run};
 
-/// What was measured in one stage of a load.
+/// The figures of one stage of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageFigures {
-    /// Level at its start: users, or requests a second.
+    /// Level at the start of the stage: users, or requests a second.
     pub from: f64,
-    /// Level at its end.
+    /// Level at the end of the stage: users, or requests a second.
     pub to: f64,
-    /// Its start, ns since the start of the measured window.
+    /// Start of the stage, ns since the start of the measured window.
     pub start_ns: u64,
-    /// Length, ns; shorter than planned if the load ended in this stage.
+    /// Length of the stage, ns; shorter than planned if the load ended during the stage.
     pub duration_ns: u64,
-    /// Where requests ended in it.
+    /// The outcomes of the requests that ended in the stage.
     pub ledger: Ledger,
-    /// Successes a second inside it.
+    /// Successes a second inside the stage.
     pub achieved_rps: f64,
-    /// Share of ended requests that succeeded, 0..=1; failed, unsent and open requests count
-    /// against it.
+    /// Share of the requests that succeeded, of all that ended in the stage, 0..=1. Failed, unsent
+    /// and unanswered requests count as not succeeded.
     pub success_rate: f64,
-    /// Response time p50 of all that ended in it.
+    /// Response time p50 of the requests that ended in the stage.
     pub p50: Quantile,
-    /// Response time p99 of all that ended in it.
+    /// Response time p99 of the requests that ended in the stage.
     pub p99: Quantile,
-    /// Longest response time, ns.
+    /// Longest response time in the stage, ns.
     pub max_ns: u64,
 }
 
-/// The stages of a run, as far as it came; empty where its load is the same all along.
+/// Returns the stages that a run reached; empty if its load has a constant level.
 pub fn stages(run: &Run) -> Vec<StageFigures> {
     let curve = run.plan.load.shape.curve();
     if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {
@@ -91,8 +91,8 @@ mod tests {
     use plimsoll_model::units::SECOND;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan};
 
-    /// A run of `counts` successes an interval of 100 ms, each taking its number in ms, after a
-    /// warm-up of 200 ms.
+    /// A run with `counts[i]` successes in interval i of 100 ms, each success taking `counts[i]`
+    /// ms, after a warm-up of 200 ms.
     fn run(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
         let rate = Curve::parse(stages).expect("a curve");
         let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn each_stage_has_its_own_figures_and_together_they_are_the_whole() {
-        // Two intervals of warm-up, three and four of the stages, one of late answers.
+        // The run has two intervals of warm-up, three and four of the stages, and one of late
+        // responses.
         let staged = run("0..100@300ms,100@400ms", &[0, 0, 1, 2, 3, 10, 10, 10, 10, 1], 900_000_000);
         let figures = stages(&staged);
         let of = |s: &StageFigures| (s.from, s.to, s.start_ns, s.duration_ns, s.ledger.scheduled);

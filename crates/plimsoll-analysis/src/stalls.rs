@@ -1,47 +1,51 @@
-//! Stalls ([`Stall`]): times without any response although requests waited, in one load. Not here:
-//! the stalls of many loads together (`find/stalls.rs`).
+//! Stalls in one load ([`Stall`]): times without any response although requests waited.
+//!
+//! Not here: the stalls of many loads together (`find/stalls.rs`).
 
 use crate::watch::TickFigures;
 
-/// A time without a response.
+/// A time without any response although requests waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
-    /// When it began, in ns since the start of the judged window.
+    /// When the stall began, in ns since the start of the judged window.
     pub at_ns: u64,
-    /// Length, ns; a lower bound if the load ended during the stall.
+    /// The length of the stall, ns. It is a lower bound if the load ended during the stall.
     pub length_ns: u64,
-    /// Whether it was over before the load was.
+    /// Whether the stall ended before the load.
     pub ended: bool,
-    /// Whether a sent request waited through the whole stall: then the server was silent, whatever
-    /// the generator did.
+    /// Whether a request already sent waited through the whole stall. Then the server was silent,
+    /// whatever the generator did.
     pub had_left: bool,
 }
 
 impl Stall {
-    /// How long requests came that had to wait for longer than `bound_ns`. One that the load ended
-    /// with is taken to have been in its middle then.
+    /// Returns the length of the period, in ns, whose arrivals waited longer than `bound_ns` in this
+    /// stall. If the load ended during the stall, the stall is assumed to last twice its observed
+    /// length.
     pub fn beyond_ns(&self, bound_ns: u64) -> u64 {
         let whole_ns = if self.ended { self.length_ns } else { self.length_ns.saturating_mul(2) };
         whole_ns.saturating_sub(bound_ns).min(self.length_ns)
     }
 }
 
-/// Shorter ones are not seen in ticks.
+/// A stall of fewer ticks cannot be seen.
 const TICKS_MIN: usize = 1;
-/// Fewest missing responses of a stall: a server that rarely responds is not silent.
+/// The minimum number of missing responses of a stall: a server that rarely responds is not silent.
 const MISSED_MIN: f64 = 5.0;
-/// A silence in which a worker of ours wanted a core, and had none, for this share of the time is
-/// not the server's.
+/// A silence is not the server's if a worker of plimsoll wanted a core in vain for this share of
+/// it.
 const WITHOUT_CORE_MAX: f64 = 0.5;
 
-/// The stalls in the ticks of a load, each `tick_ns` long. With long response times, the first
-/// responses also follow a silence: the caller, who knows the response time, excludes these.
+/// Returns the stalls in the ticks of a load, each `tick_ns` long. The first responses come after
+/// an initial silence of about one response time. The caller, which knows the response time,
+/// discards such a stall.
 pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
-    // The requests that began to wait during the silence or shortly before (Little's law). Older
-    // open requests were overtaken by later ones: the server has lost them, but is not silent.
+    // The requests that began to wait in the silence, or shortly before it (Little's law). Older
+    // requests were overtaken by later requests: the server has lost these requests, but is not
+    // silent.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
@@ -62,7 +66,7 @@ pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
         {
             return;
         }
-        // The slowest of those who waited tells more exactly than ticks.
+        // The slowest waiting request measures the stall more exactly than ticks.
         let slowest_ns = answered.map(|seen| seen.slowest_ns.clamp(silent_ns, silent_ns + 2 * tick_ns));
         stalls.push(Stall {
             at_ns: from as u64 * tick_ns,
@@ -95,8 +99,8 @@ mod tests {
     #[test]
     fn silence_with_requests_waiting_is_a_stall() {
         const TICK: u64 = 100_000_000;
-        // (scheduled, answered, slowest in ms, in flight) for each tick; (start in ticks, length in
-        // ms) of each stall.
+        // Each tick: (scheduled, answered, slowest in ms, in flight). Each expected stall: (start
+        // in ticks, length in ms).
         let check = |ticks: &[(u64, u64, u64, u64)], expect: &[(u64, u64)]| {
             let seen: Vec<TickFigures> = ticks
                 .iter()
@@ -116,21 +120,22 @@ mod tests {
         let calm = (50, 50, 3, 1);
         check(&[calm; 6], &[]);
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 251, 10), calm, calm, calm], &[(2, 251)]);
-        // One that the load ended with, and one that it began with.
+        // One stall lasts until the end of the load, and one stall begins with the load.
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 0, 0, 150)], &[(2, 300)]);
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
-        // At the limit, where what waited since is never made up for: each answer is as late as the
+        // At the capacity limit a backlog is never worked off, so each response is as late as the
         // first.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
-        // Some requests are never served: the rest at the end was overtaken by all others.
+        // Some requests never get a response: later requests overtook those that are left at the
+        // end.
         check(
             &[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 1, 3, 15), (0, 0, 0, 15), (0, 0, 0, 15)],
             &[],
         );
         check(&[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 0, 0, 16), (0, 0, 0, 16)], &[]);
-        // Users who all wait.
+        // Closed loop: all users wait.
         check(&[(40, 38, 10, 4), (40, 40, 10, 4), (0, 0, 0, 4), (0, 0, 0, 4), (40, 40, 210, 4)], &[(2, 210)]);
-        // No requests; an overload with responses; a server that rarely responds.
+        // No requests; then an overload with responses; then a server that rarely responds.
         check(&[(0, 0, 0, 0); 5], &[]);
         check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);
         check(&[(1, 1, 3, 0), (1, 0, 0, 1), (0, 0, 0, 1), (1, 2, 220, 0), (1, 1, 3, 0)], &[]);
@@ -157,8 +162,8 @@ mod tests {
             slowest_service_ns: service_ms * 1_000_000,
             ..calm
         };
-        // (ms without a core in each silent tick, longest service time at the end) and whether it
-        // is a stall of requests that had left.
+        // Each row: (ms without a core in each silent tick, longest service time at the end), and
+        // whether this is a stall of requests already sent.
         for (without_core_ms, service_ms, expect) in
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {

@@ -14,28 +14,29 @@ use plimsoll_model::units::MS;
 use plimsoll_model::{Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
-/// A worker that works for this share of the time has no room left.
+/// A worker that works for this share of its time is saturated.
 pub const WORK_SHARE_MAX: f64 = 0.95;
-/// At least this share of the schedule must have been sent.
+/// At least this share of the scheduled requests must have been sent.
 pub const SENT_SHARE_MIN: f64 = 0.995;
-/// Lag p99 may be this share of the latency bound...
+/// The maximum lag p99 as a share of the latency bound, if it exceeds [`LAG_FLOOR_NS`].
 const LAG_SHARE_MAX: f64 = 0.1;
-/// ... and up to this many ns in any case.
+/// A lag p99 up to this, in ns, is always allowed.
 const LAG_FLOOR_NS: u64 = MS;
-/// Responses may wait unread for this share of the response time, at the median and at p99 each,
-/// without a warning...
+/// Responses may wait unread for this share of the response time without a warning, at the median
+/// and at p99 each.
 const READ_WAIT_SHARE_SAID: f64 = 0.1;
-/// ... and up to this many ns in any case: about ten requests of a busy worker.
+/// Responses may always wait unread for this time, in ns: a busy worker handles about ten requests
+/// meanwhile.
 const READ_WAIT_FLOOR_NS: u64 = 100_000;
-/// From this share of the median response time on that is such waiting, a closed load is the
-/// generator's more than the server's.
+/// If responses wait unread for this share of the median response time, a closed load measures the
+/// generator more than the server.
 const READ_WAIT_SHARE_MAX: f64 = 0.5;
-/// From this share of its time on, a worker counts as busy: a request then waits for nine requests
-/// before it, with random arrivals (M/D/1).
+/// From this share of its time on, a worker counts as busy. With random arrivals, a request then
+/// waits for nine earlier requests (M/D/1).
 const WORK_SHARE_SAID: f64 = 0.9;
 
 /// The usual figures of a distribution of times, all in ns; 0 without a value. The named figures
-/// are those of the measured times; reports state the `quantiles`.
+/// cover the measured times. Reports state the `quantiles`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -54,7 +55,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The figures of `histogram`, which is all there is to know.
+    /// Computes the figures of a histogram in which no request is missing.
     pub fn from_histogram(histogram: &Histogram) -> Latency {
         let [p50_ns, p75_ns, p90_ns, p95_ns, p99_ns, p999_ns] =
             histogram.quantiles_ns([0.5, 0.75, 0.9, 0.95, 0.99, 0.999]);
@@ -74,8 +75,8 @@ impl Latency {
         }
     }
 
-    /// The highest usual quantile that may be stated, up to p99, in words: `p99 12.5 ms`; where p99
-    /// has too few requests beyond it, `max 20.1 ms (17 samples)`.
+    /// Formats the highest usual quantile that may be stated, up to p99: `p99 12.5 ms`. If p99 has
+    /// too few requests beyond it, the text is `max 20.1 ms (17 samples)`.
     pub fn tail(&self) -> String {
         match self.quantiles.p99 {
             Quantile::Few => {
@@ -91,7 +92,8 @@ impl Latency {
     }
 }
 
-/// The figures of routes: the clocks of requests over the whole ledger, other times as they are.
+/// Converts the histograms of routes into figures. Request times cover the whole ledger; other
+/// times cover only the measured values.
 pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
     let mut figures = sums.take(|times| Latency::from_histogram(times));
     for (latency, times) in [
@@ -104,16 +106,16 @@ pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Late
     figures
 }
 
-/// The work of the generator, and whether it was the limit.
+/// The work of the generator, and whether the generator was the limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generator {
     /// CPU time of all workers in seconds, spinning included.
     pub cpu_s: f64,
-    /// Share of the measured window that the fullest worker spent working, 0..=1.
+    /// Share of the measured window that the busiest worker spent working, 0..=1.
     pub work_share: f64,
-    /// How late requests were started against the schedule.
+    /// The lag: how late requests were started compared with the schedule.
     pub lag: Latency,
-    /// How long replies were readable before they were read.
+    /// How long responses were readable before plimsoll read them.
     pub read_wait: Latency,
     /// Share of the scheduled requests that were sent, 0..=1.
     pub sent_share: f64,
@@ -121,7 +123,8 @@ pub struct Generator {
     pub limited: bool,
     /// Why the generator was the limit, or another reason for unsent requests.
     pub reason: Option<Sentence>,
-    /// What of the response times of a closed load is the generator's own, where that is much.
+    /// The part of a closed load's response times that the generator caused, in words, if it is
+    /// large.
     pub own_wait: Option<Sentence>,
 }
 
@@ -136,27 +139,27 @@ pub struct Summary {
     pub success_rate: f64,
     /// Successes a second inside the measured window, whenever they were scheduled.
     pub throughput_rps: f64,
-    /// Requests in flight on average over the window, from their intended starts; `None` without a
-    /// window.
+    /// Mean number of requests in flight in the window, from their intended starts; `None` without
+    /// a window.
     pub in_flight_mean: Option<f64>,
     /// Bytes received and sent a second inside the window, on the wire.
     pub bytes_per_s: [f64; 2],
-    /// Requests that a session asked on average; 1 where a load has none. What is offered is
-    /// sessions then.
+    /// Mean number of requests of a session; 1 for a load without sessions. With sessions, the
+    /// offered load counts sessions.
     pub requests_each: f64,
-    /// What was counted for the load; of gauges, the most.
+    /// The totals of the load; for a gauge, its maximum.
     pub load: LoadFigures<Latency>,
-    /// What was counted for the routes, over all of them.
+    /// The totals over all routes.
     pub whole: RouteFigures<Latency>,
-    /// The addresses behind the numbers in the figures, in order.
+    /// The addresses that the address numbers in the figures stand for, in order.
     addresses: Vec<String>,
     /// The generator's own figures.
     pub generator: Generator,
-    /// Interference of other processes during the load.
+    /// The use of the machine by other processes during the run.
     pub interference: Interference,
-    /// How the run ended; `None`: it was cut off.
+    /// How the run ended; `None`: the recording was cut off.
     pub ending: Option<LoadEnd>,
-    /// The failed responses.
+    /// The contents of failed responses, by kind.
     pub failed_answers: Vec<FailedKind>,
     /// The figures of each stage, where the load has stages.
     pub stages: Vec<StageFigures>,
@@ -165,19 +168,20 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The figures of a run on its own: lag is held against 10 % of its own response p99.
+    /// Computes the figures of a run without an SLO: lag is compared with 10 % of the run's
+    /// response p99.
     pub fn from_run(run: &Run) -> Summary {
         Summary::with_bound(run, None)
     }
 
-    /// The figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag is held
-    /// against 10 % of that.
+    /// Computes the figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag
+    /// is compared with 10 % of that bound.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
         Summary::beside(run, bound_ns, Interference::from_run(run))
     }
 
-    /// The same with interference given, which `run` does not contain if it was joined from several
-    /// loads.
+    /// Computes the figures of a run like [`Summary::with_bound`], with the interference `others`.
+    /// A `run` that was merged from several loads does not contain its interference.
     pub fn beside(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
@@ -233,20 +237,19 @@ impl Summary {
         }
     }
 
-    /// Successes a second in the unit in which a load is offered: of sessions, as many as such
-    /// requests make.
+    /// Returns the successes a second in the unit of the offered load. For sessions, it is the
+    /// number of sessions that these requests make.
     pub fn offered_unit_rps(&self) -> f64 {
         self.throughput_rps / self.requests_each
     }
 
-    /// Where connections with this address number went. An address that is not in the plan was
-    /// resolved later.
+    /// Returns the address with this number. An address that is not in the plan was resolved later.
     pub fn address(&self, number: u16) -> &str {
         self.addresses.get(usize::from(number)).map_or("an address resolved during the load", String::as_str)
     }
 }
 
-/// The evidence against the figures of a load, the most severe first.
+/// Collects the evidence against the figures of a load, the gravest first.
 fn doubts(
     others: &Interference,
     generator: &Generator,
@@ -276,7 +279,7 @@ fn doubts(
     doubts
 }
 
-/// Bytes that belong to no answer, in a sentence, if there were any.
+/// Formats a sentence about bytes that belong to no response, if there were any.
 fn surplus(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
@@ -290,13 +293,13 @@ fn surplus(bytes: u64, connections: u64) -> Option<String> {
     ))
 }
 
-/// The error numbers (Linux) of connections that failed for want of something of ours: a local
-/// port, an open file.
+/// The error numbers (Linux) of connections that failed because plimsoll had no free local port or
+/// no free file descriptor.
 const NO_PORT_LEFT: u16 = 99;
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
-/// Connections that failed because this machine ran out of ports or files: no failure of the
-/// server's.
+/// Formats a sentence about connections that failed because this machine ran out of ports or files:
+/// the server is not the reason.
 fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
@@ -310,19 +313,20 @@ fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
     }
 }
 
-/// The lag p99 that is allowed under a latency bound: max(1 ms, 10 % of the bound).
+/// Returns the allowed lag p99 under a latency bound, in ns: max(1 ms, 10 % of the bound).
 pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
     LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
 }
 
-/// Most open exchanges at the end of any interval. Each has a connection, or waits for the server
-/// to accept one: a stalled server that does not accept is not plimsoll's fault.
+/// Returns the maximum number of exchanges in flight at the end of any interval. Each exchange has
+/// a connection, or waits for the server to accept one. A stalled server accepts none, which is not
+/// the generator's fault.
 fn under_way_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.whole().in_flight_end).max().unwrap_or(0)
 }
 
-/// The rules of the generator's doubt, strongest first: whether it was the limit, and the sentence
-/// for it.
+/// Evaluates the rules of the generator's doubt, strongest first. Returns whether the generator was
+/// the limit, and the sentence.
 fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, Sentence)> {
     let open = run.plan.load.shape.is_open();
     if generator.work_share >= WORK_SHARE_MAX {
@@ -339,12 +343,12 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
         let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
         let waited = connections_open >= u64::from(connections_max) || under_way_max(run) >= requests_max;
         return Some(match waited {
-            // Waiting for a slow server is the server's doing.
+            // A wait for a slow server is the server's fault.
             true => {
                 let waiting = format!("all {connections_max} connections were waiting for the server");
                 let text = format!("only {share} of the schedule was sent: {waiting} (");
                 let sentence = Sentence::from(text).remedy(Remedy::MaxConnections);
-                // Over HTTP/2 one connection can do for many.
+                // Over HTTP/2 one connection can serve many exchanges.
                 let carriage = &run.plan.carriage;
                 let shares = carriage.http == HttpChoice::H2 && carriage.streams_max <= 1;
                 let sentence = if shares { sentence.words(", ").remedy(Remedy::Streams) } else { sentence };
@@ -356,8 +360,8 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
     None
 }
 
-/// Whether replies wait so long before they are read that a closed load says more of the generator
-/// than of the server.
+/// Returns whether responses wait unread for so long that a closed load measures the generator more
+/// than the server, and the sentence.
 fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
     let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
     let closed = !run.plan.load.shape.is_open();
@@ -365,7 +369,8 @@ fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(b
     limited.then(|| (true, read_wait_text(generator).into()))
 }
 
-/// The generator's own part of a closed loop's response times, if it is large or a worker was busy.
+/// Formats the part of a closed load's response times that the generator caused, if this part is
+/// large or a worker was busy.
 fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
@@ -390,7 +395,8 @@ fn read_wait_text(generator: &Generator) -> String {
     }
 }
 
-/// The fullest worker's share of work over the intervals that lie in the measured window.
+/// Returns the share of its time that the busiest worker worked, over the intervals in the measured
+/// window.
 fn work_share(run: &Run) -> f64 {
     let length = run.plan.load.interval_ns.max(1);
     let inside = |index: u32| {
@@ -414,8 +420,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, WorkerTime};
 
-    /// A load whose requests took `response_ns`, with `wait_ns` before they were read, and a worker
-    /// with this busy share.
+    /// A load whose requests all took `response_ns`, of which `wait_ns` unread, with a worker that
+    /// was busy for the share `busy`.
     fn run(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
         let level = Curve::constant(4.0);
         let shape = match is_closed {
@@ -447,7 +453,7 @@ mod tests {
         const US: u64 = 1_000;
         for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
             (true, 5_000 * US, 20 * US, 0.5, false, None),
-            // Little time, though much of a short answer.
+            // The wait is short, though it is a large part of a short response time.
             (true, 200 * US, 60 * US, 0.5, false, None),
             (
                 true,
@@ -465,7 +471,7 @@ mod tests {
                 true,
                 Some("the generator was the limit, not the server: responses waited"),
             ),
-            // A worker that is busy for 94 % of the time is not silent.
+            // A worker that is busy for 94 % of the time is reported.
             (
                 true,
                 5_000 * US,
@@ -475,7 +481,7 @@ mod tests {
                 Some("p50 49.0 us, p99 49.0 us, with its busiest worker busy 94 %"),
             ),
             (true, 5_000 * US, 49 * US, 0.97, true, Some("a worker thread of plimsoll was busy 97 %")),
-            // An open load has its lag for that.
+            // An open load reports its lag instead.
             (false, 5_000 * US, 600 * US, 0.94, false, None),
         ] {
             let summary = Summary::from_run(&run(is_closed, response_ns, wait_ns, busy));

@@ -1,23 +1,22 @@
-//! The results of an experiment's profiles, as data.
+//! The results of profiles that were taken with an experiment, as data.
 //!
-//!
-//! Not here: reading the profiles back, and their presentation.
+//! Not here: reading the profile files, and how results look.
 
 use crate::profile::{ProfileDiff, ProfiledTrial};
 use crate::{Assessment, Doubts};
 use serde::Serialize;
 
-/// The results of an experiment's profiles.
+/// The results of profiles that were taken with an experiment.
 #[derive(Debug, Clone)]
 pub enum ProfileFindings {
-    /// At low load, and at the load in question.
+    /// Profiles at a low load, and at the load in question.
     OfLoads(Assessment<Profiles>),
-    /// Of both sides of a comparison.
+    /// Profiles of both sides of a comparison.
     OfSides(Assessment<ProveProfiles>),
 }
 
 impl ProfileFindings {
-    /// Those of loads.
+    /// Returns the profiles of loads, if there are any.
     pub fn of_loads(&self) -> Option<&Assessment<Profiles>> {
         match self {
             ProfileFindings::OfLoads(profiles) => Some(profiles),
@@ -25,7 +24,7 @@ impl ProfileFindings {
         }
     }
 
-    /// Those of both sides.
+    /// Returns the profiles of both sides, if there are any.
     pub fn of_sides(&self) -> Option<&Assessment<ProveProfiles>> {
         match self {
             ProfileFindings::OfSides(profiles) => Some(profiles),
@@ -33,7 +32,7 @@ impl ProfileFindings {
         }
     }
 
-    /// The evidence against these results.
+    /// Returns the evidence against the profiles.
     pub fn doubts(&self) -> &Doubts {
         match self {
             ProfileFindings::OfLoads(profiles) => profiles.open().0,
@@ -42,87 +41,87 @@ impl ProfileFindings {
     }
 }
 
-/// A profile of one kind at both levels: the sum of one column.
+/// The profiles of one kind at both levels: the sum of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindSums {
-    /// As in its address: `allocs`, `mutex`, ...
+    /// The kind of profile as in its URL: `allocs`, `mutex`, ...
     pub kind: String,
     /// The column, such as `alloc_space`.
     pub sample_type: String,
-    /// Unit of the sums, as pprof spells it.
+    /// Unit of the sums, in the spelling of pprof.
     pub unit: String,
-    /// At low load and at the load in question; none where the profile is missing.
+    /// The sums at the low load and at the load in question; `None` where the profile is missing.
     pub sums: [Option<KindSum>; 2],
-    /// Whether the sum is a stock (memory in use, goroutines), of which a share for each request
-    /// says nothing.
+    /// Whether the sum is a stock (memory in use, goroutines), which cannot be divided by requests.
     pub stock: bool,
 }
 
-/// The sum of a profile of one kind.
+/// The content of a profile of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KindSum {
-    /// The sum of what was added meanwhile.
+    /// The sum of the values added while the profile was taken.
     pub sum: f64,
-    /// The requests meanwhile.
+    /// The requests completed while the profile was taken.
     pub requests: f64,
 }
 
-/// A profile that was kept.
+/// A stored profile file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredProfile {
-    /// The level at which it was taken.
+    /// The level at which the profile was taken.
     pub level: String,
-    /// As in its address.
+    /// The kind of profile as in its URL.
     pub kind: String,
-    /// Where it is.
+    /// The path of the profile file.
     pub file: String,
 }
 
-/// The profiles of one experiment.
+/// The profiles of the loads of one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profiles {
-    /// Where from.
+    /// The base URL from which the profiles were fetched.
     pub base: String,
-    /// Length of the CPU profiles as asked for, s.
+    /// Requested length of the CPU profiles, s.
     pub seconds: u32,
-    /// What the higher level is called: `line`, or `load` of a single run.
+    /// The name of the higher level: `line`, or `load` for a single run.
     pub level_name: String,
-    /// What the rates are of: `requests`, or `sessions`.
+    /// The unit counted by rates: `requests` or `sessions`.
     pub counted: &'static str,
-    /// Low load and the load in question, as far as they were driven.
+    /// The profiled loads: the low load and the load in question, as far as they were made.
     pub levels: Vec<ProfiledTrial>,
     /// Requests completed while each CPU profile was taken.
     pub requests: Vec<f64>,
-    /// CPU a request, low against the load in question; none unless both profiles are there.
+    /// The CPU time of each request at the low load compared with the load in question; `None`
+    /// unless both profiles exist.
     pub comparison: Option<ProfileDiff>,
-    /// The other kinds.
+    /// The sums of the other kinds of profiles.
     pub kinds: Vec<KindSums>,
-    /// The profiles kept.
+    /// The stored profile files.
     pub files: Vec<StoredProfile>,
 }
 
 impl Profiles {
-    /// The names of both levels.
+    /// Returns the names of both levels.
     pub fn level_names(&self) -> [&str; 2] {
         ["low", &self.level_name]
     }
 }
 
-/// CPU profiles of both sides, taken in turn at one rate.
+/// CPU profiles of both sides, taken alternately at one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProveProfiles {
-    /// Where from, by side.
+    /// The base URLs from which the profiles were fetched, by side.
     pub bases: [String; 2],
-    /// Length of a profile as asked for, s.
+    /// Requested length of a profile, s.
     pub seconds: u32,
     /// The rate at which they were taken, 1/s.
     pub rate_rps: f64,
-    /// Of what: `requests`, or `sessions`.
+    /// The unit counted by the rate: `requests` or `sessions`.
     pub counted: &'static str,
-    /// Requests completed meanwhile, by side.
+    /// Requests completed while the profiles were taken, by side.
     pub requests: [f64; 2],
-    /// The profiles kept, by side.
+    /// The stored profile files, by side.
     pub files: [Vec<String>; 2],
-    /// CPU a request, A against B; none unless there is a profile of both.
+    /// The CPU time of each request, A compared with B; `None` unless both sides have a profile.
     pub comparison: Option<ProfileDiff>,
 }

@@ -1,8 +1,9 @@
-//! Watches a running trial, and reports when its verdict can no longer change ([`Watch`]).
+//! A watch over a running trial: it finds out when the verdict can no longer change ([`Watch`]).
 //!
+//! The watch counts the figures that [`crate::judge()`] uses, which feeds a finished run through a
+//! watch. So a trial that was stopped early is judged from its record alone.
 //!
-//! It counts the same figures as [`crate::judge()`], which replays it over a finished run, so that
-//! an early end is judged from the record alone. Not here: whose fault a failure is.
+//! Not here: whether the server or the generator caused a failure.
 
 use crate::format;
 use crate::held_back;
@@ -15,27 +16,28 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// Least length of the window before a trial may end early, ns, so that it also shows throughput.
+/// The minimum part of its window, in ns, that a trial shows before it is stopped, so that its
+/// throughput is known.
 const SHOWN_CLIMB_NS: u64 = 600 * MS;
 const SHOWN_LINE_NS: u64 = 1_500 * MS;
-/// And it goes on for this many ticks after the first bad request.
+/// A trial continues for this many ticks after the first bad request.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
-/// Clear overload: the backlog grew by at least this share of the arrivals in each of the last
-/// ticks.
+/// Clear overload: in each of the last ticks the backlog grew by at least this share of the
+/// arrivals.
 const OVERLOAD_SHARE: f64 = 0.05;
 const OVERLOAD_TICKS_CLIMB: usize = 5;
 const OVERLOAD_TICKS_LINE: usize = 10;
-/// Time in response times before which a growing queue means nothing.
+/// Growth of the backlog means nothing before this number of response times has passed.
 const FILLING_ANSWERS: f64 = 3.0;
-/// Ticks in a row that show a calm (or a rejecting) server.
+/// Number of consecutive ticks that show a calm (or a rejecting) server.
 const SETTLED_TICKS: usize = 2;
-/// Answers that a calm spell must at least hold.
+/// Minimum number of responses in a calm period.
 const CALM_ANSWERS: u64 = 3;
-/// Answers that a first load must show before it is ended.
+/// Minimum number of responses before a first load is stopped.
 const ANSWERS_SHOWN: u64 = 3;
 
-/// The judged part of a plan in schedule time, ns: the last stage of its curve. Warm-up and earlier
-/// stages prepare the server's state.
+/// Returns the judged part of a plan, in ns of schedule time: the last stage of its curve. Earlier
+/// stages and the warm-up bring the server into the state in which it is judged.
 pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     let stages = &plan.load.shape.curve().stages;
     let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
@@ -49,40 +51,40 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     (plan.load.warmup_ns + before.min(end), plan.load.warmup_ns + end)
 }
 
-/// What ends a load early.
+/// The event that ends a load early.
 #[derive(Debug, Clone, PartialEq)]
 enum EarlyStop {
-    /// A verdict that is certain.
+    /// The verdict is certain.
     Certain,
-    /// A server that answers within this time again.
+    /// The server responds within this time, in ns, again.
     Calm(u64),
-    /// A server that rejects requests.
+    /// The server rejects requests.
     Rejecting,
-    /// A server that serves any.
+    /// The server completes a request successfully.
     Served,
-    /// Some answers, and this much of the load.
+    /// Some requests have a response, and this part of the load, in ns, has passed.
     Answered(u64),
-    /// Nothing.
+    /// No event ends the load early.
     End,
 }
 
-/// What one tick of the judged window showed.
+/// The figures of one tick of the judged window.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TickFigures {
     pub scheduled: u64,
     pub succeeded: u64,
     pub failed: u64,
     pub in_flight_end: u64,
-    /// Mean number of open requests that wait only for the rest of their response
+    /// Mean number of requests that wait only for the rest of their response
     /// ([`crate::held_back`]).
     pub held_back: f64,
-    /// The longest response time of an answer, in ns.
+    /// The longest response time in the tick, in ns.
     pub slowest_ns: u64,
-    /// The response time of answers on average, in ns; 0 without any.
+    /// The mean response time in the tick, in ns; 0 without any response.
     pub mean_ns: f64,
-    /// The longest service time of an answer, in ns: the request had left for as long.
+    /// The longest service time in the tick, in ns: the request had been sent that long before.
     pub slowest_service_ns: u64,
-    /// Time in which a worker had something to do and no core, in ns.
+    /// Time in which a worker was runnable and had no core, in ns.
     pub without_core_ns: u64,
 }
 
@@ -104,23 +106,23 @@ impl TickFigures {
     }
 }
 
-/// A bound of the promise, and what is known of it.
+/// A bound of the SLO, and its counts in this trial.
 #[derive(Debug, Clone)]
 struct WatchedBound {
     allowance: Allowance,
-    /// The one request that it is of.
+    /// The named request that the bound applies to.
     route: Option<RouteNumber>,
-    /// Requests that are known to have broken it, of those that ended.
+    /// Ended requests that broke the bound.
     ended_bad: u64,
-    /// All requests of its route in the judged window.
+    /// The outcomes of all requests of the bound's route in the judged window.
     ledger: Ledger,
-    /// How bunched the bad requests are.
+    /// The dispersion of the bad requests.
     bunches: Bunches,
 }
 
-/// How bunched events are: counts in pieces of time, each as long as the bound. Requests that are
-/// late come in bunches, one for each time that the queue was long, and a bunch is one observation,
-/// not as many as it has requests.
+/// The dispersion of events: counts in pieces of time, each as long as the bound. Late requests
+/// come in bunches, one for each time that the queue was long. A bunch is one observation, whatever
+/// its number of requests.
 #[derive(Debug, Clone, Default)]
 struct Bunches {
     ticks_each: usize,
@@ -147,8 +149,8 @@ impl Bunches {
         }
     }
 
-    /// Index of dispersion of the counts (variance over mean), at least 1: how many events make one
-    /// observation.
+    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1: the
+    /// number of events that make one observation.
     fn size(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
@@ -160,7 +162,7 @@ impl Bunches {
     }
 }
 
-/// Looks after a trial under way: feed it every tick.
+/// A watch over a running trial; the caller passes every tick to it.
 #[derive(Debug, Clone)]
 pub struct Watch {
     until: EarlyStop,
@@ -169,27 +171,27 @@ pub struct Watch {
     to_ns: u64,
     tick_ns: u64,
     timeout_ns: u64,
-    /// At most this many requests will have been scheduled.
+    /// The maximum number of requests that the trial schedules.
     scheduled_max: u64,
     bounds: Vec<WatchedBound>,
     /// Ticks of the judged window and after, in order.
     seen: Vec<TickFigures>,
-    /// Requests that ended since the window's start.
+    /// Requests that ended since the start of the judged window.
     ended: u64,
     first_bad: Option<usize>,
-    /// The least that answers of one tick took on average, in ns.
+    /// The smallest mean response time of any tick, in ns.
     quickest_ns: f64,
-    /// Settling: ticks in a row, and answers in them.
+    /// The progress of a calming load: consecutive calm ticks, and the responses in these ticks.
     settled: (usize, u64),
 }
 
 impl WatchedBound {
-    /// Whether it is of fewer than all requests, or of connections.
+    /// Returns whether the bound applies to one named request, or to connections.
     fn has_own_ledger(&self) -> bool {
         self.route.is_some() || !self.allowance.measure.is_of_routes()
     }
 
-    /// A bound without figures yet; `None`: it names a request that the plan does not have.
+    /// Creates the bound with empty counts; `None` if the plan lacks the named request.
     fn for_plan(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
             None => None,
@@ -201,7 +203,7 @@ impl WatchedBound {
 }
 
 impl Watch {
-    /// A watch over a trial of this purpose under this promise.
+    /// Creates a watch over a trial of this purpose under this SLO.
     pub fn new(purpose: Purpose, plan: &PlanRecord, slo: &Slo) -> Watch {
         let (from_ns, to_ns) = judged_window_ns(plan);
         let judged = matches!(purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm | Purpose::Soak);
@@ -233,28 +235,30 @@ impl Watch {
         }
     }
 
-    /// A watch that ends a settling load once every answer takes `calm_ns` at most.
+    /// Creates a watch that ends a calming load as soon as every response takes `calm_ns` at most.
     pub fn until_calm(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
         Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
-    /// A watch that ends a priming load once requests have been rejected for a moment.
+    /// Creates a watch that ends a priming load after [`SETTLED_TICKS`] consecutive ticks with
+    /// rejections.
     pub fn until_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
         Watch { until: EarlyStop::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
-    /// A watch that ends a load once a request has succeeded.
+    /// Creates a watch that ends a load as soon as one request has succeeded.
     pub fn until_served(plan: &PlanRecord, slo: &Slo) -> Watch {
         Watch { until: EarlyStop::Served, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
-    /// A watch that ends a load after `shown_ns` once some requests were answered, well or badly.
+    /// Creates a watch that ends a load after `shown_ns` as soon as some requests got a response of
+    /// any status.
     pub fn until_answered(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
         Watch { until: EarlyStop::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
     }
 
-    /// Takes the next tick, which starts at `start_ns` of schedule time. `Break` holds the reason
-    /// to end the run now.
+    /// Adds the next tick, which starts at `start_ns` of schedule time. `Break` contains the reason
+    /// to stop the run now.
     pub fn push(&mut self, start_ns: u64, tick: &Interval) -> ControlFlow<String> {
         match self.until {
             EarlyStop::End => return ControlFlow::Continue(()),
@@ -328,11 +332,11 @@ impl Watch {
         }
     }
 
-    /// The reason why the trial has failed whatever comes, if that is so.
+    /// Returns the reason why the trial has certainly failed, if that is certain.
     pub fn certain(&self) -> Option<String> {
         for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bad(at);
-            // Of one request at most as many are scheduled as of all.
+            // At most all scheduled requests can belong to one named request.
             let allowed = bound.allowance.count_of(self.scheduled_max);
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
@@ -345,43 +349,45 @@ impl Watch {
         self.overload()
     }
 
-    /// Number of requests known to have broken bound `at`: ended ones, and open ones beyond it.
+    /// Returns the number of requests known to have broken bound `at`: ended requests, and requests
+    /// in flight for longer than the bound.
     pub(crate) fn bad(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
-        // It is unknown which requests are open.
+        // The names of the requests in flight are not known.
         let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
         bound.ended_bad
             + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }
     }
 
-    /// Requests that ended after breaking bound `at`.
+    /// Returns the number of ended requests that broke bound `at`.
     pub(crate) fn ended_bad(&self, at: usize) -> u64 {
         self.bounds[at].ended_bad
     }
 
-    /// How many bad requests of bound `at` make one independent observation, at least 1.
+    /// Returns how many bad requests of bound `at` make one independent observation, at least 1.
     pub(crate) fn bunch_size(&self, at: usize) -> f64 {
         self.bounds[at].bunches.size()
     }
 
-    /// The requests that bound `at` is of, where `whole` are all of them.
+    /// Returns the outcomes of the requests that bound `at` applies to; `whole` are those of all
+    /// requests.
     pub(crate) fn ledger_of<'a>(&'a self, at: usize, whole: &'a Ledger) -> &'a Ledger {
         if self.bounds[at].has_own_ledger() { &self.bounds[at].ledger } else { whole }
     }
 
-    /// The bounds, in the order of [`Slo::allowances`]; of requests that are not asked there are
-    /// none.
+    /// Returns the bounds in the order of [`Slo::allowances`], without bounds of requests that the
+    /// plan lacks.
     pub(crate) fn allowances(&self) -> impl Iterator<Item = &Allowance> {
         self.bounds.iter().map(|bound| &bound.allowance)
     }
 
-    /// The ticks of the judged window and after.
+    /// Returns the ticks of the judged window and after.
     pub(crate) fn ticks(&self) -> &[TickFigures] {
         &self.seen
     }
 
-    /// Lower bound for the number of requests open longer than `bound_ns`: of those scheduled that
-    /// long ago, at most the number of ended requests can have ended.
+    /// Returns a lower bound of the requests in flight for longer than `bound_ns`. Of the requests
+    /// scheduled that long ago, at most the number of all ended requests can have ended.
     fn overdue(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
         let old: u64 = self.seen.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
@@ -393,18 +399,18 @@ impl Watch {
         self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
     }
 
-    /// The sentence for a server that falls further behind in every single tick. A single stall,
-    /// however long, ends; and near the line, where growth is slight, the whole window is shown.
+    /// Returns the sentence for a server that falls further behind in every single tick. A single
+    /// stall, however long, ends. Near the line, where growth is slight, the whole window is used.
     fn overload(&self) -> Option<String> {
         let ticks = if self.climbing { OVERLOAD_TICKS_CLIMB } else { OVERLOAD_TICKS_LINE };
         let inside = self.seen.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
-        // The number in flight takes some answers' time to come to its level on any server.
+        // On any server the number in flight takes some response times to reach its level.
         let filling = (FILLING_ANSWERS * self.quickest_ns / self.tick_ns as f64) as usize;
         if inside <= ticks.saturating_add(filling) || self.seen.len() > inside {
             return None;
         }
         let last = &self.seen[inside - ticks - 1..inside];
-        // Silence is a stall until it has broken a bound: how long it lasts is worth knowing.
+        // A silence is a stall until it has broken a bound: its length is worth knowing.
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < ticks {
             return None;
         }
@@ -425,14 +431,14 @@ impl Watch {
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
             EarlyStop::Calm(calm_ns) => {
-                // Number of requests that arrive during a usual response time.
+                // The number of ticks in which one request may stay in flight.
                 let stay_ticks = (calm_ns as f64 / self.tick_ns as f64).max(0.5);
                 let window_ticks = (self.to_ns - self.from_ns) as f64 / self.tick_ns as f64;
                 let arriving = self.scheduled_max as f64 / window_ticks.max(1.0);
                 let waiting = whole.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
                 let slow = whole.response.max_ns() > calm_ns;
                 if ledger.requests() == 0 && !waiting {
-                    // Between the answers of a slow server.
+                    // The tick lies between two responses of a slow server.
                     return ControlFlow::Continue(());
                 }
                 (!slow && !waiting && ledger.failed_total() == 0, "the server's backlog is drained again")
@@ -447,8 +453,8 @@ impl Watch {
     }
 }
 
-/// Successes in a tick of which this time was longer than `bound_ns`. Timeouts are among response
-/// and service times, and are failures already.
+/// Counts the successes in a tick whose time was longer than `bound_ns`. The histograms of response
+/// and service times contain timeouts, which are already counted as failures.
 fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
     let holds_timeouts = std::ptr::eq(times, &whole.response) || std::ptr::eq(times, &whole.service);
     let timeouts = match holds_timeouts && timeout_ns > bound_ns {
@@ -458,7 +464,7 @@ fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, tim
     times.count_above(bound_ns).saturating_sub(timeouts)
 }
 
-/// The sentence for a bound that was broken by `bad` of `scheduled` requests.
+/// Formats the sentence for a bound that `bad` of `scheduled` requests broke.
 pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
     let share = format::rough_share(bad as f64 / scheduled.max(1) as f64);
     let allowed = format::rough_share(allowance.share);

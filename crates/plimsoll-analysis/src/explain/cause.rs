@@ -1,61 +1,60 @@
 //! The causes that can limit a load line ([`Cause`]): a fixed vocabulary.
 //!
-//! Not here: the evidence for each (`causes`).
+//! Not here: the evidence for each cause (`causes`).
 
 use std::fmt;
 
 /// The cause that limits a load line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// plimsoll itself.
+    /// plimsoll is the limit, not the server.
     Client,
-    /// One thread of the server.
+    /// One thread of the server is saturated.
     OneThread,
-    /// All cores that the server may use.
+    /// All cores that the server may use are saturated.
     Cpu,
-    /// A limit of CPU time set on the server's control group.
+    /// The CPU quota of the server's control group is exhausted.
     CpuQuota,
-    /// Threads that wait for each other.
+    /// Threads wait for a lock.
     Lock,
-    /// The server's connections to something behind it, or another fixed number of things to be
-    /// had.
+    /// The server's connection pool to a dependency is exhausted, or another pool of fixed size.
     Pool,
-    /// Workers of the server: processes or threads, each with one request at a time.
+    /// All workers of the server are busy: processes or threads that handle one request at a time.
     Workers,
-    /// Something behind the server.
+    /// A downstream dependency is the limit.
     Downstream,
-    /// The runtime's garbage collection.
+    /// The runtime's garbage collection uses CPU time of requests.
     Gc,
-    /// Memory: paging, or a limit that is reached.
+    /// Memory is short: pages are read back from storage, or a memory limit is reached.
     Memory,
-    /// Bandwidth, or losses on the way.
+    /// The network is the limit: its bandwidth, or packet losses.
     Network,
     /// A receiver of the responses reads slowly.
     SlowReader,
-    /// Connections that come faster than the server takes them.
+    /// New connections arrive faster than the server accepts them.
     AcceptBacklog,
-    /// Open files.
+    /// The server's limit of open files is reached.
     Files,
-    /// Local ports for new connections.
+    /// No local port is free for new connections.
     Ports,
-    /// A limit on the rate, set on purpose.
+    /// A rate limiter rejects or delays requests.
     Limiter,
-    /// Storage.
+    /// Storage is the limit.
     Disk,
-    /// Other processes on the machine.
+    /// Other processes of the machine use the CPU.
     Neighbour,
     /// Responses miss the SLO although no request waits in a queue.
     Delay,
-    /// The server was not warm.
+    /// The server had not warmed up during the search.
     WarmUp,
     /// No limit: every load met the SLO.
     None,
-    /// It is not known.
+    /// The cause is not known.
     Unknown,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Cause; 22] = [
         Cause::Client,
         Cause::OneThread,
@@ -81,7 +80,7 @@ impl Cause {
         Cause::Unknown,
     ];
 
-    /// Its word.
+    /// Returns the word for this cause in documents.
     pub fn word(self) -> &'static str {
         match self {
             Cause::Client => "client",
@@ -109,7 +108,7 @@ impl Cause {
         }
     }
 
-    /// The meaning of the cause, in a few words.
+    /// Returns the meaning of the cause in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Cause::Client => "plimsoll itself",

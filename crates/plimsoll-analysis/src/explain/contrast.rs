@@ -1,6 +1,6 @@
-//! The facts about one server ([`Contrast`]): the signals of the loads at a low rate, half way, at
-//! the line and just past it, the result of the search, and the figures that follow by the laws of
-//! queues.
+//! The facts about one server ([`Contrast`]): the signals of steady loads at a low rate, at half
+//! the line, at the line and just above. The facts also contain the result of the search, and
+//! figures that follow by laws of queues.
 //!
 //! Not here: the meaning of the facts (`features`).
 
@@ -18,28 +18,28 @@ use plimsoll_model::{Purpose, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The loads to compare; a level without a load is unknown.
+/// The loads that an explanation compares; `None` for a load that was not made.
 #[derive(Debug, Clone, Default)]
 pub struct Loads<'a> {
-    /// About 15 % of the line.
+    /// A load at about 15 % of the line.
     pub low: Option<&'a Run>,
-    /// About half of it.
+    /// A load at about half the line.
     pub half: Option<&'a Run>,
-    /// At the line, or just below.
+    /// A load at the line, or just below.
     pub line: Option<&'a Run>,
-    /// Just past it.
+    /// A load just above the line.
     pub past: Option<&'a Run>,
-    /// The highest load past the line that met the SLO, if any.
+    /// The highest load above the line that met the SLO, if any.
     pub held_past: Option<&'a Run>,
     /// All closed loops with enough users to saturate the server.
     pub closed: Vec<&'a Run>,
-    /// Processes of the server's control group that the kernel ended for want of memory, in these
-    /// loads or in those of the search, where that is counted.
+    /// Number of processes of the server's control group that the kernel killed because memory was
+    /// short. The count covers these loads or those of the search; `None` if it is not known.
     pub killed: Option<f64>,
 }
 
-/// The number of killed processes in some loads, in their order. A server that was restarted has a
-/// new control group, and is counted anew.
+/// Returns the number of killed processes in these loads, which are in order of time. A restarted
+/// server has a new control group, whose counter begins again at 0.
 pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
@@ -47,12 +47,12 @@ pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     (!counts.is_empty()).then(|| counts.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum())
 }
 
-/// Loads from this share of the line on are at it; up to this share they are low.
+/// From this share of the line on, a load is at the line. Up to the second share, a load is low.
 const AT_LINE: f64 = 0.88;
 const LOW: f64 = 0.4;
 
 impl<'a> Loads<'a> {
-    /// Those of a search's own trials that come nearest.
+    /// Selects the trials of a search that are nearest to the loads of an explanation.
     pub fn of_search(findings: &Findings, runs: &[&'a Run]) -> Loads<'a> {
         let line = level_of(findings);
         let open = || {
@@ -64,7 +64,7 @@ impl<'a> Loads<'a> {
         let nearest = |share: f64, from: f64, to: f64| {
             let within = open().filter(|(rate, ..)| *rate >= from * line && *rate <= to * line);
             let far = |rate: f64| (rate / (share * line)).ln().abs();
-            // Among loads of one kind, the longest, and of these the last.
+            // Among loads of one kind, the longest counts; of equal lengths, the last.
             let by = |a: &(f64, &TrialOutcome, &Run), b: &(f64, &TrialOutcome, &Run)| {
                 far(a.0).total_cmp(&far(b.0)).then(b.1.duration_ns.cmp(&a.1.duration_ns))
             };
@@ -83,21 +83,23 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// The reference rate of the loads: the line, or without a line the server's highest throughput.
+/// Returns the rate to which loads are related, 1/s: the line, or without a line the highest
+/// throughput of the server.
 pub fn level_of(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.rps;
     if line > 0.0 {
         return line;
     }
     let peak = findings.peak.map_or(0.0, |peak| peak.rps);
-    // No more users are tried where one user waits too long: the throughput of one user is no
-    // capacity.
+    // The search tries no more users if a single user waits too long. The throughput of one user is
+    // no capacity.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
-/// The sustained part of the peak `best_rps`, where steady loads completed at most `steady_rps`.
+/// Returns the part of the peak `best_rps` that the server sustains, 1/s. Steady loads completed at
+/// most `steady_rps`.
 pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f64>, past: &LoadSignals) -> f64 {
     let pushed = past
         .get(Signal::Goodput)
@@ -106,64 +108,64 @@ pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f6
     steady_rps.filter(|rps| !has_line && pushed && *rps > 0.0).unwrap_or(best_rps)
 }
 
-/// Requests that fail whatever the load is.
+/// The share of requests that fail at every load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConstantFailureShare {
-    /// The share of the requests, 0..=1.
+    /// The share of failed requests, 0..=1.
     pub share: f64,
     /// The sentence about the share.
     pub text: String,
 }
 
-/// Everything that features look at.
+/// The facts that features are computed from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Contrast {
-    /// The signals of the loads.
+    /// The signals of the load in [`Loads::low`].
     pub low: LoadSignals,
-    /// See [`Loads`].
+    /// The signals of the load in [`Loads::half`].
     pub half: LoadSignals,
-    /// See [`Loads`].
+    /// The signals of the load in [`Loads::line`].
     pub line: LoadSignals,
-    /// See [`Loads`].
+    /// The signals of the load in [`Loads::past`].
     pub past: LoadSignals,
-    /// See [`Loads`].
+    /// The signals of the best load in [`Loads::closed`].
     pub closed: LoadSignals,
-    /// See [`Loads`].
+    /// The number of killed processes, as in [`Loads::killed`].
     pub killed: Option<f64>,
-    /// The highest rate past the line that met the SLO, in requests, if any.
+    /// The highest rate above the line that met the SLO, in requests a second, if any.
     pub held_past_rps: Option<f64>,
-    /// The line in requests, by all loads: the highest rate that was sustained, and the lowest that
-    /// was not.
+    /// The lower end of the line, in requests a second: the highest rate that any load sustained.
     pub lower_rps: f64,
-    /// See `lower_rps`.
+    /// The upper end of the line, in requests a second: the lowest rate that no load sustained.
     pub upper_rps: Option<f64>,
-    /// Why the search ended.
+    /// The reason why the search ended.
     pub stopped_by: StopReason,
-    /// The SLO.
+    /// The SLO of the search.
     #[serde(with = "slo_text")]
     pub slo: Slo,
-    /// The most that was answered in any load, 1/s.
+    /// The highest throughput of any load, 1/s.
     pub best_rps: f64,
-    /// The same in the long run. For a server without a line this is the throughput of steady loads
-    /// at a higher rate. Short trials may fall between the stalls of a server, or use the rest of a
-    /// quota.
+    /// The highest throughput that lasts, 1/s. For a server without a line, it is the throughput of
+    /// steady loads at a higher rate. Short trials may fall between the stalls of a server, or use
+    /// the rest of a quota.
     pub sustained_rps: f64,
     /// The highest throughput during the search at an offered rate above capacity, 1/s.
     pub saturated_rps: Option<f64>,
     /// The unit of the offered rate: `requests`, or `sessions` of several requests.
     pub counted: String,
-    /// See `counted`.
+    /// Mean number of requests of a session; 1 without sessions.
     pub requests_each: f64,
-    /// Service time of a request that is alone, on average, ns.
+    /// Mean service time of a request without other requests in flight, ns.
     pub alone_ns: Option<f64>,
-    /// The same as it was in the first load of all, ns.
+    /// Mean service time of a single request in the first load of the search, ns.
     pub alone_first_ns: Option<f64>,
-    /// Delay of the rest of a short response by a delayed acknowledgement, ns; `None`: no delay.
+    /// How long the rest of a short response waits for a delayed acknowledgement, ns; `None`: it
+    /// does not wait.
     pub held_back_ns: Option<f64>,
-    /// Requests that failed whatever the load was while the line was searched.
+    /// The share of requests that failed at every load of the search, if it breaks the SLO.
     #[serde(rename = "failing")]
     pub constant_failure: Option<ConstantFailureShare>,
-    /// The time since when the server accepts no connection, in words.
+    /// The time since when the server has accepted no connection, in words.
     #[serde(rename = "gone")]
     pub target_loss: Option<String>,
     /// The demand of a request on each resource; computed from the loads.
@@ -172,13 +174,13 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// The facts of a search and of the loads after it. `findings` without settling loads; `loads`:
-    /// the steady loads.
+    /// Computes the facts from the result of a search and the later steady loads. `findings`
+    /// exclude calming loads.
     pub fn from_loads(findings: &Findings, loads: &Loads) -> Contrast {
         let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
-        // Among several, the one with the highest goodput.
+        // Among several closed loads, the one with the highest goodput counts.
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).unwrap_or(0.0);
         let closed = loads.closed.iter().map(|run| under(run)).max_by(|a, b| goodput(a).total_cmp(&goodput(b)));
         let closed = closed.unwrap_or_default();
@@ -190,13 +192,13 @@ impl Contrast {
         let best_rps = steady_rps.unwrap_or(0.0).max(peak);
         let has_line = findings.load_line_rps.rps > 0.0;
         let sustained_rps = sustained_rps(has_line, best_rps, steady_rps, &past);
-        // A single user meets no queue; at a low load only the few requests that overlap wait.
+        // A single user meets no queue. At a low load only the few overlapping requests wait.
         let single = findings.trials.iter().filter(|trial| trial.concurrency() == Some(1));
         let mut single = single.map(|trial| trial.evidence.service_mean_ns).filter(|ns| *ns > 0.0).peekable();
         let alone_first_ns = single.peek().copied();
         // The mean decides, by Little's law: a rare long request occupies its worker for its whole
-        // time. A request is never slower alone than among others, but a low load may wake sleeping
-        // threads.
+        // time. A request is never slower alone than among other requests. But a low load may have
+        // to wake sleeping threads.
         let means = [&low, &half, &line].map(|sight| sight.service_mean_ns);
         let alone_ns = means.into_iter().flatten().chain(single).reduce(f64::min);
         let held_back_ns = low.held_back_ns;
@@ -231,99 +233,101 @@ impl Contrast {
         }
     }
 
-    /// Whether there was a steady load to look at.
+    /// Returns whether there is any steady load.
     pub fn is_seen(&self) -> bool {
         [&self.low, &self.line, &self.past].iter().any(|sight| sight.is_seen())
     }
 
-    /// A rate of requests as what is offered: `1 000 requests/s`, or so many sessions.
+    /// Formats a rate of requests in the unit of the offered load: `1 000 requests/s`, or sessions.
     pub fn offered_text(&self, requests_rps: f64) -> String {
         format!("{} {}/s", crate::format::rate(requests_rps / self.requests_each), self.counted)
     }
 
-    /// The largest value at or past the line.
+    /// Returns the maximum of a signal at the line and above.
     pub fn top(&self, signal: Signal) -> Option<f64> {
-        // A thread may be interrupted for what waits in connections as long as it would work.
+        // A thread may be interrupted for the work of waiting connections as long as it would work.
         let threads = matches!(signal, Signal::FullestThread | Signal::FullThreads);
         let closed = self.answers_most().filter(|_| threads).and_then(|sight| sight.get(signal));
         self.line.get(signal).into_iter().chain(self.past.get(signal)).chain(closed).reduce(f64::max)
     }
 
-    /// The closed loop, if its throughput reaches that of the loads past the line. Past the line a
-    /// part of the resources serves the backlog: thousands of requests and their connections.
+    /// Returns the closed load, if its throughput is at least that of the load above the line.
+    /// Above the line, part of the resource use goes into thousands of waiting requests and their
+    /// connections.
     pub fn answers_most(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
-        // A refused user sends its next request at once.
+        // A rejected user sends its next request immediately.
         let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= FAILS);
         (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
 
-    /// The smallest value at or past the line.
+    /// Returns the minimum of a signal at the line and above.
     pub fn bottom(&self, signal: Signal) -> Option<f64> {
         self.line.get(signal).into_iter().chain(self.past.get(signal)).reduce(f64::min)
     }
 
-    /// Whether a value at or past the line is at least `least`.
+    /// Returns whether the maximum of a signal at the line and above is at least `least`.
     pub fn reaches(&self, signal: Signal, least: f64) -> Option<bool> {
         self.top(signal).map(|top| top >= least)
     }
 
-    /// Whether a value at or past the line is at least `times` the value at the low load. A value
-    /// that appears only later has risen.
+    /// Returns whether the maximum of a signal at the line and above is at least `times` its value
+    /// at the low load. A value that is zero at the low load and positive later has risen.
     pub fn rises(&self, signal: Signal, times: f64) -> Option<bool> {
         let (low, top) = (self.low.get(signal)?, self.top(signal)?);
         Some(top > 0.0 && top >= low * times)
     }
 
-    /// The number of requests that the server serves at the same time at its peak: its highest
-    /// throughput times the service time of a request that is alone (Little's law). A resource that
-    /// serves k requests at a time gives k; below 1, no part is always busy. Without a load past
-    /// the line the peak is not known.
+    /// Returns the number of requests in service at the server's peak: its highest throughput times
+    /// the service time of a single request (Little's law). A resource that serves k requests at
+    /// once gives k. Below 1, no part is always busy. Without a load above the line the peak is not
+    /// known.
     pub fn at_a_time(&self) -> Option<f64> {
         self.past.get(Signal::Goodput)?;
         (self.best_rps > 0.0).then_some(self.best_rps * self.taken_ns()? / 1e9)
     }
 
-    /// The time that a request without others occupies its worker, ns.
+    /// Returns the time that a single request occupies its worker, ns.
     pub fn taken_ns(&self) -> Option<f64> {
-        // A worker that has written the rest of a response does not wait until the kernel sends it.
+        // A worker that has written the rest of a response does not wait until the kernel sends the
+        // rest.
         let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
         Some(written_ns.min(self.alone_ns?))
     }
 
-    /// The ratio of a rate that the server sustains now to the rate that broke the SLO in the
-    /// search, if it is about 1 or more.
+    /// Returns the present throughput at rates that the search did not sustain, divided by the
+    /// lowest of those rates. 1 or more (or nearly) means that the server sustains this rate now.
     pub fn holds_upper(&self) -> Option<f64> {
         Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= USED_UP)
     }
 
-    /// The throughput of a closed loop without refusals now, as a share of the throughput under too
-    /// much load during the search. Fewer requests are in each other's way in a closed loop, so a
+    /// Returns the present throughput of a closed loop without refusals, as a share of the
+    /// throughput under overload in the search. Fewer requests compete in a closed loop, so a
     /// slightly higher throughput means nothing.
     pub fn answers_more(&self) -> Option<f64> {
         Some(self.answers_most()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
-    /// Whether a higher offered rate past the line brought no higher throughput. A load that fails
-    /// at any rate does not count as too high.
+    /// Returns whether a higher offered rate above the line gave no higher throughput. A load that
+    /// fails at any rate does not count as too high.
     pub fn plateau(&self) -> Option<bool> {
         let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let offered_rps = offered_rps * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // At most a little above the line, or above the rates tried past it. Without a line, or
-        // where some queues fill long before others, any rate will do.
+        // The rate may exceed the line, or the rates tried above it, only slightly. Without a line,
+        // or if some queues fill long before other queues, any rate will do.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
-        // Between the rate sustained past the line and the next step, the present line may be
-        // anywhere.
+        // The present line may be anywhere between the highest rate sustained above the line and
+        // the next step.
         let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
         Some(goodput_rps < offered_rps * KEPT_UP && goodput_rps <= most)
     }
 
-    /// Whether some requests wait long past the line while most are as fast as at a low load. Each
-    /// process has a queue of its own, since kept-alive connections stay with their process, and
-    /// some queues fill first.
+    /// Returns whether some requests wait long above the line while most are as fast as at a low
+    /// load. Each process has its own queue, since kept-alive connections stay with their process,
+    /// and some queues fill first.
     fn queues_unevenly(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
         let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER * low_ns);
@@ -331,9 +335,9 @@ impl Contrast {
         soon && wait && self.held_past_rps.is_none() && self.worker_processes().is_some_and(|count| count >= AS_FAST)
     }
 
-    /// Whether all cores that there are are in use at or past the line: none is idle, or hardly
-    /// one, and as many threads of the server wait for one as are idle (those that run in between
-    /// are few at a time, and the kernel does not move them at once).
+    /// Returns whether all cores are in use at the line or above. At most a small part of a core is
+    /// idle, and at least as many threads of the server wait for a core. The kernel does not move
+    /// waiting threads immediately.
     pub fn cores_full(&self) -> Option<bool> {
         let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
@@ -344,8 +348,9 @@ impl Contrast {
         Some(idle <= FULL_IDLE * cores || wanted)
     }
 
-    /// Mean number of server threads that wait for a core, beyond the wake-up time at a low load,
-    /// when cores are idle. `None`: more threads wait for each other.
+    /// Returns the mean number of server threads that wait for a core, beyond the time to wake a
+    /// thread. That time is taken from a low load, where cores are free. `None`: more of the
+    /// threads wait for each other.
     fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
         let woken = woken_rps(&self.low).filter(|rps| *rps > 0.0);
@@ -355,35 +360,36 @@ impl Contrast {
         (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
-    /// Whether the server may use only some cores, and it and its dependencies use these up at or
-    /// past the line.
+    /// Returns whether the server may use only some cores, and the server and its dependencies
+    /// saturate these cores at the line or above.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
         Some(allowed < self.top(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
-    /// Whether the server may use one core only, on a machine with more. Then one saturated thread
-    /// is no evidence: a second thread would have no core.
+    /// Returns whether the server may use only one core of a machine with more cores. Then one
+    /// saturated thread is no evidence: a second thread would have no core.
     pub fn bound_to_one(&self) -> bool {
         self.top(Signal::CoresAllowed).zip(self.top(Signal::Cores)).is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
     }
 
-    /// Whether there are cores to spare for the server at and past the line.
+    /// Returns whether idle cores are available to the server at the line and above.
     pub fn cores_spare(&self) -> Option<bool> {
         let closed = self.answers_most().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
         let (idle, cores) = (self.bottom(Signal::Idle)?.max(closed), self.top(Signal::Cores)?);
         Some(idle >= (SPARE_IDLE * cores).min(MOST) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
     }
 
-    /// Whether a server thread is saturated: it always runs, or it runs whenever its helpers
-    /// (collectors and compilers of its runtime) do not, and together they use one core.
+    /// Returns whether a thread of the server is saturated. The thread works all the time, or all
+    /// the time that it is not stopped for its helpers. Helpers are collectors and compilers of its
+    /// runtime; with them the thread uses one core.
     pub fn thread_full(&self) -> Option<bool> {
         let fullest = self.top(Signal::FullestThread)?;
         let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE.contains(&used));
         let alone = || self.top(Signal::FullThreads).is_some_and(|count| count <= 1.0);
-        // Whether requests wait: a server that refuses them, and responds as fast as before, is not
-        // saturated.
+        // A server that rejects requests, and responds as fast as before, is not saturated;
+        // requests must wait.
         let waits = || {
             let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
             Some(past >= RISEN * low && self.plateau()? && self.cores_spare()?)
@@ -391,74 +397,74 @@ impl Contrast {
         Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
     }
 
-    /// The share of the server's CPU time for garbage collection. A concurrent collector is
-    /// measured past the line: below the line it may use idle cores, at no cost to requests (Go's
-    /// idle workers do).
+    /// Returns the share of the server's CPU time that garbage collection uses. A concurrent
+    /// collector is measured above the line: below, it may use idle cores at no cost to requests
+    /// (Go's idle workers do).
     pub fn collected(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
         past.or(self.top(Signal::Gc))
     }
 
-    /// Whether more is collected than at a low load, or so much that a low load is not answered
-    /// either.
+    /// Returns whether garbage collection uses a larger share than at a low load, or so much that
+    /// even a low load fails.
     pub fn collects_more(&self) -> bool {
         let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         let low = work(&self.low).unwrap_or(0.0);
         let top = [&self.line, &self.past].into_iter().filter_map(work).fold(0.0, f64::max);
         let pauses = self.rises(Signal::GcPauses, SLOWER).unwrap_or(false);
         let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST * rps);
-        // CPU time at a low load was otherwise idle; with saturated cores most of it is taken from
-        // requests.
+        // CPU time of a collector at a low load was otherwise idle. With saturated cores, most of
+        // its CPU time is taken from requests.
         let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST) == Some(true);
         top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
     }
 
-    /// Whether collectors that stop all requests use half a core or more.
+    /// Returns whether collectors that stop all requests use half a core or more.
     pub fn collects_alone(&self) -> bool {
         let alone = !self.past.collects_beside && !self.line.collects_beside;
         let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         alone && of(&self.past).or(of(&self.line)).is_some_and(|cores| cores >= MOST)
     }
 
-    /// Whether a wait reaches `least` and is clearly more than at a low load. Where one waits at a
-    /// time at least, it cannot become twice as much.
+    /// Returns whether a number of waiting threads reaches `least` and is clearly larger than at a
+    /// low load. A number of at least one at the low load need not double.
     pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.top(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - PART && low <= 1.0 - PART && top >= (1.0 + PART) * low;
         Some(top >= least && (top >= AS_FAST * low || one))
     }
 
-    /// Whether the server serves more requests at a time than it has on cores, so that its workers
+    /// Returns whether more requests are in service than the server uses cores, so that its workers
     /// wait for something.
     pub fn served_and_not_worked_on(&self) -> Option<bool> {
         let served_ns = self.taken_ns()? - WAKING_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE * self.top(Signal::ServerCores)?)
     }
 
-    /// Whether the server's control group has used up its quota in a noticeable part of its
-    /// periods.
+    /// Returns whether the server's control group has exhausted its quota in a significant share of
+    /// its periods.
     pub fn quota_full(&self) -> Option<bool> {
         self.reaches(Signal::Throttled, THROTTLED)
     }
 
-    /// The same with the demand of requests, which a record does not contain.
+    /// Adds the demands of requests, which a record of the facts leaves out.
     pub fn completed(mut self) -> Contrast {
         self.demands = demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
     }
 
-    /// Whether nothing that works is full at or past the line: no thread, not all cores, no quota,
-    /// no collector that all stop for.
+    /// Returns whether no working resource is saturated at the line or above: no thread, not all
+    /// cores, no quota, and no collector that stops all requests.
     pub fn nothing_full(&self) -> Option<bool> {
         let throttled = self.quota_full().unwrap_or(false);
         let collecting = self.collects_alone();
         Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
     }
 
-    /// The dependency with the most connections at and past the line: its address and their number.
-    /// A dependency with hardly any request does not count where another one is in use. Among
-    /// several fixed pools, the one whose size is close to the number of requests in service
-    /// counts.
+    /// Returns the main peer: the dependency with the most connections at the line and above, as
+    /// its address and that number. A dependency with hardly any request does not count if another
+    /// one is in use. Among several fixed pools, the main one has about as many connections as
+    /// requests are in service.
     pub fn peer(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.asks(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
@@ -475,45 +481,48 @@ impl Contrast {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// Whether the server sends requests to that peer. A connection that stays idle while thousands
-    /// of requests are served has none.
+    /// Returns whether the server sends requests to that peer. A connection that is idle while
+    /// thousands of requests complete limits nothing.
     pub fn asks(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
         Some(*sent >= THROTTLED * self.top(Signal::Goodput)?)
     }
 
-    /// Whom most calls of the server's past the line wait for: the address, and how many on
-    /// average.
+    /// Returns the dependency with the most open calls above the line: its address, and the mean
+    /// number of calls.
     pub fn asked_most(&self) -> Option<(&str, f64)> {
         let most = self.past.calls_to_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// The address of the called peer with the most connections in its accept queue past the line.
+    /// Returns the address of the dependency that accepts connections most slowly: most connections
+    /// above the line wait for its accept. Only dependencies that the server calls count.
     pub fn queued_most(&self) -> Option<&str> {
         let most = self.past.queued_at_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some(most.0.as_str())
     }
 
-    /// The name of the process that answers at an address, where it is on this machine.
+    /// Returns the name of the process that listens at an address, if the process is on this
+    /// machine.
     pub fn name_of_peer(&self, address: &str) -> Option<&str> {
         let sights = [&self.past, &self.line, &self.half, &self.low];
         sights.into_iter().find_map(|sight| sight.peer_names.get(address)).map(String::as_str)
     }
 
-    /// The name of the process in the dependency's control group that its quota throttled most.
+    /// Returns the name of the throttled process: of all dependencies' control groups, the one that
+    /// its quota throttled most.
     pub fn held_back_behind(&self) -> Option<&str> {
         [&self.past, &self.line].into_iter().find_map(|sight| sight.held_back_behind.as_deref())
     }
 
-    /// The connections to that peer at the line and past it.
+    /// Returns the numbers of connections to that peer at the line and above.
     pub fn peer_counts(&self) -> Option<(f64, f64)> {
         let (peer, _) = self.peer()?;
         Some((self.line.peers.get(peer).copied()?, self.past.peers.get(peer).copied()?))
     }
 
-    /// A signal at the low load, at the line and past it; for connections to dependencies, those to
-    /// the main one.
+    /// Returns a signal at the low load, at the line and above. For connections to dependencies, it
+    /// is the number of connections to the main peer.
     pub fn over_loads(&self, signal: Signal) -> [Option<f64>; 3] {
         let peer = self.peer().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {
@@ -523,38 +532,39 @@ impl Contrast {
         [&self.low, &self.line, &self.past].map(of)
     }
 
-    /// The demand of requests on a resource.
+    /// Returns the demand of a request on a resource.
     pub fn demand(&self, resource: UsedResource) -> Option<&ServiceDemand> {
         self.demands.iter().find(|demand| demand.resource == resource)
     }
 
-    /// Workers of a server of several processes: all but the first parent.
+    /// Returns the number of worker processes of a server with several processes: all except the
+    /// first parent.
     pub fn worker_processes(&self) -> Option<f64> {
         self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
 
-    /// The share of the requests that fail at any load, where that alone breaks the SLO. No request
-    /// queues at a low load, so no limit causes the failures.
+    /// Returns the share of requests that fail at any load, if this share alone breaks the SLO. No
+    /// request queues at a low load, so no limit causes the failures.
     pub fn fails_anyhow(&self) -> Option<f64> {
         let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
-        // One that fails by chance is none.
+        // Very few failures may be chance.
         let now = (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share);
         now.or(self.constant_failure.as_ref().map(|failing| failing.share))
     }
 
-    /// The throughput at a low load, 1/s, where that is less than half of the offered rate although
-    /// the search sustained more. Overload has broken the server, and later loads show no limit of
-    /// a working one.
+    /// Returns the throughput at a low load, 1/s, if it is below half the offered rate although the
+    /// search sustained more. Then an overload has broken the server. Later loads show no limit of
+    /// a working server.
     pub fn broken_since(&self) -> Option<f64> {
         let (offered_rps, goodput_rps) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
         (offered_rps * self.low.seconds >= 10.0 && goodput_rps < MOST * offered_rps && self.lower_rps >= offered_rps)
             .then_some(goodput_rps)
     }
 
-    /// Whether the low load breaks the latency bound of the SLO. Half the line must break it, too:
-    /// otherwise the low load met a stall. Where a low load has no request, a single user decides;
-    /// a low load of a few requests may miss late responses.
+    /// Returns whether the low load breaks the latency bound of the SLO. Half the line must break
+    /// the bound, too: otherwise the low load met a stall. Without requests in the low load, a
+    /// single user decides. A low load of a few requests may miss late responses.
     pub fn slow_when_low(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
@@ -569,16 +579,16 @@ impl Contrast {
         broken.reduce(|a, b| a || b)
     }
 
-    /// The load that shows the latency without a queue: half the line, where it has later responses
-    /// than a low load of few requests.
+    /// Returns the load that shows the latency without a queue. It is half the line if the low load
+    /// has few requests and earlier responses.
     pub fn late_low(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
         if self.few_when_low() && later { &self.half } else { &self.low }
     }
 
-    /// Whether some responses are later than `bound_ns` by the same time at half the line as past
-    /// it, while the rest are as fast as before and not in batches as after a stall. Requests in a
-    /// queue would wait longer with more load.
+    /// Returns whether some responses exceed `bound_ns` by an equal time at half the line and above
+    /// the line. The other responses must be as fast as before, and not in batches as after a
+    /// stall. Requests in a queue would wait longer with more load.
     fn late_alike(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];
@@ -589,13 +599,13 @@ impl Contrast {
         Some(self.few_when_low() && late && alike && more && soon && self.past.get(Signal::Dispersion)? <= AS_FAST)
     }
 
-    /// Whether the low load has too few answers to tell how late one in a hundred is.
+    /// Returns whether the low load has too few responses for a p99.
     fn few_when_low(&self) -> bool {
         self.low.get(Signal::Goodput).is_some_and(|rps| rps * self.low.seconds < 100.0)
     }
 }
 
-/// An SLO as the words in which users write it.
+/// Serialises an SLO in the syntax of users.
 mod slo_text {
     use crate::slo::Slo;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

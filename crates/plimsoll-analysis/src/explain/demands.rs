@@ -1,7 +1,7 @@
-//! The demand of a request on each resource, and the rate at which the resource is saturated
-//! ([`ServiceDemand`]), by the utilisation law: busy = rate x demand. The demand is the slope of
-//! the busy time over the rate of several loads, so that background work does not count as work for
-//! requests.
+//! The demand of a request on each resource, and the rate that saturates the resource
+//! ([`ServiceDemand`]). The utilisation law connects them: busy time = rate x demand. The demand is
+//! the slope of the busy time over the rate of several loads. So background work does not count as
+//! work for requests.
 //!
 //! Not here: which resource is the limit (`posterior`).
 
@@ -11,22 +11,22 @@ use super::thresholds::{FEW, MOST};
 /// A resource that requests use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UsedResource {
-    /// The fullest thread of the server.
+    /// The busiest thread of the server.
     Thread,
-    /// All cores of the machine: for the server, for plimsoll and for other processes.
+    /// All cores of the machine, used by the server, plimsoll and other processes.
     Cores,
-    /// The cores that the server may run on, where these are not all.
+    /// The cores that the server may use, if these are not all cores.
     Allowed,
     /// The CPU quota of the server's control group.
     Quota,
-    /// One core of what is behind the server.
+    /// One core of a dependency.
     Downstream,
-    /// The fullest worker of plimsoll.
+    /// The busiest worker of plimsoll.
     Client,
 }
 
 impl UsedResource {
-    /// All of them.
+    /// All resources.
     const ALL: [UsedResource; 6] = [
         UsedResource::Thread,
         UsedResource::Cores,
@@ -36,7 +36,7 @@ impl UsedResource {
         UsedResource::Client,
     ];
 
-    /// Its name in documents.
+    /// Returns the name of the resource in documents.
     pub fn word(self) -> &'static str {
         match self {
             UsedResource::Thread => "thread",
@@ -48,7 +48,7 @@ impl UsedResource {
         }
     }
 
-    /// The name of the resource, in words.
+    /// Returns the name of the resource in words.
     pub fn text(self) -> &'static str {
         match self {
             UsedResource::Thread => "the server's busiest thread",
@@ -60,7 +60,8 @@ impl UsedResource {
         }
     }
 
-    /// Busy time of it during a load, in its own measure, and how much of that there is.
+    /// Returns the busy part of the resource during a load, and its capacity, both in the unit of
+    /// the resource.
     fn busy(self, sight: &LoadSignals) -> Option<(f64, f64)> {
         match self {
             UsedResource::Thread => Some((sight.get(Signal::FullestThread)?, 1.0)),
@@ -74,7 +75,7 @@ impl UsedResource {
                 (allowed < sight.get(Signal::Cores)?).then_some((used_of_allowed(sight)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
-            // The division of work between several processes is not known.
+            // The division of work between several processes of a dependency is not known.
             UsedResource::Downstream => {
                 (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
             }
@@ -83,8 +84,8 @@ impl UsedResource {
     }
 }
 
-/// Cores in use among those that the server may use: by the server, and by dependencies bound to
-/// the same cores.
+/// Returns the number of used cores among those that the server may use. The server and
+/// dependencies bound to these cores use them.
 pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
@@ -94,20 +95,20 @@ pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
 pub struct ServiceDemand {
     /// The resource.
     pub resource: UsedResource,
-    /// Time of it that a request takes, s.
+    /// Time of the resource that one request uses, s.
     pub per_request_s: f64,
-    /// The rate at which it is used up, 1/s.
+    /// The rate that saturates the resource, 1/s.
     pub ceiling_rps: f64,
-    /// Between which that lies, as far as single loads agree, 1/s.
+    /// The range of `ceiling_rps` over single loads, 1/s.
     pub range_rps: (f64, f64),
-    /// The largest share of it that was in use in any of the loads.
+    /// The maximum share of the resource in use in any load.
     pub used_share: f64,
 }
 
 /// A resource that never used more than this share has no measurable demand.
 const USED_MIN: f64 = 0.002;
 
-/// The demands that these loads show, the lowest ceiling first.
+/// Computes the demands from these loads, the lowest ceiling first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
         UsedResource::ALL.into_iter().filter_map(|resource| demand(resource, sights)).collect();
@@ -132,7 +133,7 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
         return None;
     }
     let ceiling_rps = ((capacity - intercept) / slope).max(0.0);
-    // Each load of at least half of the highest rate also gives an estimate of its own.
+    // Each load of at least half the highest rate also gives a single estimate.
     let highest = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST * highest && *busy > 0.0);
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);
@@ -141,14 +142,14 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     Some(ServiceDemand { resource, per_request_s: slope, ceiling_rps, range_rps, used_share })
 }
 
-/// Answers a second, whatever they said: the server worked for all of them.
+/// Returns the responses a second with any status: the server worked for all of them.
 pub fn answered(sight: &LoadSignals) -> Option<f64> {
     let refused: u64 = sight.refusals.iter().map(|(_, times)| times).sum();
     Some(sight.get(Signal::Goodput)? + refused as f64 / sight.seconds.max(1e-9))
 }
 
-/// Slope and intercept of busy over rate by least squares; through the origin where the loads are
-/// alike, or where a line would need less than nothing at rest.
+/// Fits a line to busy time over rate by least squares: (slope, intercept). The line goes through
+/// the origin if the loads are equal, or if its intercept would be negative.
 fn line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
@@ -186,7 +187,8 @@ mod tests {
 
     #[test]
     fn the_ceiling_is_where_a_resource_is_used_up() {
-        // 100 us of the thread a request; the cores have 0.2 in use at rest, and 150 us a request.
+        // A request needs 100 us of the thread and 150 us of the cores; 0.2 cores are in use at
+        // rest.
         let of = |rate: f64| sight(rate, rate * 100e-6, 4.0 - 0.2 - rate * 150e-6);
         let loads = [of(1_000.0), of(5_000.0), of(9_500.0)];
         let found = demands(&loads.iter().collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! Observations of a server under load, as features with a few values each ([`Feature`]). Each
-//! feature is computed once from all loads together; without an observation it has no value.
+//! The observations of a server under load, as answers to questions ([`Feature`]). Each question
+//! has one answer for all loads together. Without an observation there is no answer.
 //!
 //!
 //! Not here: the weight of a value (`causes`, `likelihoods`), and the bounds between values
@@ -22,31 +22,33 @@ use super::thresholds::{
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
 
-/// One of the answers to a question.
+/// One possible answer to the question of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureValue {
-    /// Its name in the file of likelihoods.
+    /// The name of the answer in the file of likelihoods.
     pub word: &'static str,
     /// The meaning of the answer, as a sentence without a full stop.
     pub text: &'static str,
 }
 
-/// The name of a feature, its answers, and how it is read.
+/// The description of a feature: its name, its answers, and the function that reads the answer.
 #[derive(Clone, Copy)]
 pub struct FeatureCard {
-    /// Its name in the file of likelihoods.
+    /// The name of the feature in the file of likelihoods.
     pub word: &'static str,
-    /// The possible values; the first one is that of most servers.
+    /// The possible answers; the first is the answer of most servers.
     pub values: &'static [FeatureValue],
-    /// The figures behind it, the most telling first.
+    /// The signals that the answer depends on, the most informative first.
     pub signals: &'static [Signal],
-    /// Whether any value but the first is evidence against causes that do not name the feature.
+    /// Whether the feature is the mark of the causes that name it. Then any answer except the first
+    /// is evidence against every other cause.
     pub is_mark: bool,
-    /// The answer, by its place among `values`; `None`: it was not observed.
+    /// Reads the answer as an index into `values`; `None`: the answer was not observed.
     pub read: fn(&Contrast) -> Option<usize>,
 }
 
-/// Declares the features: each with its answers, its signals and how it is read.
+/// Declares the features: each with its answers, its signals and the function that reads the
+/// answer.
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident: $word:literal, $mark:literal,
         [$($value:literal: $text:literal),+], [$($signal:ident),*], $read:expr;)*) => {
@@ -57,10 +59,10 @@ macro_rules! features {
         }
 
         impl Feature {
-            /// All of them.
+            /// All features.
             pub const ALL: &[Feature] = &[$(Feature::$feature,)*];
 
-            /// The description of the feature.
+            /// Returns the description of the feature.
             pub fn card(self) -> FeatureCard {
                 match self {
                     $(Feature::$feature => FeatureCard {
@@ -76,19 +78,19 @@ macro_rules! features {
     };
 }
 
-/// The place of an answer among no and yes.
+/// Converts a yes-no answer into an index: 0 for no, 1 for yes.
 fn yes(answer: Option<bool>) -> Option<usize> {
     answer.map(usize::from)
 }
 
-/// The same of a question about dependencies: where the server was watched and none was observed,
-/// it is no.
+/// Converts the yes-no answer to a question about dependencies into an index. If the server was
+/// watched and no dependency was observed, the answer is no.
 fn watched(case: &Contrast, answer: Option<bool>) -> Option<usize> {
     yes(answer.or_else(|| case.top(Signal::ServerCores).map(|_| false)))
 }
 
-/// The first of some answers that holds, counted from 1; 0 if none does, and `None` if none was
-/// observed.
+/// Returns the number of the first true answer, counted from 1. Returns 0 if all observed answers
+/// are false, and `None` if none was observed.
 fn first<const N: usize>(answers: [Option<bool>; N]) -> Option<usize> {
     match answers.iter().position(|answer| *answer == Some(true)) {
         Some(at) => Some(at + 1),
@@ -103,7 +105,7 @@ features! {
          "yes": "plimsoll could not make the load, or takes responses later than the server sends them"],
         [Generator, ClientCores, InFlight, WindowLimited],
         |case| yes(Some(plimsoll_limited(case) || held_by_our_connections(case) == Some(true)));
-    /// Whether the highest rate allowed met the SLO.
+    /// Whether the highest allowed rate met the SLO.
     HighestRateMet: "highest_rate_met", true,
         ["no": "the search did not end at the highest rate allowed",
          "yes": "the highest rate allowed still meets the SLO"],
@@ -120,12 +122,12 @@ features! {
         ["no": "connections found local ports", "yes": "connections found no local port"],
         [TimeWait, ConnectFailed],
         |case| yes(Some(ports_used_up(case)));
-    /// Whether the server has as many files open as it may.
+    /// Whether the server has reached its limit of open files.
     FilesUsedUp: "files_used_up", true,
         ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
         |case| yes(Some(case.reaches(Signal::Files, USED_UP)? && case.low.get(Signal::Files)? < USED_UP));
-    /// Whether new connections wait while nothing else does.
+    /// Whether new connections wait while requests on open connections do not.
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",
          "yes": "new connections waited or failed, while requests on open ones did not"],
@@ -154,7 +156,7 @@ features! {
                 false => yes([pages, waits, limit].into_iter().flatten().reduce(|a, b| a || b)),
             }
         };
-    /// Whether a CPU quota stopped the server, or what is behind it.
+    /// Whether a CPU quota stopped the server or a dependency.
     QuotaUsed: "quota_used", true,
         ["no": "no quota stopped the server",
          "server": "the server's control group exhausted its quota",
@@ -168,14 +170,14 @@ features! {
             // A server without a quota has no periods to count.
             found.or_else(|| case.top(Signal::ServerCores).map(|_| 0))
         };
-    /// Whether what is too much is refused.
+    /// Whether the server rejects surplus requests.
     Refuses: "refuses", true,
         ["no": "nothing was refused", "yes": "excess requests are refused, and none was at a low load"],
         [Refused, Failed],
         |case| yes(Some(
             case.top(Signal::Refused)? > FAILS && case.low.get(Signal::Refused)? <= FEW * case.top(Signal::Refused)?,
         ));
-    /// Whether responses come as fast as at a low load.
+    /// Whether successful responses are as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
         ["no": "responses past the line take longer than at a low load",
          "yes": "responses past the line take as long as at a low load"],
@@ -191,7 +193,7 @@ features! {
          "yes": "responses break the SLO even at a low load, without a queue"],
         [P99, P50],
         |case| yes(slow_at_low_load(case));
-    /// Whether threads have no room.
+    /// Whether threads of the server are saturated.
     ThreadsFull: "threads_full", true,
         ["no": "no thread is saturated",
          "one": "one thread is saturated",
@@ -202,7 +204,7 @@ features! {
             let several = case.top(Signal::FullThreads).is_some_and(|count| count > 1.0);
             Some(if !full { 0 } else { 1 + usize::from(several) })
         };
-    /// Whether cores are full.
+    /// Whether the cores of the server are saturated.
     CoresFull: "cores_full", true,
         ["no": "cores are idle",
          "machine": "all cores of the machine are in use",
@@ -215,7 +217,7 @@ features! {
             let others = case.bottom(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })
         };
-    /// Which resource ends at the highest throughput, by the utilisation law.
+    /// Which resource is saturated at the highest throughput, by the utilisation law.
     CeilingMet: "ceiling_met", false,
         ["none": "no observed resource saturates at the peak throughput",
          "thread": "the busiest thread saturates at the peak throughput, by its CPU time per request",
@@ -238,7 +240,7 @@ features! {
         ["no": "threads do not wait for cores", "yes": "more threads wait for a core than at a low load"],
         [RunQueue],
         |case| yes(risen(case, Signal::RunQueue, RISEN, MOST));
-    /// Whether the server's threads use one core's worth.
+    /// Whether the server's threads together use one core.
     TakesTurns: "takes_turns", true,
         ["no": "its threads do not share one core",
          "interpreter": "its interpreter runs one thread at a time, and that thread is saturated",
@@ -269,7 +271,7 @@ features! {
         ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
         [Spinning, ServerCpu],
         |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= FELT));
-    /// Whether the server meets now what it did not meet in the search.
+    /// Whether the server now sustains a rate that it did not sustain in the search.
     WarmerNow: "warmer_now", true,
         ["no": "loads that broke the SLO in the search break it again now",
          "yes": "the server sustains more after the search than during it, and single requests were slower then"],
@@ -280,12 +282,12 @@ features! {
             let warmer = more.max(closed) >= WARMER || more > 0.0 && case.plateau() != Some(true);
             yes(Some(warmer && was_slower(case)?))
         };
-    /// Whether more load brings more responses.
+    /// Whether a higher load gives a higher throughput.
     Plateau: "plateau", false,
         ["no": "more load brought more responses", "yes": "more load brings no more responses"],
         [Goodput, Offered],
         |case| yes(case.plateau());
-    /// How many requests are served at a time, by Little's law.
+    /// How many requests are in service at once, by Little's law.
     ServedAtATime: "served_at_a_time", false,
         ["several": "several requests are in service at once",
          "one": "one request is in service at once",
@@ -310,12 +312,12 @@ features! {
                 answer => watched(case, answer),
             }
         };
-    /// Whether each worker has a connection of its own.
+    /// Whether each worker has a separate connection to the dependency.
     EachHasOne: "each_has_one", true,
         ["no": "workers share their connections", "yes": "each worker has its own connection"],
         [Processes, Threads, PeerConnections],
         |case| watched(case, each_has_one(case));
-    /// Whether as many workers are at a request as are in service at once.
+    /// Whether the number of busy workers equals the number of requests in service.
     WorkersAsServed: "workers_as_served", true,
         ["no": "the number of workers differs from the number of requests in service",
          "yes": "the number of busy workers equals the number of requests in service"],
@@ -352,12 +354,12 @@ features! {
             let several = case.at_a_time().is_some_and(|count| count >= MORE_THAN_ONE);
             Some(if !locked(case)? { 0 } else { 1 + usize::from(line && several) })
         };
-    /// Whether threads look again and again whether it is their turn.
+    /// Whether threads poll: they sleep and check repeatedly whether they may run.
     Polls: "polls", true,
         ["no": "threads do not sleep for short times", "yes": "many more threads sleep for short times than requests are in service"],
         [InSleep, InFlight],
         |case| yes(polls(case));
-    /// Whether nothing shows what requests wait for.
+    /// Whether no observation shows what requests wait for.
     WaitsUnseen: "waits_unseen", false,
         ["no": "probes show the reason for waiting requests", "yes": "no probe shows the reason for waiting requests"],
         [InLock, InSleep, PeerWaiting, Unaccepted],
@@ -383,7 +385,7 @@ features! {
             let seen = own.into_iter().chain([machine]).flatten().reduce(|a, b| a || b)?;
             yes(Some(seen && case.cores_spare() != Some(false)))
         };
-    /// Whether a dependency has no core left.
+    /// Whether a dependency has no idle core.
     DependencyFull: "dependency_full", true,
         ["no": "no dependency is saturated", "yes": "a dependency has no idle core, and the server has idle cores"],
         [DownstreamCores, ServerCores],
@@ -399,18 +401,18 @@ features! {
          "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
         |case| yes(Some(queues_before(case).unwrap_or(false)));
-    /// Whether as many calls are under way as requests are served.
+    /// Whether the number of open calls equals the number of requests in service.
     CallsAsServed: "calls_as_served", true,
         ["no": "the number of calls in flight differs from the number of requests in service",
          "yes": "the number of calls in flight to a dependency equals the number of requests in service"],
         [PeerWaiting, PeerComing, Service],
         |case| watched(case, calls_as_served(case));
-    /// Whether hardly a request waits for a dependency.
+    /// Whether hardly any request waits for a dependency.
     CallsAreFew: "calls_are_few", false,
         ["no": "requests wait for a dependency", "yes": "few requests wait for a dependency"],
         [PeerWaiting, InFlight],
         |case| yes(calls_are_few(case));
-    /// Whether a client reads responses slowly.
+    /// Whether a receiver leaves the server's output unread.
     ReadsSlowly: "reads_slowly", true,
         ["no": "receivers read their data in time",
          "window": "the reader's receive window was full for most of the time",
@@ -422,7 +424,7 @@ features! {
             let unread = [reads_late(case), leaves_unsent(case)].into_iter().flatten().reduce(|a, b| a || b);
             first([window_full(case).map(|full| full && by_others), unread, writes_wait(case)])
         };
-    /// Whether the network holds responses.
+    /// Whether responses are delayed in the network.
     OnTheWay: "on_the_way", true,
         ["no": "few segments are retransmitted",
          "server": "responses wait in the server's send buffers",
@@ -440,18 +442,18 @@ features! {
                 .map(|lossy| lossy && !overflows && reads_late(case) != Some(true));
             first([send, behind, lossy])
         };
-    /// Whether responses come in lumps.
+    /// Whether responses arrive in batches.
     ComesInLumps: "comes_in_lumps", true,
         ["no": "responses do not arrive in batches of one size",
          "yes": "responses arrive in batches of one size at even intervals"],
         [Lumps, Goodput],
         |case| yes(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
-    /// Whether responses come as evenly as a clock.
+    /// Whether responses arrive at constant intervals.
     ComesEvenly: "comes_evenly", false,
         ["no": "responses arrive at uneven intervals", "yes": "responses arrive at even intervals"],
         [Dispersion],
         |case| yes(Some(case.past.get(Signal::Dispersion)? < CLOCK));
-    /// Whether the server is a proxy by its name.
+    /// Whether the name of the server's process is that of a proxy.
     IsProxy: "is_proxy", false,
         ["no": "the server's name is not that of a proxy", "yes": "the server's name is that of a proxy"],
         [PeerConnections],

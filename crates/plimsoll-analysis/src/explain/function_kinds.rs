@@ -1,18 +1,20 @@
-//! Functions of garbage collectors, and functions in which threads wait for locks, by name
-//! (`functions.tsv`: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua, the JVM; spin and
-//! contended locks of C, C++, Go, Rust).
+//! The functions with which runtimes collect garbage, and in which threads wait for locks, by name.
+//! The list is `functions.tsv`: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua, the JVM; spin
+//! and contended locks of C, C++, Go, Rust.
 //!
+//! The callees of such a function belong to it, so the whole stack is searched. Allocation is no
+//! collection: a request that allocates works for itself.
 //!
-//! The callees of such a function belong to it, so whole stacks are searched. Allocation is not
-//! collection: a request that allocates works for itself. Not here: collector threads (`signals`).
+//! Not here: threads that collect garbage (`signals`).
 
 use std::sync::OnceLock;
 
-/// The kind of function (`collects`, `waits`), how its name is compared (`is`, `starts`,
-/// `contains`), and its name.
+/// The columns are the kind of function (`collects`, `waits`), the comparison of its name (`is`,
+/// `starts`, `contains`), and the name.
 const FUNCTIONS: &str = include_str!("functions.tsv");
 
-/// The lines of [`FUNCTIONS`], read once: each stack of a profile is compared with them.
+/// Returns the lines of [`FUNCTIONS`]. They are parsed once, since each stack of a profile is
+/// compared with them.
 fn functions() -> &'static [[&'static str; 3]] {
     static READ: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
     let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();
@@ -29,12 +31,12 @@ fn is_of(kind: &str, stack: &[&str]) -> bool {
     })
 }
 
-/// Whether a stack, the function that ran first, collects garbage.
+/// Returns whether a stack, ordered from the running function, collects garbage.
 pub fn is_collecting(stack: &[&str]) -> bool {
     is_of("collects", stack)
 }
 
-/// Whether a stack, the function that ran first, waits for a lock.
+/// Returns whether a stack, ordered from the running function, waits for a lock.
 pub fn is_spinning(stack: &[&str]) -> bool {
     is_of("waits", stack)
 }

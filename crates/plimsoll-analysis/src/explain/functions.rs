@@ -1,8 +1,7 @@
-//! CPU time of the server's functions for each request, at a low load and at the line, from kernel
-//! samples ([`FunctionObservation`]).
+//! The CPU time of the server's functions for each request, at a low load and at the line, from
+//! samples of the kernel's clock ([`FunctionObservation`]).
 //!
-//!
-//! Not here: profiles that the server takes of itself, and the presentation.
+//! Not here: profiles that the server makes itself, and how the result looks.
 
 use super::contrast::{Contrast, Loads};
 use super::demands::answered;
@@ -10,36 +9,37 @@ use super::signals::{LoadSignals, Signal};
 use crate::profile::{Basis, ProfileDiff, SampledProfile, Sort, View, diff};
 use plimsoll_model::Run;
 
-/// The cost of functions per request.
+/// The CPU time of the server's functions for each request, at two loads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCosts {
-    /// CPU time a request, in nanoseconds, at the first load and at the other one.
+    /// CPU time of each function for one request, ns, at the lower load compared with the higher
+    /// load.
     pub comparison: ProfileDiff,
     /// The names of the two loads: `low`, or `half` where the low load had too few samples; then
     /// `line`, or `past` where the line has none.
     pub level_names: [&'static str; 2],
-    /// Samples at both.
+    /// Number of samples at each of the two loads.
     pub samples: [u64; 2],
-    /// Samples that there was no room for.
+    /// Number of samples that were lost because the buffer was full.
     pub lost: u64,
-    /// Time between two samples of a core that works all the time, ns.
+    /// Time between two samples of a core that is always busy, ns.
     pub period_ns: u64,
-    /// Whether time in the kernel was sampled, too.
+    /// Whether time in the kernel was also sampled.
     pub in_kernel: bool,
 }
 
-/// The observations of the server's functions.
+/// The observations of the server's functions, or the reason why there are none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionObservation {
-    /// This.
+    /// The functions were sampled at both loads.
     Costs(Box<FunctionCosts>),
-    /// The kernel refuses sampling: a sentence without a full stop, with the remedy.
+    /// The kernel does not permit sampling: a sentence without a full stop, with the remedy.
     Refused(String),
 }
 
 impl FunctionObservation {
-    /// The observations; `None` where functions were not sampled, or the server used too little
-    /// CPU.
+    /// Compares the functions of two loads; `None` if functions were not sampled, or the server
+    /// used too little CPU time.
     pub fn from_loads(case: &Contrast, loads: &Loads) -> Option<FunctionObservation> {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
@@ -64,8 +64,8 @@ impl FunctionObservation {
         costs.or_else(|| refused().map(FunctionObservation::Refused))
     }
 
-    /// Why functions are not known although they were sampled: a sentence without a full stop.
-    /// `None` where a load is missing.
+    /// Returns the reason why the functions are not known although they were sampled, as a sentence
+    /// without a full stop. Returns `None` if a load is missing.
     pub(super) fn uncaught(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "at the low load and at half the line"),
@@ -84,18 +84,18 @@ impl FunctionObservation {
     }
 }
 
-/// One side.
+/// The samples of one of the two loads.
 struct SideSamples {
     of: SampledProfile,
-    /// Requests that stand behind the samples.
+    /// Number of requests during the samples.
     requests: f64,
 }
 
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // The kernel's account of CPU time is more precise than samples, which only divide it. This
-        // does not apply to samples without kernel time.
+        // The kernel's count of a request's CPU time is more exact than samples, which only divide
+        // it between functions. This does not hold if samples lack the time in the kernel.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

@@ -1,7 +1,7 @@
-//! Experiments that separate causes: which are worth their time for the causes that remain
-//! ([`worth_making`]).
+//! The choice of experiments that separate causes: which experiments are worth their time for the
+//! remaining causes ([`worth_making`]).
 //!
-//! All their loads are closed loops with enough users to saturate the server, so that the
+//! All loads of experiments are closed loops with enough users to saturate the server, so that the
 //! throughput is its capacity.
 //!
 //! Not here: the predictions of causes (`causes`), the results (`made_changes`), the time of each
@@ -15,28 +15,29 @@ use super::thresholds::AS_FAST;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
 
-/// Causes below this probability are not separated any further.
+/// Causes below this probability are not separated.
 const AT_STAKE: f64 = 0.01;
-/// At most this number of causes is shown as possible.
+/// The maximum number of causes shown as possible.
 const CAUSES_MAX: usize = 4;
-/// At most so many interventions are made.
+/// The maximum number of interventions.
 const CHANGES_MAX: usize = 4;
-/// An intervention that tells causes apart by less than this is not worth its time.
+/// An intervention is not worth its time if it separates the causes by less than this.
 const TELLS_MIN: f64 = 0.02;
 
-/// The prediction of a cause for an experiment.
+/// Returns the prediction of a cause for an experiment.
 fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
     cause.candidate.card.predicts.for_intervention(intervention)
 }
 
-/// Causes that an intervention could still name or deny, the most probable first.
+/// Returns the causes that an intervention could still confirm or rule out, the most probable
+/// first.
 pub(super) fn at_stake(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
     posterior.causes().into_iter().filter(|it| it.probability >= AT_STAKE).take(CAUSES_MAX).collect()
 }
 
-/// The possible experiments that separate the remaining causes, the most informative first: by the
-/// distance of their predictions, weighted by the probabilities of both causes. An experiment
-/// requested by a flag is always made, and first.
+/// Returns the possible experiments that separate the remaining causes, the most informative first.
+/// The order follows the distance of two predictions, weighted by the probabilities of both causes.
+/// An experiment requested by a flag is always made, and comes first.
 pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
     let causes = posterior.causes();
     let standing: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= AT_STAKE).collect();
@@ -49,15 +50,15 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
             };
             others.iter().map(|other| pair(&other)).sum::<f64>()
         });
-        // One that stands nearly alone is put to the test.
+        // A cause that is much more probable than all other causes is tested.
         let tested = causes.first().map_or(0.0, |one| prediction(one, intervention).distance(&OPEN));
-        // Where no cause is named, or plimsoll itself, the first doubt is of ourselves.
+        // If no cause is named, or if plimsoll is, the generator is checked first.
         let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
         apart.sum::<f64>() + TELLS_MIN * tested * AS_FAST + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
-    // A second process of ours tells of us only.
+    // A second process of plimsoll gives information about the generator only.
     let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named.is_none();
     let tells = |it: &Intervention| *it != Intervention::SecondGenerator || ours;
     let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
@@ -68,29 +69,30 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
     worth.into_iter().take(count).map(|(_, intervention)| intervention).collect()
 }
 
-/// The predictions of the causes that remain, where they have one.
+/// Returns the predictions of the remaining causes, in words, for causes that have a prediction.
 pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
     let told = at_stake(posterior).into_iter().map(|it| (it.cause, prediction(&it, intervention)));
     told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
 
-/// The number of requests that a server serves at a time, where a load can have so many.
+/// The number of requests that a server handles at once, if an experiment can send that number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerConcurrency {
-    /// How many it serves at a time.
+    /// The number of requests in service at once.
     pub served: u64,
-    /// The mean service time of a request that is alone, ns.
+    /// The mean service time of a single request, ns.
     pub alone_ns: f64,
 }
 
-/// Fewer requests at once do not show whether one waits for another; more of them are a load.
+/// The range of `served` for a useful experiment. Fewer simultaneous requests do not show whether
+/// one waits for another. More requests are already a load.
 const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
-/// For shorter requests, waking a thread is a part of the time; for longer ones there is no time
-/// for enough of them.
+/// The range of `alone_ns` for a useful experiment. For shorter requests, waking a thread takes
+/// much of the time. For longer requests, the budget allows too few of them.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl ServerConcurrency {
-    /// The concurrency that these loads show, where an experiment can use it.
+    /// Computes the concurrency from these loads; `None` if no experiment can use it.
     pub fn from_findings(findings: &Findings, loads: &Loads) -> Option<ServerConcurrency> {
         let case = Contrast::from_loads(findings, loads);
         let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
@@ -98,7 +100,8 @@ impl ServerConcurrency {
         can_be.then_some(ServerConcurrency { served: served.round() as u64, alone_ns })
     }
 
-    /// The number of users of an experiment; `None`: it adds none.
+    /// Returns the number of requests or users that an experiment uses; `None` if it uses no such
+    /// number.
     pub fn count(&self, intervention: Intervention) -> Option<u64> {
         match intervention {
             Intervention::Together => Some(2 * self.served),

@@ -1,61 +1,63 @@
-//! The probability of each feature value under each cause ([`Likelihoods`]). The prior is the
-//! expectation in the cause's file; counts over the corpus (`likelihoods.tsv`) move it.
+//! The probability of each answer under each cause ([`Likelihoods`]). The prior is the expectation
+//! in the file of the cause. Counts over the corpus (`likelihoods.tsv`) update the prior.
 //!
+//! Answers count as independent given the cause (naive Bayes). They are not quite independent, so
+//! the sum of their logarithms is multiplied by a temperature. The temperature was fitted over the
+//! corpus, with one set of servers left out at a time.
 //!
-//! Values count as independent given the cause (naive Bayes). They are not quite independent, so
-//! the sum of their logarithms is multiplied by a temperature. It was fitted over the corpus with
-//! one set of servers left out at a time. Not here: features (`features`) and causes (`causes`).
+//! Not here: the answers (`features`) and the causes (`causes`).
 
 use super::causes::card::{ExpectedAnswer, Manifestation};
 use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The fitted file: `background`, feature, counts; or way, feature, counts; or a name and a number.
+/// The lines are `background`, feature, counts; or manifestation, feature, counts; or a name and a
+/// number.
 const FITTED: &str = include_str!("likelihoods.tsv");
 
-/// Probability of an answer that a cause expects in any case...
+/// Probability of an answer that a cause always expects.
 const IS: f64 = 0.95;
-/// ... or mostly...
+/// Probability of an answer that a cause mostly expects.
 const MOSTLY: f64 = 0.75;
-/// ... or excludes.
+/// Probability of an answer that a cause excludes.
 const NOT: f64 = 0.03;
 /// Probability of a mark of other causes under a cause that does not name it.
 const FOREIGN_MARK: f64 = 0.004;
 /// The weight of a cause's expectation, as a number of cases.
 const PRIOR_CASES: f64 = 8.0;
-/// Each answer was given so often before anything was counted.
+/// The number of cases assumed for each answer before any case is counted.
 const BACKGROUND_CASES: f64 = 0.5;
 
-/// Counts of answers over a corpus, and what was fitted to them.
+/// Counts of answers over a corpus, and the parameters fitted to them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Likelihoods {
     /// Cases by feature and answer.
     pub background: BTreeMap<&'static str, Vec<f64>>,
-    /// Cases by way, feature and answer.
+    /// Cases by manifestation, feature and answer.
     pub counts: BTreeMap<(String, &'static str), Vec<f64>>,
-    /// The factor of sums of logarithms.
+    /// The factor that multiplies sums of logarithms.
     pub temperature: f64,
-    /// A cause is named from this probability on.
+    /// The minimum probability of a named cause.
     pub named_from: f64,
 }
 
 impl Likelihoods {
-    /// The fitted ones.
+    /// Returns the likelihoods fitted to the corpus.
     ///
     /// # Panics
-    /// Where the file in the program is not what [`Likelihoods::text`] writes; a test reads it.
+    /// If the built-in file is not in the format of [`Likelihoods::text`]; a test reads the file.
     pub fn fitted() -> &'static Likelihoods {
         static FOUND: OnceLock<Likelihoods> = OnceLock::new();
         FOUND.get_or_init(|| Likelihoods::parse(FITTED).expect("likelihoods.tsv is written by `fit`"))
     }
 
-    /// Nothing was counted.
+    /// Returns likelihoods without any counted case.
     pub fn unfitted() -> Likelihoods {
         Likelihoods { temperature: 0.7, named_from: 0.5, ..Likelihoods::default() }
     }
 
-    /// Reads what [`Likelihoods::text`] writes; `None`: a line is none of it.
+    /// Parses the format of [`Likelihoods::text`]; `None` if a line is faulty.
     pub fn parse(text: &str) -> Option<Likelihoods> {
         let mut found = Likelihoods::unfitted();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -77,7 +79,7 @@ impl Likelihoods {
         Some(found)
     }
 
-    /// As a file.
+    /// Formats the likelihoods as a file.
     pub fn text(&self) -> String {
         let cells = |counts: &[f64]| counts.iter().map(f64::to_string).collect::<Vec<_>>().join("\t");
         let background =
@@ -88,19 +90,19 @@ impl Likelihoods {
         [head.to_owned(), fitted].into_iter().chain(background).chain(ways).collect()
     }
 
-    /// How probable each answer is of any server.
+    /// Returns the probability of each answer for any server.
     pub fn background(&self, feature: Feature) -> Vec<f64> {
         let card = feature.card();
         let counts = self.background.get(card.word);
         let of = |at: usize| counts.and_then(|counts| counts.get(at)).copied().unwrap_or(0.0);
-        // Before anything was counted a mark is seldom.
+        // Before any case is counted, a mark is assumed to be rare.
         let before = |at: usize| BACKGROUND_CASES * if card.is_mark && at == 0 { 10.0 } else { 1.0 };
         let all: Vec<f64> = (0..card.values.len()).map(|at| of(at) + before(at)).collect();
         let sum: f64 = all.iter().sum();
         all.into_iter().map(|count| count / sum).collect()
     }
 
-    /// The probability of each answer under one way in which a cause shows. `background`: the
+    /// Returns the probability of each answer under one manifestation of a cause. `background`: the
     /// probability for any server.
     pub fn under(&self, way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = expected(way, feature, background);
@@ -111,7 +113,7 @@ impl Likelihoods {
     }
 }
 
-/// The answers that a way expects of a feature, as probabilities.
+/// Returns the answers that a manifestation expects of a feature, as probabilities.
 fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
     // One value has this probability; the others share the rest as for any server.
     let one = |at: usize, probability: f64| {

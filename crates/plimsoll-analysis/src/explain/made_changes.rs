@@ -17,7 +17,7 @@ use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_model::{Intervention, LoadEnd, Run, Stage, Stop};
 use serde::{Deserialize, Serialize};
 
-/// One intervention and its effect.
+/// One experiment and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcome {
     /// The experiment.
@@ -26,7 +26,7 @@ pub struct InterventionOutcome {
     pub figures: ChangeFigures,
     /// The effect; `None`: unknown.
     pub effect: Option<Effect>,
-    /// Why the effect is unknown.
+    /// The reason why the effect is unknown.
     pub void: Option<String>,
 }
 
@@ -34,14 +34,14 @@ pub struct InterventionOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeFigures {
-    /// Throughput, 1/s.
+    /// Throughput, 1/s, without and with the change.
     Answered {
         #[allow(missing_docs, reason = "it says it itself")]
         control_rps: f64,
         #[allow(missing_docs, reason = "it says it itself")]
         changed_rps: f64,
     },
-    /// Mean response time, ns, of single requests and of requests in bursts.
+    /// Mean response time, ns, of single requests and of several requests at once.
     Taken {
         #[allow(missing_docs, reason = "it says it itself")]
         alone_ns: f64,
@@ -51,50 +51,51 @@ pub enum ChangeFigures {
         count: u64,
     },
 }
-/// The loads that experiments are made of.
+/// The loads of the experiments of one explanation.
 #[derive(Debug, Clone, Default)]
 pub struct ExperimentLoads<'a> {
-    /// Without a change: the first, and the last where there is one.
+    /// The loads without a change: the first, and the last if there is one.
     pub controls: Vec<&'a Run>,
-    /// A low load, with which several requests at once are compared.
+    /// The low load, with which several simultaneous requests are compared.
     pub low: Option<&'a Run>,
-    /// A load at the line, with which bursts are compared.
+    /// The load at the line, with which bursts are compared.
     pub line: Option<&'a Run>,
-    /// With a change.
+    /// The loads with a change.
     pub changed: Vec<(Intervention, &'a Run)>,
-    /// With another value of a setting of the server's.
+    /// The loads with another value of a setting of the server.
     pub varied: Vec<(f64, &'a Run)>,
 }
 
-/// All that was made.
+/// The results of all experiments.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcomes(pub Vec<InterventionOutcome>);
 
-/// An effect is at least as large, as a natural logarithm: a third more, a quarter less.
+/// The minimum size of an effect, as a natural logarithm: a third more, or a quarter less.
 const EFFECT: f64 = 0.288;
-/// A smaller change counts as none.
+/// A change below this natural logarithm counts as no effect.
 const STAYED: f64 = 0.14;
-/// The noise is the difference of the two controls without a change; an effect exceeds twice the
-/// noise.
+/// An effect must exceed this multiple of the noise. The noise is the difference between the two
+/// controls.
 const NOISE_TIMES: f64 = 2.0;
-/// The server has not settled where the first control has less than this share of the second one's
-/// throughput.
+/// If the throughput of the first control is below this share of the second control's, the server
+/// has not yet settled.
 const STILL_AT_WORK: f64 = 0.6;
 
 impl InterventionOutcomes {
-    /// The outcomes of these loads.
+    /// Computes the outcomes of these loads.
     pub fn from_loads(loads: &ExperimentLoads) -> InterventionOutcomes {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
         let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::from_run(run)).collect();
-        // A server that still works at what was too much for it before the first of them is not the
-        // one that was changed.
+        // If a server still works on an earlier backlog during the first control, that control
+        // shows another state than the changed loads.
         if let [first, .., last] = controls.as_slice()
             && goodput(first).unwrap_or(0.0) < STILL_AT_WORK * goodput(last).unwrap_or(0.0)
         {
             controls.remove(0);
         }
         let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
-        // Including the requests open at the end: as many were open at the beginning.
+        // The count includes requests in flight at the end, since about as many were in flight at
+        // the start.
         let full = |sight: &LoadSignals| {
             let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
             Some(goodput(sight)? + under_way)
@@ -134,12 +135,13 @@ impl InterventionOutcomes {
                 };
                 let disturbed = controls.iter().chain([&sight]).find_map(disturbed);
                 match (effect, held_back.clone().or_else(|| hindered(&sight))) {
-                    // Whether we are the limit is what it is made for.
+                    // This experiment tests whether plimsoll is the limit, so a limit of plimsoll
+                    // does not void it.
                     (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
                         (Some(effect), None)
                     }
-                    // Throughput rose although the change took capacity from plimsoll, so it has
-                    // risen.
+                    // The throughput rose although the change took capacity from plimsoll, so the
+                    // effect is a rise.
                     (Ok(Effect::Rises), Some(_)) if held_back.is_none() => (Some(Effect::Rises), None),
                     (_, Some(reason)) => (None, Some(reason)),
                     (Ok(effect), None) => (Some(effect), None),
@@ -152,24 +154,24 @@ impl InterventionOutcomes {
         InterventionOutcomes(loads.changed.iter().map(of).collect())
     }
 
-    /// The effects that exceed the noise.
+    /// Returns the effects that exceed the noise.
     pub fn effects(&self) -> Vec<(Intervention, Effect)> {
         self.0.iter().filter_map(|made| Some((made.intervention, made.effect?))).collect()
     }
 }
 
-/// The burst's signals. A burst counts as simultaneous if it was sent within half of a single
-/// response time, from `low`.
+/// Computes the signals of a load with simultaneous requests. Requests are simultaneous if they
+/// leave within half of the service time of one request, which `low` shows.
 fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
     LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
 }
 
-/// Whether plimsoll or other processes limited a load with this change, so that a repetition may
-/// give a result.
+/// Returns whether plimsoll or other processes limited a load with this change, so that a
+/// repetition may give a result.
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
-        // Whether we are the limit is what it is made for.
+        // This experiment tests whether plimsoll is the limit.
         Intervention::SecondGenerator => disturbed(&LoadSignals::from_run(run)).is_some(),
         Intervention::Together | Intervention::Abreast => {
             hindered(&at_once(run, low.map(LoadSignals::from_run).as_ref())).is_some()
@@ -178,7 +180,7 @@ pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> 
     }
 }
 
-/// Why a load is void for the server.
+/// Returns the reason why a load is void for the server.
 fn hindered(sight: &LoadSignals) -> Option<String> {
     disturbed(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
 }
@@ -187,12 +189,12 @@ fn disturbed(sight: &LoadSignals) -> Option<String> {
     sight.disturbed.as_ref().map(|reason| format!("other processes disturbed it: {reason}"))
 }
 
-/// The effect of pausing a dependency for a share of the time. A saturated dependency loses that
-/// share; other resources bridge the pauses with waiting requests. The error says why there is no
-/// effect.
+/// Returns the effect of pausing a dependency for a share of the time. A saturated dependency loses
+/// that share. Other resources bridge the pauses with waiting requests. The error is the reason why
+/// there is no effect.
 fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
-    // Half of that share, or hardly any of it.
+    // A fall is at least half of that share. No effect is at most a quarter of it.
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
     let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
     match change {
@@ -212,8 +214,8 @@ fn effect(ratio: f64, noise: f64) -> Option<Effect> {
     (change.abs() <= STAYED && noise <= EFFECT).then_some(Effect::Stays)
 }
 
-/// Bursts are made at the rate of the line, so that what is refused or late counts, not how much is
-/// answered.
+/// Computes the outcome of a load with bursts at the rate of the line. Rejected and late requests
+/// decide, not the throughput.
 fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
@@ -231,31 +233,31 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOut
     InterventionOutcome { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
 }
 
-/// How many requests leave at once in a load that is made so.
+/// Returns the number of requests that leave at once in a load with bursts.
 fn made_at_once(run: &Run) -> u64 {
     let of = |stage: &Stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
-/// Requests at once that are served one after another wait for half of the others on average, each
-/// for the time between two responses of a saturated server. None waits below this share of that
-/// time...
+/// Bounds of the waiting time of simultaneous requests. A request served one after another waits
+/// for half of the other requests on average. That wait is the unit of the bounds. Below this share
+/// of the unit, no request waits.
 const NOBODY_WAITS: f64 = 0.15;
-/// ... with workers for half of them, the others wait until one of these ends: half of that time or
-/// a third longer, and less if some end long before the others...
+/// With workers for half of the requests, the other half waits for one of these to end. That is
+/// half of the unit, or a third more; it is less if some requests end early.
 const HALF_WAIT: f64 = 0.78;
-/// ... and from this share on one comes after the other.
+/// From this share of the unit on, requests are served one after another.
 const ONE_BY_ONE: f64 = 0.88;
-/// With as many workers as requests none waits. At a lock requests wait, for less than half of that
-/// time where the work before the lock varies.
+/// With as many workers as requests, none waits. At a lock requests wait for less than half of the
+/// unit if the work before the lock varies.
 const SOME_WAIT: f64 = 0.27;
-/// The lag is compared with a tenth of a bound: with this many service times of a request alone.
+/// The lag is compared with a tenth of a bound: this number of service times of a single request.
 const AT_ONCE: f64 = 5.0;
-/// Fewer answers say nothing of an average.
+/// With fewer responses, a mean has no information.
 const TOGETHER_ANSWERS_MIN: f64 = 30.0;
 
-/// The result of `count` requests sent at once. `low`, `line`: at a low load, and at the line.
-/// `full_rps`: the throughput of the saturated server, 1/s.
+/// Computes the result of `count` simultaneous requests. `low`: the signals at a low load. `line`:
+/// the signals at the line. `full_rps`: the throughput of the saturated server, 1/s.
 fn of_together(
     intervention: Intervention,
     sight: &LoadSignals,
@@ -263,17 +265,18 @@ fn of_together(
     count: u64,
     full_rps: f64,
 ) -> InterventionOutcome {
-    // Whose rest waits for an acknowledgement does so in the one load more often than in the other,
-    // as connections are new or not.
+    // Responses whose rest waits for an acknowledgement do so more often on old connections than on
+    // new ones. So the two loads cannot be compared.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
-    // A request is never slower alone than among others, but a low load may wake sleeping threads.
+    // A request is never slower alone than among other requests, but a low load may have to wake
+    // sleeping threads.
     let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
     let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
     let together_ns = mean_ns(sight);
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
-    // The thread through which all of them go works on one after the other as well.
+    // The thread that handles all requests also handles them one after another.
     let thread_ns = line.and_then(|line| {
         let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
         Some(work * 1e9)
@@ -305,13 +308,13 @@ fn of_together(
 }
 
 impl InterventionOutcome {
-    /// A void result.
+    /// Creates the outcome of a void load.
     fn void(intervention: Intervention, control_rps: f64, why: String) -> InterventionOutcome {
         let figures = ChangeFigures::Answered { control_rps, changed_rps: 0.0 };
         InterventionOutcome { intervention, figures, effect: None, void: Some(why) }
     }
 
-    /// The measured effect, in words.
+    /// Formats the measured effect in words.
     pub fn measured(&self) -> String {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
@@ -336,13 +339,13 @@ impl InterventionOutcome {
         }
     }
 
-    /// The remaining causes that the result makes more probable than other remaining causes.
-    /// `posterior`: before the experiment.
+    /// Returns the remaining causes that the result makes more probable than other remaining
+    /// causes. `posterior`: the probabilities before the experiment.
     pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio >= SPEAKS)
     }
 
-    /// Causes that stood and that it makes less probable.
+    /// Returns the remaining causes that the result makes less probable.
     pub fn denies(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio <= 1.0 / SPEAKS)
     }
@@ -352,7 +355,7 @@ impl InterventionOutcome {
         let standing = at_stake(posterior);
         let given =
             |it: &CauseProbability| it.candidate.card.predicts.for_intervention(self.intervention).probability(effect);
-        // A cause without a rival is compared with an unknown one.
+        // A single remaining cause is compared with the unknown cause.
         let weights = standing.iter().map(|it| it.probability).sum::<f64>() + posterior.unknown;
         let known: f64 = standing.iter().map(|it| it.probability * given(it)).sum();
         let average = (known + posterior.unknown / Effect::ALL.len() as f64) / weights;
@@ -361,7 +364,7 @@ impl InterventionOutcome {
     }
 }
 
-/// An effect supports or contradicts a cause by a factor of this size in its probability, compared
+/// An effect supports or contradicts a cause if its probability changes by this factor, compared
 /// with the remaining causes.
 const SPEAKS: f64 = 1.25;
 
@@ -371,7 +374,8 @@ mod tests {
 
     #[test]
     fn a_stop_of_what_is_behind_shows_in_proportion() {
-        // Change, noise, users, throughput without the change.
+        // Each row: change, noise, users, throughput without the change in 1/s, and the expected
+        // effect.
         for (change, noise, users, rps, expect) in [
             (0.67, 0.0, 64.0, 200.0, Ok(Effect::Falls)),
             (0.80, 0.02, 64.0, 200.0, Ok(Effect::Falls)),
@@ -379,7 +383,7 @@ mod tests {
             (1.10, 0.0, 64.0, 200.0, Ok(Effect::Stays)),
             (0.87, 0.0, 64.0, 200.0, Err("not clear")),
             (0.67, 0.2, 64.0, 200.0, Err("noise")),
-            // Each of 64 users has asked within 6 ms: then all wait.
+            // Each of 64 users has sent its request within 6 ms: then all users wait.
             (0.67, 0.0, 64.0, 10_000.0, Err("too few users")),
             (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
         ] {
@@ -391,8 +395,8 @@ mod tests {
         }
     }
 
-    /// A load whose second process died reports only that. If plimsoll is the limit, its doubling
-    /// still counts.
+    /// A load whose second process died is void for that reason only. If plimsoll is the limit, its
+    /// doubling still has a result.
     #[test]
     fn what_was_not_made_whole_says_nothing() {
         let mut run = Run::new(plimsoll_model::Plan::get(
@@ -418,18 +422,20 @@ mod tests {
             seconds: 2.0,
             ..LoadSignals::default()
         };
-        // Ms alone and together, how many at once, what is answered a second by a server that is
-        // full.
+        // Each row: ms of a single request, ms of simultaneous requests, their number, the
+        // throughput of a saturated server in 1/s, and the expected effect.
         for (alone, together, count, full_rps, expect) in [
-            // Six places of 15 ms each: six wait for as long, or for those of them that end early.
+            // Six workers of 15 ms each: six of twelve requests wait for 15 ms, or less if some end
+            // early.
             (15.0, 22.5, 12, 400.0, Some(Effect::Stays)),
             (15.0, 19.0, 12, 400.0, Some(Effect::Stays)),
-            // A lock for 2.5 ms of 15: each waits for 5.5 others, 13.75 ms on average.
+            // A lock is held for 2.5 ms of 15 ms: each request waits for 5.5 other requests, 13.75
+            // ms on average.
             (15.0, 28.7, 12, 400.0, Some(Effect::Falls)),
             (15.0, 26.4, 12, 400.0, None),
-            // A bucket that lets 400 a second through, and twenty at once.
+            // A token bucket admits 400/s, and twenty requests at once.
             (15.0, 15.4, 12, 400.0, Some(Effect::Rises)),
-            // Two places of 10 ms, and a lock for half of it.
+            // Two workers of 10 ms, and a lock for half of that time.
             (10.0, 15.0, 4, 200.0, Some(Effect::Stays)),
             (10.0, 17.5, 4, 200.0, Some(Effect::Falls)),
             (10.0, 10.0, 1, 100.0, None),
@@ -441,13 +447,14 @@ mod tests {
             assert!(made.measured().contains("alone"), "{}", made.measured());
         }
         for (alone, together, count, thread_ns, expect) in [
-            // Six places of 15 ms each.
+            // Six workers of 15 ms each.
             (15.0, 15.3, 6, 0.0, Some(Effect::Rises)),
-            // A lock for 2.5 ms of them, which they reach one after the other, or at once.
+            // A lock is held for 2.5 ms of 15 ms; requests reach the lock one after another, or all
+            // at once.
             (15.0, 17.5, 6, 0.0, Some(Effect::Falls)),
             (15.0, 21.2, 6, 0.0, Some(Effect::Falls)),
             (15.0, 16.3, 6, 0.0, None),
-            // Six places behind one thread that has half a millisecond to do for each.
+            // Six workers behind one thread that works half a millisecond for each request.
             (15.0, 16.3, 6, 5e5, Some(Effect::Rises)),
         ] {
             let (low, mut line) = (sight(alone, 60.0), sight(20.0, 400.0));
@@ -456,7 +463,7 @@ mod tests {
             let made = of_together(Intervention::Abreast, &sight(together, 300.0), others, count, 400.0);
             assert_eq!(made.effect, expect, "{alone} {together} {count} {thread_ns}");
         }
-        // Six places of 25 ms, and 40 ms more for each answer of a connection that is not new.
+        // Six workers of 25 ms, and 40 ms more for each response on an old connection.
         let first = |whole_ms: f64, first_ms: f64| LoadSignals {
             first_byte_mean_ns: Some(first_ms * 1e6),
             ..sight(whole_ms, 200.0)

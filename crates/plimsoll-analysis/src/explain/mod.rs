@@ -50,47 +50,47 @@ use plimsoll_model::Intervention;
 use posterior::{CauseProbability, EvidenceTerm};
 use thresholds::{FEW, FULL, PART};
 
-/// A cause with its probability.
+/// A cause with its probability in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LikelyCause {
-    /// Which.
+    /// The probable cause.
     pub cause: Cause,
-    /// 0..=1.
+    /// The probability of the cause, 0..=1.
     pub probability: f64,
     /// The resource in this case, such as `4 connections to 127.0.0.1:6379`.
     pub subject: String,
 }
 
-/// A signal over the loads.
+/// The values of one signal over the loads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalRow {
-    /// Which.
+    /// The shown signal.
     pub signal: Signal,
-    /// At the low load.
+    /// The value at the low load.
     pub low: Option<f64>,
-    /// At the line.
+    /// The value at the line.
     pub line: Option<f64>,
-    /// Past it.
+    /// The value above the line.
     pub past: Option<f64>,
     /// The cause that the signal supports.
     pub supports: Cause,
 }
 
-/// The prediction for the server without the cause.
+/// The prediction of the load line without the cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinePrediction {
-    /// The rate that saturates the next resource: the lowest ceiling of the others, 1/s.
+    /// The rate that saturates the next resource, 1/s: the lowest ceiling of the other resources.
     pub line_rps: f64,
-    /// Between which it lies, as far as the loads agree, 1/s.
+    /// The range of `line_rps` over the single loads, 1/s.
     pub range_rps: (f64, f64),
-    /// Which that is.
+    /// The cause that limits the line at that rate.
     pub next_cause: Cause,
-    /// The rate with twice the present limit, where the limit is a number; at most the rate above,
-    /// 1/s.
+    /// The predicted rate with twice the present limit, 1/s, at most `line_rps`; `None` if the
+    /// limit is no number.
     pub doubled_rps: Option<f64>,
 }
 
-/// A change that was made to tell causes apart.
+/// The report of one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterventionReport {
     /// The experiment.
@@ -108,23 +108,23 @@ pub struct InterventionReport {
 /// The explanation of a load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// The answer; `Unknown` where it is not known.
+    /// The named cause; [`Cause::Unknown`] if no cause is named.
     pub cause: Cause,
     /// The causes with their probabilities, the highest first.
     pub causes: Vec<LikelyCause>,
-    /// Whether nothing is named although something may limit the line.
+    /// Whether no cause is named although a limit may exist.
     pub abstained: bool,
-    /// Where the requests in flight are at the low load, at the line and past it.
+    /// The places of the requests in flight, at the low load, at the line and above.
     pub request_places: [Option<InFlightBreakdown>; 3],
     /// The answer in one sentence, without a full stop.
     pub sentence: Sentence,
-    /// How it shows, as a clause, where the named cause is a limit of the server's.
+    /// The visible effect of the cause, as a clause, if the named cause is a limit of the server.
     pub how: Option<String>,
     /// The evidence for the cause.
     pub evidence: Vec<SignalRow>,
     /// The causes that are ruled out, each with the reason.
     pub ruled_out: Vec<(Cause, String)>,
-    /// The changes that were made, and what they say.
+    /// The experiments and their results.
     pub interventions: Vec<InterventionReport>,
     /// The effect of the setting that `--vary` changed.
     pub varied: Option<VariedSetting>,
@@ -136,17 +136,17 @@ pub struct Explanation {
     pub demands: Vec<ServiceDemand>,
     /// The cost of the server's functions per request, from samples of the kernel.
     pub functions: Option<FunctionObservation>,
-    /// The line.
+    /// The explained load line.
     pub load_line_rps: LoadLine,
 }
 
-/// The probabilities of the causes before anything is changed.
+/// Returns the probabilities of the causes before any experiment.
 pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
     Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
 }
 
-/// Explains the result of a search by these loads and experiments. The doubts are those beyond the
-/// search's own.
+/// Explains the result of a search by these loads and experiments. The doubts exclude those of the
+/// search.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
     let case = Contrast::from_loads(findings, loads);
     let changes = InterventionOutcomes::from_loads(made);
@@ -164,24 +164,24 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
-/// Whether a cause may be named for a server that does not recover, or of which requests fail at
-/// any load.
+/// Returns whether a cause may be named for a server that does not recover, or for a server of
+/// which requests fail at any load.
 fn may_be_told(case: &Contrast, cause: Cause) -> bool {
-    // An exhausted resource explains why the server does not recover. Other observations are not
-    // those of a working server.
+    // An exhausted resource explains why the server does not recover. Other observations do not
+    // describe a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
 }
 
-/// The explanation of a case and its experiments.
+/// Computes the explanation of a case and its experiments.
 pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps: LoadLine) -> Explanation {
     let answers = Answers::from_contrast(case);
     let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
     let seen = case.is_seen() && case.target_loss.is_none();
-    // For a server that ended, the kernel may give the reason.
+    // If the server process ended, the kernel may report the reason.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_told(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
@@ -211,7 +211,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         },
         how: first.and_then(|first| text(first.cause)?.how),
         evidence: evidence(case, shown),
-        // Without a load to look at, what was not seen is not ruled out.
+        // Without any load, no cause is ruled out.
         ruled_out: if seen { ruled_out(case, &causes, changes) } else { Vec::new() },
         interventions: changes.0.iter().map(intervened).collect(),
         varied: None,
@@ -223,14 +223,15 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     }
 }
 
-/// Causes below this probability are not shown.
+/// Causes below this probability are not reported.
 const TOLD: f64 = 0.01;
-/// The number of causes shown where none is named.
+/// The number of possible causes shown if no cause is named.
 const SHOWN: usize = 3;
-/// An answer supports or contradicts a cause by a factor of e in its probability.
+/// An answer supports or contradicts a cause if the logarithm of their probability ratio reaches
+/// this.
 const SPEAKS: f64 = 1.0;
 
-/// Signals of the answers that support a cause, the strongest first, each once.
+/// Returns the signals of the answers that support a cause, the strongest first, each once.
 fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     let mut told: Vec<SignalRow> = Vec::new();
     for cause in shown {
@@ -248,12 +249,12 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     told
 }
 
-/// The causes that are not shown, each with the strongest evidence against it.
+/// Returns the causes that are ruled out, each with the strongest evidence against the cause.
 fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
     let out = causes.iter().filter(|it| it.probability < TOLD);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
-        // The mark of a cause is better evidence against it than signals for another cause.
+        // The mark of a cause is better evidence against the cause than signals for another cause.
         let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
         Some((it.cause, against_text(case, term.feature, term.value)))
@@ -275,7 +276,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
 }
 
-/// The words for an answer, with the figure behind it.
+/// Formats an answer with the figure that it depends on.
 fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let why = card.values[value].text;
@@ -301,26 +302,26 @@ fn cause_of(resource: UsedResource) -> Cause {
     }
 }
 
-/// The prediction without a cause: the lowest ceiling of the other resources.
+/// Predicts the line without a cause: the lowest ceiling of the other resources.
 fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return without_collecting(case);
     }
     // A cause that is no limit has no next limit. Where code or its runtime changes, the demand of
-    // a request changes with it.
+    // a request also changes.
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
     let card = causes::card_of(cause)?;
     let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
-    // A ceiling below what was seen is none.
+    // A ceiling below the observed throughput is wrong.
     if next.ceiling_rps < case.sustained_rps {
         return None;
     }
-    // A few users may be answered more often than many are: it is the line that moves.
+    // A few users may get a higher throughput than many users. The prediction concerns the line.
     let most_rps = case.sustained_rps;
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
-    // In the unit of the line.
+    // The rate is converted into the unit of the line.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
     let (lower, upper) = next.range_rps;
     Some(LinePrediction {
@@ -331,13 +332,12 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     })
 }
 
-/// The line without garbage collection, if the collector saturates cores: these cores would serve
-/// requests.
+/// Predicts the line without garbage collection, if the collector and the work saturate the cores.
 fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
     let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
-    // Between half and all of the collector's time becomes available.
+    // Removing the collector returns between half and all of its CPU time to requests.
     let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
     Some(LinePrediction {
         line_rps,
@@ -347,7 +347,7 @@ fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     })
 }
 
-/// The evidence against the result beyond the search: disturbed loads, and loads that are missing.
+/// Returns the evidence against the result beyond the search: disturbed loads, and missing loads.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
     let steady = [("low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
@@ -359,7 +359,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     if !disturbed.is_empty() {
         let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let text = match findings.interference.disturbed {
-            // It joins the sentence about the search.
+            // This text continues the sentence about the search.
             true => format!("steady loads were disturbed, too ({names})"),
             false => {
                 let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();

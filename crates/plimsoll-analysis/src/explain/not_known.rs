@@ -1,4 +1,4 @@
-//! The result "cause not known", with the evidence that would decide.
+//! The answer "not known": the possible causes, and the evidence that would separate them.
 
 use super::cause::Cause;
 use super::causes::card_of;
@@ -7,7 +7,7 @@ use super::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence};
 
-/// The sentence for an unknown cause, with the possible causes.
+/// Returns the sentence that the cause is not known, and which causes are possible.
 pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     if let Some(gone) = &case.target_loss {
         return format!("not known: {gone}");
@@ -48,7 +48,7 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     }
 }
 
-/// The missing evidence.
+/// Returns the missing evidence, as sentences.
 pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
     if case.broken_since().is_some() {
         return vec![Sentence::from(

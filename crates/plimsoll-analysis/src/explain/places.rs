@@ -1,41 +1,41 @@
 //! The places of requests ([`InFlightBreakdown`]): the requests in flight of one load, divided by
-//! the resource that each waits for or uses, as far as that was observed. The parts add up to the
-//! requests in flight (Little's law); the rest is unobserved.
+//! the resource that each waits for or uses. The parts add up to the requests in flight (Little's
+//! law). Requests without an observation form one part.
 //!
-//! Not here: the conclusions (`features`), and the picture.
+//! Not here: the conclusions (`features`), and the chart.
 
 use super::contrast::Contrast;
 use super::signals::{LoadSignals, Signal};
 
-/// Where a request can be.
+/// A place where a request in flight can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestPlace {
-    /// Its connection waits to be accepted.
+    /// The request's connection waits to be accepted.
     NotAccepted,
-    /// It runs on a core.
+    /// The request runs on a core.
     OnCore,
-    /// Its thread waits for a core.
+    /// The request's thread waits for a core.
     ForCore,
-    /// The control group is stopped until its next period.
+    /// The control group is throttled until its next period.
     Throttled,
-    /// Its thread waits for another thread.
+    /// The request's thread waits for another thread.
     ForLock,
-    /// A dependency has its call.
+    /// The request's call is in service at a dependency.
     AtDependency,
-    /// Its call waits to be accepted by a dependency.
+    /// The request's call waits to be accepted by a dependency.
     BeforeDependency,
-    /// Its thread waits for storage.
+    /// The request's thread waits for storage.
     AtStorage,
-    /// Written data waits for its reader, or for the link.
+    /// Written data waits for its reader, or for the network.
     BeforeReader,
-    /// Its thread sleeps for a time.
+    /// The request's thread sleeps for a time.
     Asleep,
-    /// The server has the request, and no probe shows what the request waits for.
+    /// The server has the request, and no observation shows what it waits for.
     Unobserved,
 }
 
 impl RequestPlace {
-    /// All, in the order in which they are drawn.
+    /// All places, in the order of the chart.
     pub const ALL: [RequestPlace; 11] = [
         RequestPlace::NotAccepted,
         RequestPlace::OnCore,
@@ -50,7 +50,7 @@ impl RequestPlace {
         RequestPlace::Unobserved,
     ];
 
-    /// Its name in documents.
+    /// Returns the name of the place in documents.
     pub fn word(self) -> &'static str {
         match self {
             RequestPlace::NotAccepted => "not_accepted",
@@ -67,7 +67,7 @@ impl RequestPlace {
         }
     }
 
-    /// The name of the place, in words.
+    /// Returns the name of the place in words.
     pub fn text(self) -> &'static str {
         match self {
             RequestPlace::NotAccepted => "not accepted",
@@ -85,32 +85,33 @@ impl RequestPlace {
     }
 }
 
-/// A part of the requests in flight.
+/// The requests in flight at one place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceShare {
-    /// Where they are.
+    /// The place of these requests.
     pub place: RequestPlace,
-    /// How many, on average.
+    /// Mean number of requests at the place.
     pub requests: f64,
 }
 
-/// Where the requests in flight of one load are.
+/// The places of the requests in flight of one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InFlightBreakdown {
-    /// Requests in flight on average.
+    /// Mean number of requests in flight.
     pub in_flight: f64,
-    /// Their parts, in the order of [`RequestPlace::ALL`], each above 0; they add up to
-    /// `in_flight`.
+    /// The number of requests at each place, in the order of [`RequestPlace::ALL`], each above 0.
+    /// The numbers add up to `in_flight`.
     pub parts: Vec<PlaceShare>,
 }
 
 impl InFlightBreakdown {
-    /// The breakdown of a load. `idle`: a load without queues, whose sleeping threads are idle
-    /// workers. `None`: nothing was in flight.
+    /// Computes the breakdown of a load. `idle`: a load without queues, whose sleeping threads are
+    /// idle workers. Returns `None` without requests in flight.
     pub fn from_signals(sight: &LoadSignals, idle: &LoadSignals) -> Option<InFlightBreakdown> {
         let in_flight = sight.get(Signal::InFlight).filter(|count| *count > 0.0)?;
         let get = |signal: Signal| sight.get(signal).unwrap_or(0.0);
-        // Threads that wait at rest wait for work; only those beyond them have a request.
+        // Threads that wait in the idle load wait for work. Only additional waiting threads have a
+        // request.
         let more = |signal: Signal| (get(signal) - idle.get(signal).unwrap_or(0.0)).max(0.0);
         let calls: f64 = sight.calls_to_peers.values().sum::<f64>() + get(Signal::PeerComing);
         let queued: f64 = sight.queued_at_peers.values().sum();
@@ -128,8 +129,7 @@ impl InFlightBreakdown {
             (RequestPlace::Asleep, more(Signal::InSleep)),
             (RequestPlace::Throttled, throttled),
         ];
-        // A request in several observations is counted once: the more certain observations come
-        // first.
+        // A request in several observations is counted once: more certain observations come first.
         let mut left = in_flight;
         let mut parts: Vec<PlaceShare> = Vec::new();
         for (place, requests) in found {
@@ -143,13 +143,14 @@ impl InFlightBreakdown {
         Some(InFlightBreakdown { in_flight, parts })
     }
 
-    /// The share of the requests at a place, 0..=1.
+    /// Returns the share of the requests at a place, 0..=1.
     pub fn share(&self, place: RequestPlace) -> f64 {
         self.parts.iter().find(|part| part.place == place).map_or(0.0, |part| part.requests / self.in_flight)
     }
 }
 
-/// The breakdowns at a low rate, at the line and past it; `None` without that load.
+/// Returns the breakdowns at the low load, at the line and above; `None` for a load that was not
+/// made.
 pub fn over_loads(case: &Contrast) -> [Option<InFlightBreakdown>; 3] {
     [&case.low, &case.line, &case.past].map(|sight| InFlightBreakdown::from_signals(sight, &case.low))
 }

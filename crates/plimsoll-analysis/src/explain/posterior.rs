@@ -1,5 +1,5 @@
-//! The probability of each cause given the observations ([`Posterior`]): Bayes' rule over all
-//! features and the effects of all interventions.
+//! The probability of each cause given the observations ([`Posterior`]): Bayes' rule over the
+//! answers of all features and the effects of all interventions.
 //!
 //!
 //! Not here: the probabilities of feature values (`likelihoods`), and words.
@@ -18,77 +18,78 @@ use plimsoll_model::Intervention;
 pub struct Answers(pub Vec<Option<usize>>);
 
 impl Answers {
-    /// Those of a case.
+    /// Reads the answers of all features in one case.
     pub fn from_contrast(case: &Contrast) -> Answers {
         Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
     }
 
-    /// The observed ones.
+    /// Returns the features that have an answer, with the index of the answer.
     pub fn observed(&self) -> impl Iterator<Item = (Feature, usize)> {
         Feature::ALL.iter().zip(&self.0).filter_map(|(feature, answer)| Some((*feature, (*answer)?)))
     }
 }
 
-/// The weight of an answer for a cause, compared with any server.
+/// The weight of one answer for a cause, compared with any server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EvidenceTerm {
-    /// The question.
+    /// The feature whose question was answered.
     pub feature: Feature,
-    /// The answer.
+    /// The index of the answer.
     pub value: usize,
-    /// Logarithm of how much more probable it is under the cause.
+    /// Logarithm of a ratio: the probability of the answer under the cause, divided by that for any
+    /// server.
     pub log_ratio: f64,
 }
 
-/// A way in which a cause shows, after what was observed.
+/// One manifestation of a cause, with its probability given the observations.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The cause.
+    /// The card of the cause.
     pub card: &'static CauseCard,
-    /// The way.
+    /// The manifestation of the cause.
     pub way: &'static Manifestation,
-    /// Its probability, 0..=1.
+    /// The probability of the manifestation, 0..=1.
     pub probability: f64,
     /// The evidence for the cause and against it, the strongest first.
     pub terms: Vec<EvidenceTerm>,
 }
 
-/// A cause with the probability of all its ways.
+/// A cause with the sum of the probabilities of its manifestations.
 #[derive(Debug, Clone, Copy)]
 pub struct CauseProbability<'a> {
-    /// Which.
+    /// The cause.
     pub cause: Cause,
-    /// 0..=1.
+    /// The probability of the cause, 0..=1.
     pub probability: f64,
-    /// Its most probable way.
+    /// The most probable manifestation of the cause.
     pub candidate: &'a Candidate,
 }
 
 /// The probabilities of all causes.
 #[derive(Debug, Clone)]
 pub struct Posterior {
-    /// All ways, the most probable first.
+    /// All manifestations, the most probable first.
     pub candidates: Vec<Candidate>,
-    /// The probability that it is none of them, 0..=1.
+    /// The probability that no known cause applies, 0..=1.
     pub unknown: f64,
     /// The cause that is named; `None`: none is probable enough.
     pub named: Option<Cause>,
 }
 
-/// Before anything is observed it is none of the causes with this probability.
+/// The prior probability that no known cause applies.
 const UNKNOWN_PRIOR: f64 = 0.1;
 
 impl Posterior {
-    /// That of a case with these effects of interventions.
+    /// Computes the probabilities for a case with these effects of interventions.
     pub fn from_contrast(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
         Posterior::compute(Likelihoods::fitted(), &Answers::from_contrast(case), effects)
     }
 
-    /// The posterior of some feature values, with other likelihoods.
+    /// Computes the probabilities for these answers and effects, with the given likelihoods.
     pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
         let prior = (1.0 - UNKNOWN_PRIOR) / ways().count() as f64;
-        // The background of a feature is the same for all ways.
+        // The background of a feature is equal for all manifestations.
         let background = |(feature, value)| (feature, value, likelihoods.background(feature));
         let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed().map(background).collect();
         let mut candidates: Vec<Candidate> = ways()
@@ -120,7 +121,7 @@ impl Posterior {
         found
     }
 
-    /// The causes, the most probable first.
+    /// Returns the causes, the most probable first.
     pub fn causes(&self) -> Vec<CauseProbability<'_>> {
         let mut found: Vec<CauseProbability> = Vec::new();
         for candidate in &self.candidates {

@@ -5,23 +5,23 @@
 use plimsoll_model::Intervention;
 use serde::{Deserialize, Serialize};
 
-/// The effect on the goodput.
+/// The effect of an experiment on the goodput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It rises by more than noise, and by a third at least.
+    /// The goodput rises by more than noise, and by a third at least.
     Rises,
-    /// It stays.
+    /// The goodput stays within the noise.
     Stays,
-    /// It falls by more than noise, and by a quarter at least.
+    /// The goodput falls by more than noise, and by a quarter at least.
     Falls,
 }
 
 impl Effect {
-    /// All of them.
+    /// All effects.
     pub const ALL: [Effect; 3] = [Effect::Rises, Effect::Stays, Effect::Falls];
 
-    /// The word for the effect on throughput, or on requests that are sent at once.
+    /// Returns the word for the effect on throughput, or on simultaneous requests.
     pub(super) fn word(self, intervention: Intervention) -> &'static str {
         match (intervention, self) {
             (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each takes as long as alone",
@@ -40,55 +40,57 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction([f64; 3]);
 
-/// A law without known exceptions.
+/// The goodput rises, without known exceptions.
 pub(super) const RISES: Prediction = Prediction([0.92, 0.05, 0.03]);
-/// See [`RISES`].
+/// The goodput stays, without known exceptions.
 pub(super) const STAYS: Prediction = Prediction([0.04, 0.92, 0.04]);
-/// See [`RISES`].
+/// The goodput falls, without known exceptions.
 pub(super) const FALLS: Prediction = Prediction([0.03, 0.05, 0.92]);
-/// A law with known exceptions.
+/// The goodput rises, with known exceptions.
 pub(super) const MOSTLY_RISES: Prediction = Prediction([0.70, 0.24, 0.06]);
-/// See [`MOSTLY_RISES`].
+/// The goodput stays, with known exceptions.
 pub(super) const MOSTLY_STAYS: Prediction = Prediction([0.14, 0.74, 0.12]);
-/// See [`MOSTLY_RISES`].
+/// The goodput falls, with known exceptions.
 pub(super) const MOSTLY_FALLS: Prediction = Prediction([0.06, 0.24, 0.70]);
-/// The measure rises or stays, and never falls.
+/// The goodput rises or stays, and hardly ever falls.
 pub(super) const RISES_OR_STAYS: Prediction = Prediction([0.45, 0.48, 0.07]);
-/// See [`RISES_OR_STAYS`].
+/// The goodput stays or falls, and hardly ever rises.
 pub(super) const STAYS_OR_FALLS: Prediction = Prediction([0.07, 0.48, 0.45]);
-/// Either it is limited together, or not at all.
+/// The goodput rises or falls, and hardly ever stays.
 pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
-/// Nothing follows from it.
+/// All effects are equally probable, so the experiment has no information about the cause.
 pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
 
 /// An effect with this probability is shown as predicted.
 const PREDICTED: f64 = 0.3;
 
 impl Prediction {
-    /// How probable an effect is.
+    /// Returns the probability of an effect.
     pub fn probability(&self, effect: Effect) -> f64 {
         self.0[effect as usize]
     }
 
-    /// Whether nothing follows from it.
+    /// Returns whether all effects are equally probable.
     pub fn is_open(&self) -> bool {
         *self == OPEN
     }
 
-    /// How far two predictions are apart: half the sum of differences (total variation), 0..=1.
+    /// Returns the distance of two predictions: half the sum of differences (total variation),
+    /// 0..=1.
     pub(super) fn distance(&self, other: &Prediction) -> f64 {
         self.0.iter().zip(&other.0).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
     }
 
-    /// As a sentence without a subject, of what succeeds with `intervention`.
+    /// Formats the prediction as a sentence without a subject, for the requests that succeed with
+    /// `intervention`.
     pub fn text(&self, intervention: Intervention) -> String {
         let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED);
         predicted.map(|effect| effect.word(intervention)).collect::<Vec<_>>().join(" or ")
     }
 }
 
-/// The prediction of a cause for each experiment. There is no default: a new cause states each of
-/// them.
+/// The prediction of a cause for each experiment. There is no default: a new cause states each
+/// prediction.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "each is the intervention of its name")]
 pub struct Predictions {
@@ -145,7 +147,7 @@ impl Predictions {
         abreast: OPEN,
     };
 
-    /// That of an intervention.
+    /// Returns the prediction for an intervention.
     pub fn for_intervention(&self, intervention: Intervention) -> Prediction {
         match intervention {
             Intervention::Control => OPEN,

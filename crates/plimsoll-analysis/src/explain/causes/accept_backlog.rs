@@ -1,4 +1,4 @@
-//! The queue of connections to be accepted: new connections come faster than the server takes them.
+//! The cause accept backlog: new connections arrive faster than the server accepts them.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, top, words};
 use crate::explain::cause::Cause;
@@ -40,7 +40,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[words("the kernel's counters of the listening socket (probes)")],
     tell: |case| {
-        // The kernel takes connections at once that the server does not.
+        // The kernel completes connections that the server has not yet accepted.
         let is_queued = case.reaches(Signal::Unaccepted, 1.0) == Some(true);
         let how = match top(case, Signal::Connect) {
             ns if ns < FEW * CONNECTS_LATE_NS && is_queued => {

@@ -1,6 +1,6 @@
 //! The description of a cause ([`CauseCard`]), and the words that the sentences of causes share.
 //!
-//! Not here: the causes (the files beside this one), and the features (`features`).
+//! Not here: the causes (the other files of this folder), and the features (`features`).
 
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;
@@ -11,57 +11,57 @@ use crate::explain::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence, SentencePart};
 
-/// The answer that a cause expects of a feature; answers by their words.
+/// The answer that a cause expects to the question of a feature. Answers are named by their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedAnswer {
-    /// This answer, in any case.
+    /// The cause always gives this answer.
     Is(&'static str),
-    /// This answer, mostly.
+    /// The cause mostly gives this answer.
     Mostly(&'static str),
-    /// Any answer but this one.
+    /// The cause may give any answer except this one.
     Not(&'static str),
     /// Any value: listed so that the default for unlisted marks (improbable) does not apply.
     Any,
 }
 
-/// A way in which a cause shows.
+/// One form in which a cause becomes visible in the features.
 #[derive(Debug)]
 pub struct Manifestation {
-    /// Its name in the file of likelihoods.
+    /// The name of this form in the file of likelihoods.
     pub word: &'static str,
     /// The answers that the cause expects.
     pub expects: &'static [(Feature, ExpectedAnswer)],
 }
 
-/// A cause.
+/// The description of one cause: its evidence, its predictions and its sentence.
 #[derive(Debug)]
 pub struct CauseCard {
-    /// Its name.
+    /// The described cause.
     pub cause: Cause,
-    /// The ways in which it shows.
+    /// The forms in which the cause becomes visible.
     pub ways: &'static [Manifestation],
     /// For each intervention, whether throughput rises, stays or falls if this is the cause.
     pub predicts: Predictions,
-    /// The resources that the cause itself saturates: they are no limit once the cause is gone.
+    /// The resources that the cause consists of. They limit nothing once the cause is removed.
     pub resources: &'static [UsedResource],
-    /// Whether the cause has a number that can be doubled, such as workers or connections.
+    /// Whether the cause has a count that can be doubled, such as workers or connections.
     pub is_countable: bool,
     /// Advice on what would reveal the cause where it was not observed.
     pub missing_evidence: &'static [SentencePart],
-    /// Describes it in one case.
+    /// Describes the cause in one case.
     pub tell: fn(&Contrast) -> CauseText,
 }
 
 /// The words for a cause in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseText {
-    /// The limit: `one thread of node`.
+    /// The limit as a noun phrase: `one thread of node`.
     pub subject: String,
     /// Whether the subject is plural.
     pub(super) is_plural: bool,
-    /// How it shows, as a clause; `None` if `whole` is set.
+    /// The visible effect of the limit, as a clause; `None` if `whole` is set.
     pub how: Option<String>,
-    /// A sentence of its own, without a full stop.
+    /// A complete sentence without a full stop, instead of `subject` and `how`.
     pub(super) whole: Option<Sentence>,
 }
 
@@ -78,7 +78,7 @@ impl CauseText {
         CauseText { subject: cause.text().to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
     }
 
-    /// The answer in one sentence, without a full stop.
+    /// Returns the answer in one sentence, without a full stop.
     pub fn answer(self, case: &Contrast) -> Sentence {
         if let Some(whole) = self.whole {
             return whole;
@@ -105,39 +105,39 @@ pub(super) const fn words(words: &'static str) -> SentencePart {
     SentencePart::words(words)
 }
 
-/// The name of the server's process.
+/// Returns the name of the server's process.
 pub(super) fn server(case: &Contrast) -> String {
     let name = case.past.server.clone().or_else(|| case.line.server.clone());
     name.unwrap_or_else(|| "the server".to_owned())
 }
 
-/// The process at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
+/// Formats the process at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
 pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
     case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
 }
 
-/// `1 worker`, `4 workers`.
+/// Formats a count with its noun: `1 worker`, `4 workers`.
 pub(super) fn number(value: f64, one: &str, many: &str) -> String {
     if value.round() == 1.0 { format!("1 {one}") } else { format!("{:.0} {many}", value.round()) }
 }
 
-/// The largest value at the line or past it; 0 where it was not observed.
+/// Returns the maximum of a signal at the line and above; 0 if the signal was not observed.
 pub(super) fn top(case: &Contrast, signal: Signal) -> f64 {
     case.top(signal).unwrap_or(0.0)
 }
 
-/// The same of a share, in words.
+/// Formats the maximum of a share at the line and above as a percentage.
 pub(super) fn share(case: &Contrast, signal: Signal) -> String {
     format::rough_share(top(case, signal).min(1.0))
 }
 
-/// How many cores are idle, as the end of a clause; empty where it was not observed.
+/// Formats the number of idle cores as the end of a clause; empty if it was not observed.
 pub(super) fn idle(case: &Contrast) -> String {
     let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
     idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
 }
 
-/// The throughput past the line: `1 200/s`.
+/// Formats the throughput above the line: `1 200/s`.
 pub(super) fn rate_past(case: &Contrast) -> String {
     format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
 }

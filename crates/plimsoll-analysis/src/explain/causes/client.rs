@@ -1,4 +1,4 @@
-//! plimsoll itself: it cannot make the load, or reads responses late.
+//! The cause client: plimsoll cannot make the load, or reads responses late.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, top};
 use crate::explain::cause::Cause;

@@ -1,4 +1,4 @@
-//! All cores that the server may use.
+//! The cause CPU: all cores that the server may use are saturated.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, number, server, top};
 use crate::explain::cause::Cause;
@@ -70,7 +70,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         } else {
             format!("the {cores} that {} may use", server(case))
         };
-        // On a machine of its own it uses none of them.
+        // On a separate machine, plimsoll uses no core of the server.
         let ours = case.top(Signal::ClientCores).map_or_else(String::new, |ours| format!(", plimsoll {ours:.2}"));
         CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}")).plural(several)
     },

@@ -1,4 +1,5 @@
-//! A limit of CPU time set on a control group: the server's, or a dependency's.
+//! The cause CPU quota: the CPU quota of a control group, of the server or of a dependency, is
+//! exhausted.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, share, top, words};
 use crate::explain::cause::Cause;

@@ -1,4 +1,4 @@
-//! Responses take longer than the SLO allows although no request queues.
+//! The cause delay: responses take longer than the SLO allows although no request queues.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;
@@ -49,7 +49,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let low = case.late_low();
         let how = match low.get(Signal::P99) {
             Some(p99) => {
-                // With few slow requests, none may have completed in the window.
+                // With few slow requests, it is possible that none of them completed in the window.
                 let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
                 format!("p99 is {} at {rate} requests/s, where no request queues", format::duration(p99))
             }

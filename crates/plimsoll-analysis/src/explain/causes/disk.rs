@@ -1,4 +1,4 @@
-//! Storage.
+//! The cause disk: storage is the limit.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, top};
 use crate::explain::cause::Cause;

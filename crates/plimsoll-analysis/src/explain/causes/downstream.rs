@@ -1,4 +1,4 @@
-//! A dependency: it is full, or its calls take longer under load.
+//! The cause downstream: a dependency is saturated, or its calls take longer under load.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, peer_text, top, words};
 use crate::explain::cause::Cause;

@@ -1,4 +1,4 @@
-//! The limit of open files of the server.
+//! The cause files: the server has reached its limit of open files.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, server, share};
 use crate::explain::cause::Cause;

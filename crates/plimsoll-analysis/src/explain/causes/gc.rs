@@ -1,4 +1,4 @@
-//! The runtime's garbage collection.
+//! The cause GC: the runtime's garbage collection uses CPU time of requests.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, server, share, top, words};
 use crate::explain::cause::Cause;

@@ -1,4 +1,4 @@
-//! A limit on the rate, set on purpose: it refuses, or lets responses wait.
+//! The cause limiter: a rate limiter rejects requests, or delays responses.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, rate_past, top};
 use crate::explain::cause::Cause;

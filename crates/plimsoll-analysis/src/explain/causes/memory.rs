@@ -1,4 +1,5 @@
-//! Memory: pages are read back from storage, or the limit of the control group is reached.
+//! The cause memory: pages are read back from storage, or the memory limit of the control group is
+//! reached.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, top};
 use crate::explain::cause::Cause;

@@ -1,9 +1,11 @@
-//! The causes that can limit a load line, one file each ([`card::CauseCard`]): the features that
-//! each expects, the effects of experiments that it predicts, its sentence, and the next limit
-//! without it.
+//! The causes that can limit a load line, one file each ([`card::CauseCard`]). A file contains the
+//! expected features, the predicted effects of experiments, the sentence, and the next limit
+//! without the cause.
 //!
-//! A new cause is a file here, its line in [`cards`], its name in `Cause`, a page under
-//! `docs/causes`, and three cases of the corpus. Not here: the features (`features`).
+//! A new cause needs a file in this folder, a line in [`cards`], a name in `Cause`, a page under
+//! `docs/causes`, and three cases of the corpus.
+//!
+//! Not here: the features (`features`).
 
 pub mod card;
 
@@ -32,7 +34,7 @@ mod workers;
 use super::cause::Cause;
 use card::{CauseCard, Manifestation};
 
-/// All causes of the server, of plimsoll and of the machine.
+/// Returns the cards of all causes: of the server, of plimsoll and of the machine.
 pub fn cards() -> [&'static CauseCard; 21] {
     [
         &client::CARD,
@@ -59,12 +61,12 @@ pub fn cards() -> [&'static CauseCard; 21] {
     ]
 }
 
-/// All ways, each with its cause.
+/// Returns all manifestations, each with its cause.
 pub fn ways() -> impl Iterator<Item = (&'static CauseCard, &'static Manifestation)> {
     cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
 }
 
-/// The card of a cause; `None` of what is not known.
+/// Returns the card of a cause; `None` for [`Cause::Unknown`].
 pub fn card_of(cause: Cause) -> Option<&'static CauseCard> {
     cards().into_iter().find(|card| card.cause == cause)
 }

@@ -1,4 +1,5 @@
-//! Other processes on the machine took cores that the server's threads waited for.
+//! The cause neighbour: other processes of the machine used cores that the server's threads waited
+//! for.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, top, words};
 use crate::explain::cause::Cause;

@@ -1,4 +1,4 @@
-//! The network: bandwidth, or losses on the way.
+//! The cause network: its bandwidth is saturated, or packets are lost.
 
 use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, number, share, top};
 use crate::explain::cause::Cause;

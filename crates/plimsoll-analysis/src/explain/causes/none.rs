@@ -1,4 +1,4 @@
-//! No limit was reached: the highest rate allowed meets the SLO.
+//! The cause none: the highest allowed rate meets the SLO, so no limit was reached.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;

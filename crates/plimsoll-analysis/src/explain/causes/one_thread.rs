@@ -1,4 +1,5 @@
-//! One saturated thread of the server, or several threads of which only one runs at a time.
+//! The cause one thread: one thread of the server is saturated, or several threads run one at a
+//! time.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, server, top};
 use crate::explain::cause::Cause;

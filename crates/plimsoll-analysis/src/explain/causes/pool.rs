@@ -1,4 +1,5 @@
-//! A pool: a fixed number of connections to a dependency, or another fixed number of places.
+//! The cause pool: a fixed number of connections to a dependency, or another pool of fixed size, is
+//! exhausted.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
@@ -81,7 +82,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             let several = count.round() != 1.0;
             let how = match several {
                 true => format!("all are in use {in_flight}"),
-                // From outside, one shared connection looks like a lock around a call.
+                // From outside, one shared connection looks like a lock around each call.
                 false => format!("the connection, or a lock around it, is in use {in_flight}"),
             };
             let connections = number(count, "connection", "connections");

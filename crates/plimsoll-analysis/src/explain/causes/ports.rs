@@ -1,4 +1,5 @@
-//! Local ports for new connections: plimsoll's, or the server's own to a dependency.
+//! The cause ports: no local port is free for new connections of plimsoll, or of the server to a
+//! dependency.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, server, share};
 use crate::explain::cause::Cause;

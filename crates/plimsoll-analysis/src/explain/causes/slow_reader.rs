@@ -1,4 +1,5 @@
-//! A slow reader of what the server sends: its clients, a dependency, or a pipe.
+//! The cause slow reader: clients, a dependency or the reader of a pipe read the server's output
+//! slowly.
 
 use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, server, share, top};
 use crate::explain::cause::Cause;

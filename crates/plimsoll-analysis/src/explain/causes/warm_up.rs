@@ -1,4 +1,4 @@
-//! The server was not warm while its line was searched.
+//! The cause warm-up: the server had not warmed up during the search.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;

@@ -1,5 +1,5 @@
-//! Workers of the server, or of a dependency: processes or threads, each with one request at a
-//! time.
+//! The cause workers: all workers of the server or of a dependency are busy. A worker is a process
+//! or thread that handles one request at a time.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;

@@ -17,11 +17,11 @@ const PIECE_BYTES: usize = 64 << 10;
 pub enum StreamEnd {
     /// The other side closed the stream.
     Closed,
-    /// The receiver of the messages wants no more of them.
+    /// The receiver of the messages ended the stream.
     Unwanted,
     /// The operating system cannot read the stream.
     Unreadable(String),
-    /// The bytes are no messages.
+    /// The bytes are invalid messages.
     Invalid(FrameError),
 }
 

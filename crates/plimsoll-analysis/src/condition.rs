@@ -2,11 +2,9 @@
 //! and lists of them ([`Conditions`]). Not here: conditions checked during a run
 //! ([`crate::ConditionWatch`]).
 //!
-//!
 //! A condition *holds* when it is true of the run; the caller decides whether that is good or bad.
 //! For a gate ([`Conditions::crossed`]) a condition on an unmeasured figure counts as crossed,
 //! because an undecided gate must not pass.
-//!
 //!
 //! Latencies cover all scheduled requests: a failed, unsent or open request is slower than any
 //! bound, as in an [`crate::Slo`]. Otherwise a server that returns only errors would have no slow

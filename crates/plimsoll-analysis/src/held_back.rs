@@ -4,7 +4,6 @@
 //! Nothing works on such a request: it is no backlog. [`under`] detects the delay in a load, and
 //! [`waited_ns`] counts the waiting responses.
 //!
-//!
 //! Kernels delay acknowledgements only after the first responses: Linux sends up to 16 of a new
 //! connection at once. So response times grow by 40 ms during a load, with more requests in flight,
 //! without any overload.

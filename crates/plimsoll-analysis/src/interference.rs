@@ -4,14 +4,12 @@
 //! measurements, so that no result can decide what counts. One exception: a load with only failed
 //! responses measured nothing that interference could lower. A 404 is no disturbance.
 //!
-//!
 //! Other processes disturb a load if they used more than [`CORES_MAX`] and more than [`PART_MAX`]
 //! of the use of server and plimsoll, *and* that had an effect. It had one if [`BUSY_SHARE`] of all
 //! cores were busy, or if threads of server or plimsoll waited for a core in [`WAIT_SHARE`] of the
 //! time that they wanted one. With idle cores, other processes cost nothing. The same holds over
 //! any half second with [`BURST_CORES`], which is enough to break a p99. The hypervisor disturbs by
 //! taking [`STEAL_MAX`] of the wanted time. Unknown values never count as interference.
-//!
 //!
 //! Not here: how the readings were taken.
 

@@ -1,17 +1,14 @@
 //! The outcome of a trial ([`TrialOutcome`]): a run compared with an SLO ([`judge`]).
 //!
-//!
 //! An open trial **passes** when every bound of the SLO holds over all requests scheduled in its
 //! judged window (failed, unsent and open ones are slower than any bound) and its backlog does not
 //! grow. It is **void** when the generator was the limit, whatever the SLO says. One exception: the
 //! server was silent towards sent requests for so long that this alone broke a bound. It **fails**
 //! otherwise. A closed trial has no SLO: it passes unless void.
 //!
-//!
 //! Other processes ([`Interference`]) can only slow a server down. So a disturbed trial that passes
 //! counts, and one that does not gives no information: a disturbed open trial is void unless it
 //! passes, and a disturbed closed one is void.
-//!
 //!
 //! The backlog grows when the mean number in flight in the last quarter exceeds that in the second
 //! quarter by more than 1 % of the arrivals between the middles of the two, and by more than
@@ -19,9 +16,7 @@
 //! for independent requests (sqrt(4 n W / T), n in flight, W their mean stay, T the quarter). At
 //! 100/s and more that guard is below the 1 % and changes nothing.
 //!
-//!
 //! Responses delayed by a delayed acknowledgement ([`crate::held_back`]) are no backlog.
-//!
 //!
 //! Not here: which plan to try next.
 

@@ -1,7 +1,6 @@
 //! Measurements at several levels, from runs or `.dat` files: peak and knee, differences between
 //! two such lists, and the length of a level.
 //!
-//!
 //! A `.dat` file has a line for each level: `concurrency qps mean_ms success_percent`, separated by
 //! white space. Empty lines, comments (`#`, `%`, `;`, `//`), headings of words and further columns
 //! are ignored.

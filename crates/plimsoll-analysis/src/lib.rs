@@ -1,6 +1,5 @@
 //! The meaning of runs, and the next plan to try: plain functions on values.
 //!
-//!
 //! [`condition`] and [`slo`] parse a user's conditions; [`summary`] computes a run's figures.
 //! [`judge`](judge()) compares a trial with the SLO, and [`Watch`] does so as soon as the result is
 //! certain. [`find`] searches for the load line; [`prove`] compares builds; [`explain`] finds the
@@ -10,7 +9,6 @@
 //! profiles; [`stages`] are the figures of a staged load by stage. [`quantile`] decides which
 //! quantiles may be stated, [`fitness`] whether a machine is fit to measure; [`live_meter`] has the
 //! figures of a running load. [`format`](mod@format) formats every figure.
-//!
 //!
 //! This crate has no sockets, files, threads, current time or layout: sentences are its only text.
 //! Other crates make runs and show findings.

@@ -1,6 +1,5 @@
 //! Request names in conditions and SLOs: `order.p99<=300ms`, `'list, sorted'.errors>1%`.
 //!
-//!
 //! A name precedes a point; ambiguous names are in quotation marks. Not here: the conditions.
 
 use plimsoll_model::{RouteRecord, TrafficRecord};

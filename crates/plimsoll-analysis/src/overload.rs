@@ -2,7 +2,6 @@
 //! half to three times, and back to half. The share of the line's goodput at each step, the outcome
 //! of excess requests, and the recovery time.
 //!
-//!
 //! Goodput counts successes within the SLO's longest time: a server that responds much later keeps
 //! no goodput. Not here: the search for the line, and the load itself (`study::overload`).
 

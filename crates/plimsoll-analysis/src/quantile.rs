@@ -1,10 +1,8 @@
 //! Quantiles of times that may be stated ([`Quantile`]): over every request of the ledger, and only
 //! with enough requests beyond them.
 //!
-//!
 //! A failed, unsent or open request is slower than any bound: otherwise a server that fails fast
 //! would look quick. And a p99.9 of a hundred requests is their maximum, no p99.9.
-//!
 //!
 //! Not here: SLOs and conditions, which compare counts of requests ([`crate::slo`],
 //! [`crate::condition`]).

@@ -1,7 +1,6 @@
 //! The capacity of a saturated server, from closed trials ([`Saturation`]) and from open ones with
 //! a backlog ([`saturated`]).
 //!
-//!
 //! Not here: which trials are saturated ([`crate::judge()`]), and the estimate over several
 //! ([`crate::find`]).
 

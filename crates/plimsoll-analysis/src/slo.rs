@@ -1,6 +1,5 @@
 //! An SLO ([`Slo`]), counted over all scheduled requests.
 //!
-//!
 //! Every bound becomes a number of scheduled requests that may be bad. A failed, unsent or open
 //! request is slower than any latency bound. Such counts add up exactly over workers and machines,
 //! which percentiles do not. Not here: judging a run (see [`crate::judge()`]).

@@ -1,7 +1,6 @@
 //! The figures of a staged load by stage, computed from recorded intervals, so that a later reader
 //! gets the same result.
 //!
-//!
 //! An interval belongs to the stage of its middle. Scheduled requests count at their intended
 //! start, responses at their arrival: a request of one stage with a response in the next counts in
 //! the latencies of the next. Responses after the end of the schedule belong to the last stage.

@@ -1,6 +1,5 @@
 //! The results of an experiment's profiles, as data.
 //!
-//!
 //! Not here: reading the profiles back, and their presentation.
 
 use crate::profile::{ProfileDiff, ProfiledTrial};

@@ -1,6 +1,5 @@
 //! Watches a running trial, and reports when its verdict can no longer change ([`Watch`]).
 //!
-//!
 //! It counts the same figures as [`crate::judge()`], which replays it over a finished run, so that
 //! an early end is judged from the record alone. Not here: whose fault a failure is.
 

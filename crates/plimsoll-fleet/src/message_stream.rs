@@ -1,7 +1,6 @@
 //! The reader of a byte stream of messages ([`read_messages`]): an agent's standard input, and a
 //! coordinator's pipe from its agent.
 //!
-//!
 //! Not here: handling messages, and their encoding (`frame`).
 
 use crate::frame::{FleetMessage, FrameError, MessageReader};

@@ -1,7 +1,6 @@
 //! An agent on a NATS bus ([`join`]): announces itself, works for one coordinator at a time, and
 //! stores its intervals on disk until they are recorded (`spool`).
 //!
-//!
 //! The bus acknowledges each interval once it is stored. An unrecorded interval is sent again, also
 //! after the agent was killed and restarted. Not here: the coordinator's side (`nats_bus`), and
 //! making loads (`service`).

@@ -2,7 +2,6 @@
 //! messages. Intervals arrive directly, like all messages, and the bus stores them besides. After
 //! an outage, missed ones are read from the store.
 //!
-//!
 //! Not here: the agents' side (`nats_agent`), and run files from the store (`fetch`).
 
 use crate::bus::{Bus, BusEvent};
@@ -80,7 +79,6 @@ pub struct NatsBus {
 impl NatsBus {
     /// Waits for the wanted agents and claims them for a run. Returns their names, in the order of
     /// their numbers.
-    ///
     ///
     /// A bus that does not respond is awaited only if the user sets a time.
     pub fn open(

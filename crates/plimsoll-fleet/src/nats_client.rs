@@ -1,7 +1,6 @@
 //! Connections to a NATS server ([`connect`]), and the stream for intervals ([`frames_stream`]),
 //! for coordinators and agents. Each error is a sentence with the way out.
 //!
-//!
 //! Everything runs on a single-threaded runtime ([`start`]), which makes no load. Not here: the
 //! messages (`presence`, `nats_bus`, `nats_agent`).
 

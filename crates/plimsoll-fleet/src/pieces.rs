@@ -1,7 +1,6 @@
 //! Messages longer than the bus permits: split into pieces ([`cut`]) and assembled again
 //! ([`Assembly`]). A message with a lost piece is dropped: its sender repeats it.
 //!
-//!
 //! Not here: the content of messages (`frame`), and the transport of pieces.
 
 use std::collections::BTreeMap;

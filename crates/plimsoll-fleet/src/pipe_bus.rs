@@ -1,7 +1,6 @@
 //! Pipes to processes as a carrier ([`PipeBus`]): each agent's messages go over standard input and
 //! output of a process, usually `ssh`. Its last lines on standard error explain its end.
 //!
-//!
 //! Not here: the processes, and the meaning of their last lines (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};

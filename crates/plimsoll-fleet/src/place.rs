@@ -1,7 +1,6 @@
 //! The place of a fleet's agents in the user's syntax ([`Place`]): `ssh://load1,user@load2:2222` or
 //! `nats://bus:4222`.
 //!
-//!
 //! Not here: connecting to them (`ssh_login`, `nats_client`).
 
 use plimsoll_model::redact::REDACTED;

@@ -1,7 +1,6 @@
 //! Connects a study to its agents ([`reach`]) over any carrier, and reports the status of agents
 //! without a study ([`status`]).
 //!
-//!
 //! Not here: the carriers (`ssh_login`, `nats_bus`).
 
 use crate::allow::AllowList;

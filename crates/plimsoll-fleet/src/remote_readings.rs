@@ -1,7 +1,6 @@
 //! Readings of a server from its own machine, as a source like any other ([`RemoteReadings`]). It
 //! adds this machine's own readings and the server's metrics.
 //!
-//!
 //! If the agent is lost, loads continue: missing readings are a gap with a reason, never zero. Not
 //! here: the connection to the agent (`watch_link`), and the choice of sources (`watching`).
 

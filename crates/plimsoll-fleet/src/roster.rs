@@ -1,6 +1,5 @@
 //! The agents of a load on a bus ([`Roster`]): present and free, with the wanted number or names.
 //!
-//!
 //! Not here: requesting their presence (`nats_bus`).
 
 use crate::presence::{Presence, agent_name};

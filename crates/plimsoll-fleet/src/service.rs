@@ -2,7 +2,6 @@
 //! one coordinator, on permitted addresses. Over standard input and output ([`serve`]) it ends when
 //! its coordinator is gone.
 //!
-//!
 //! Not here: its protocol (`agent`), the permitted addresses (`allow`), and the bus (`nats_agent`).
 
 use crate::agent::{Agent, AgentAct};

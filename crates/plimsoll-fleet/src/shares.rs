@@ -1,7 +1,6 @@
 //! The shares of agents: weights in the user's syntax ([`Weights`]), and weights from calibrations
 //! ([`calibrated_weights`]).
 //!
-//!
 //! Not here: the part of the schedule for a weight (`plimsoll_model::stripe`), and the storage of
 //! calibrations (`calibration_store`).
 

@@ -1,11 +1,9 @@
 //! Flame graphs: merged stacks as a self-contained picture, as SVG and inside a page.
 //!
-//!
 //! The picture is complete without a script. `flame.js` draws it again from the same frames, which
 //! are embedded as JSON, and adds zoom, search and the inverted view. Both work from disk: nothing
 //! is fetched. In a difference the width is the mean of both sides, so that a function that
 //! disappeared stays visible; red is more expensive, blue cheaper, grey within chance.
-//!
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), and the rest of the page.
 

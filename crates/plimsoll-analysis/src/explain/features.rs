@@ -1,7 +1,6 @@
 //! Observations of a server under load, as features with a few values each ([`Feature`]). Each
 //! feature is computed once from all loads together; without an observation it has no value.
 //!
-//!
 //! Not here: the weight of a value (`causes`, `likelihoods`), and the bounds between values
 //! (`thresholds`).
 

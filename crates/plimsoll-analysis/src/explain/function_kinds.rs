@@ -2,7 +2,6 @@
 //! (`functions.tsv`: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua, the JVM; spin and
 //! contended locks of C, C++, Go, Rust).
 //!
-//!
 //! The callees of such a function belong to it, so whole stacks are searched. Allocation is not
 //! collection: a request that allocates works for itself. Not here: collector threads (`signals`).
 

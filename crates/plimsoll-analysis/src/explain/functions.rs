@@ -1,7 +1,6 @@
 //! CPU time of the server's functions for each request, at a low load and at the line, from kernel
 //! samples ([`FunctionObservation`]).
 //!
-//!
 //! Not here: profiles that the server takes of itself, and the presentation.
 
 use super::contrast::{Contrast, Loads};

@@ -1,7 +1,6 @@
 //! The probability of each feature value under each cause ([`Likelihoods`]). The prior is the
 //! expectation in the cause's file; counts over the corpus (`likelihoods.tsv`) move it.
 //!
-//!
 //! Values count as independent given the cause (naive Bayes). They are not quite independent, so
 //! the sum of their logarithms is multiplied by a temperature. It was fitted over the corpus with
 //! one set of servers left out at a time. Not here: features (`features`) and causes (`causes`).

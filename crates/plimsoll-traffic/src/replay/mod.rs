@@ -1,7 +1,6 @@
 //! Replay of an access log: a [`RequestCollector`] collects its requests, and
 //! [`LogRequests::timed`] schedules them for a plan.
 //!
-//!
 //! All requests are in memory, 24 bytes each besides their distinct paths, and sorted at the end.
 //! So a log may be in any order; its number of requests is bounded. A log lacks bodies, most header
 //! fields and conditional headers, and so does the replay. Not here: reading lines, and execution

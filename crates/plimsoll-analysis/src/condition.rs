@@ -182,8 +182,8 @@ impl Condition {
         self.figure_with(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// The same with the server's CPU use, which `run` does not contain if it was joined from
-    /// several loads.
+    /// [`Self::figure`] with the server's CPU use from `used`, because a run that was joined from
+    /// several loads does not contain it.
     pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
@@ -414,13 +414,13 @@ impl Conditions {
         named::are_asked(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
     }
 
-    /// The conditions that are true of a finished run, or of which nothing was measured.
+    /// The conditions that a finished run meets, and those whose figure was not measured.
     pub fn crossed(&self, run: &Run) -> Vec<Crossing> {
         self.crossed_with(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// The same with the server's CPU use, which `run` does not contain if it was joined from
-    /// several loads.
+    /// [`Self::crossed`] with the server's CPU use from `used`, because a run that was joined from
+    /// several loads does not contain it.
     pub fn crossed_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<Crossing> {
         let crossing = |condition: &Condition| {
             let figure = condition.figure_with(run, used);

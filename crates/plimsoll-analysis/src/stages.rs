@@ -8,33 +8,33 @@
 use crate::quantile::Quantile;
 use plimsoll_model::{Histogram, Ledger, Run};
 
-/// What was measured in one stage of a load.
+/// Measurements of one stage of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageFigures {
-    /// Level at its start: users, or requests a second.
+    /// Level at the start of the stage: users, or requests a second.
     pub from: f64,
-    /// Level at its end.
+    /// Level at the end of the stage, in the same unit.
     pub to: f64,
-    /// Its start, ns since the start of the measured window.
+    /// Start of the stage, ns since the start of the measured window.
     pub start_ns: u64,
     /// Length, ns; shorter than planned if the load ended in this stage.
     pub duration_ns: u64,
-    /// Where requests ended in it.
+    /// Requests that ended in the stage, by outcome.
     pub ledger: Ledger,
-    /// Successes a second inside it.
+    /// Successes a second in the stage.
     pub achieved_rps: f64,
     /// Share of ended requests that succeeded, 0..=1; failed, unsent and open requests count
     /// against it.
     pub success_rate: f64,
-    /// Response time p50 of all that ended in it.
+    /// Response time p50 of all requests that ended in the stage.
     pub p50: Quantile,
-    /// Response time p99 of all that ended in it.
+    /// Response time p99 of all requests that ended in the stage.
     pub p99: Quantile,
     /// Longest response time, ns.
     pub max_ns: u64,
 }
 
-/// The stages of a run, as far as it came; empty where its load is the same all along.
+/// The stages that a run reached; empty if its load is constant.
 pub fn stages(run: &Run) -> Vec<StageFigures> {
     let curve = run.plan.load.shape.curve();
     if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {

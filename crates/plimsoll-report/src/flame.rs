@@ -14,7 +14,7 @@ use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// So many frames are smooth in a browser; a tree for a picture needs no more.
+/// Most frames of a flame graph: a browser still scrolls a page of this many smoothly.
 pub const FRAMES_MAX: usize = 20_000;
 
 const SCRIPT: &str = include_str!("flame.js");

@@ -1,7 +1,6 @@
 //! Target and local addresses of a worker's next connection: every target address in turn, from
 //! every local address.
 //!
-//!
 //! With [`ResolvedAddresses`] a thread resolves names again during the load, and workers check for
 //! changes once a tick. Addresses keep their number for the whole run, so that failures are counted
 //! by number.

@@ -1,7 +1,6 @@
 //! Heads and contents of responses, for routes with expectations or captures: stored while they
 //! arrive, and checked at their end.
 //!
-//!
 //! Responses of other routes are not stored. The buffer belongs to the exchange and is reused. Not
 //! here: statuses, and the use of captured values.
 

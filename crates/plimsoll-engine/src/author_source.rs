@@ -2,7 +2,6 @@
 //! the author, and reports responses if the author wants them. Only this arm of a source has an
 //! author, and it does not know what the author is.
 //!
-//!
 //! Not here: how a batch is sent and its responses are parsed (`plimsoll_wire`), and the end of a
 //! load whose author failed.
 

@@ -2,7 +2,6 @@
 //! the caller and stored. A part is a worker thread, or another process that has summed its
 //! workers. Parts differ only by their number.
 //!
-//!
 //! Not here: how parts start, how their reports arrive, and how they are stopped.
 
 use plimsoll_model::failed_answer::merge_first;

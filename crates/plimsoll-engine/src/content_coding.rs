@@ -1,6 +1,5 @@
 //! Decodes content codings (`content-encoding: gzip`) up to a given size.
 //!
-//!
 //! Only checked content is decoded; byte counts refer to encoded bytes. Not here: the request for a
 //! coding.
 
@@ -83,7 +82,6 @@ pub fn is_coded<'a>(fields: impl Iterator<Item = &'a [u8]>) -> bool {
 }
 
 /// Decodes content into `text`, up to `bytes_max` bytes.
-///
 ///
 /// # Errors
 /// The reason; `text` is then meaningless.

@@ -2,7 +2,6 @@
 //! 6265](https://www.rfc-editor.org/rfc/rfc6265)): set by responses, sent with requests of matching
 //! path, removed when they expire.
 //!
-//!
 //! Not here: other hosts, since a load has one; cookies of scripts.
 
 /// Most cookies of a user, and longest cookie in bytes: the minimum of browsers.

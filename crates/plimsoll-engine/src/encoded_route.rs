@@ -1,7 +1,6 @@
 //! A route encoded for the wire: once, or from a template for each exchange, with the checks of its
 //! responses.
 //!
-//!
 //! Not here: which route is next.
 
 use crate::answers::AnswerChecks;

@@ -1,7 +1,6 @@
 //! Exchanges in flight: a request with its response each, ordered by deadline. Their slots are
 //! reused; at a stable concurrency nothing is allocated.
 //!
-//!
 //! For one timeout the order of deadlines equals the order of starts: a doubly linked list through
 //! the exchanges, with constant cost. Each distinct timeout of the routes has its own list (a
 //! lane). The earliest deadline is the minimum over the first entries of the lanes.

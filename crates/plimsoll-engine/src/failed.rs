@@ -1,6 +1,5 @@
 //! The first failed response of each kind: its first bytes are stored until the end of the load.
 //!
-//!
 //! A response in one piece costs nothing here unless it fails, and then one lookup in a short list;
 //! only the first of a kind is copied. For a response in several pieces, the first piece usually
 //! has the status. If it is too short for that, it is stored until the next one arrives. Not here:

@@ -1,6 +1,5 @@
 //! Fills in request templates: compiled once, and written into reused buffers.
 //!
-//!
 //! Random values are a function of the seed and the number of the request or session, independent
 //! of threads and machines. Once the buffers have grown, nothing is allocated.
 

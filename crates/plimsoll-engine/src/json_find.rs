@@ -1,7 +1,6 @@
 //! Finds values in JSON bytes by path, without a tree: other values are skipped, nothing is
 //! allocated. The document is untrusted: if it is cut, too deep or invalid, nothing is found.
 //!
-//!
 //! Not here: the syntax of paths (`plimsoll_model::json_path`), and the use of values.
 
 use plimsoll_model::expect::JsonExpectation;

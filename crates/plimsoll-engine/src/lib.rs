@@ -1,10 +1,8 @@
 //! Executes a plan on this machine. One public entry: [`prepare`] returns a load that can run.
 //!
-//!
 //! Each worker thread owns an event loop, its connections and its recorder. Workers share nothing
 //! but a stop flag. Every 100 ms each worker hands over its counts; the caller sees the sum and may
 //! end the run.
-//!
 //!
 //! This crate has no command line, reports, analyses, probes or async runtime. Failed requests are
 //! data; only a plan that cannot run at all is an [`Error`].

@@ -1,6 +1,5 @@
 //! Single requests outside a load: filled in and checked like those of the load.
 //!
-//!
 //! Not here: who sends them, and when.
 
 use crate::Error;
@@ -81,7 +80,6 @@ impl OneOffRequest {
     /// The encoded request for the redirect of a response with this status. `None`: no redirect, or
     /// redirects are not followed.
     ///
-    ///
     /// # Errors
     /// Why the redirect cannot be followed.
     pub fn redirected(&mut self, status: u16, answer: &OneOffAnswer) -> Option<Result<&EncodedRequest, &'static str>> {
@@ -97,7 +95,6 @@ impl OneOffRequest {
     }
 
     /// The captured values of a response that took `took_ns`, by name.
-    ///
     ///
     /// # Errors
     /// The missed expectation or capture.

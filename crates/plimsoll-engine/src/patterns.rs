@@ -1,7 +1,6 @@
 //! The regular expressions of a plan, compiled once for each distinct text, within one memory
 //! budget.
 //!
-//!
 //! Not here: the searched texts.
 
 use plimsoll_model::pattern_budget::{PatternBudget, PatternRefusal};
@@ -25,7 +24,6 @@ pub struct PatternCache {
 
 impl PatternCache {
     /// Compiles a regular expression, or returns the earlier result.
-    ///
     ///
     /// # Errors
     /// A sentence with the reason.

@@ -79,7 +79,6 @@ struct Workers {
 /// Prepares one stripe of `plan` on this machine, `injector`: its workers, and the connections to
 /// open before the schedule.
 ///
-///
 /// `on_tick` is called about every 100 ms; `Break(reason)` ends the load as soon as it begins.
 pub fn prepare(
     plan: &Plan,
@@ -214,7 +213,6 @@ impl PreparedLoad {
 
     /// Runs the load. Its schedule begins at `origin_ns` of the monotonic clock, which must be in
     /// the future, so that every worker is in its loop by then.
-    ///
     ///
     /// `on_tick` is called about every 100 ms, during the load and the grace period.
     /// `Break(reason)` ends the run within a tick, and open requests count as in flight. Later

@@ -3,7 +3,6 @@
 //! buffer of its exchange when it is sent, so that tens of millions of requests need only the
 //! memory of their paths. Once the buffers have grown, nothing is allocated.
 //!
-//!
 //! Not here: the times of requests, and how a log becomes a list
 //! ([`plimsoll_model::request_list`]).
 

@@ -1,7 +1,6 @@
 //! Sessions of scenarios: each user's next request, filled in with the session's captures, and the
 //! captures from its responses.
 //!
-//!
 //! Not here: the program of a session ([`crate::sessions`]), its start, and counting.
 
 use crate::answers::{AnswerText, Miss};

@@ -1,6 +1,5 @@
 //! The state of sessions: each user's position in its scenario, and its captures.
 //!
-//!
 //! A user of a closed loop runs one session after another, and keeps cookies and captures. An
 //! arrival of an open loop has a single session. Random values are a function of the seed and the
 //! number of the session. Not here: the encoding of requests ([`crate::fill`]), sockets, clocks,

@@ -1,6 +1,5 @@
 //! The source of requests: encoded requests of a load, and the rule for a user's next one.
 //!
-//!
 //! A user sends its requests in sequence, from the first to [`UserAction::End`]. Then an arrival of
 //! an open loop is done, and a user of a closed loop begins again. Every kind of source is an arm
 //! of [`Source`], so that a single URL costs one branch. Not here: when a user begins, and its

@@ -1,6 +1,5 @@
 //! Whether an idle worker sleeps or polls.
 //!
-//!
 //! A sleeping thread wakes about 50 us after its reply arrived, which would count as the server's
 //! latency. So with an idle core the worker polls instead, for a bounded time. It yields the core
 //! as soon as another thread needs it, which shows as a poll far longer than a system call.

@@ -1,7 +1,6 @@
 //! Users of a source: the result of a user's last request, its next action, and its number in the
 //! whole load. Random values depend on that number, and not on the division of the load.
 //!
-//!
 //! Not here: when a user begins, and its requests.
 
 use plimsoll_model::{Outcome, RouteNumber, Stripe};

@@ -1,6 +1,5 @@
 //! One worker: a loop that starts due requests, sends them over its connections, and counts.
 //!
-//!
 //! Its data is all its own, in [`state`]. This file has the loop and its end. [`starts`] chooses
 //! the user of the next request, [`exchange`] sends it, [`connect`] opens connections, [`prepare`]
 //! runs before the load, and [`turns`] shares the loop's time. Closed and open loops differ in

@@ -1,6 +1,5 @@
 //! An agent as a state machine without I/O ([`Agent`]): time and messages in, actions out.
 //!
-//!
 //! An agent makes one load at a time. It keeps sent frames until they are recorded. It ends its
 //! load if the coordinator is silent for [`LEASE_NS`], and in any case at the load's time limit.
 //! Not here: making loads, and carrying messages (`service`).

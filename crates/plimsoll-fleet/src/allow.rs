@@ -1,7 +1,6 @@
 //! The addresses that an agent may load ([`AllowList`]): its own list, whatever a plan says. An
 //! empty list permits nothing. Cloud metadata services are never loaded.
 //!
-//!
 //! A plan's target addresses are checked before any connection opens. Options that could lead
 //! elsewhere during the load (repeated name resolution, unix sockets) are refused.
 

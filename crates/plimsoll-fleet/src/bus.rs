@@ -1,6 +1,5 @@
 //! The carrier of messages between a coordinator and its agents ([`Bus`]), as a small trait.
 //!
-//!
 //! Not here: carriers (`pipe_bus`, `nats_bus`; a simulated one in tests), and the messages.
 
 use crate::frame::TO_AGENT_BYTES_MAX;

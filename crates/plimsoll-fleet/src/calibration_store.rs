@@ -1,7 +1,6 @@
 //! A file with the calibrations of agents, in the coordinator's store: read for shares of later
 //! loads, written after a calibration.
 //!
-//!
 //! Not here: the calibration of a machine (`service`), and the resulting shares (`shares`).
 
 use plimsoll_model::AgentCalibration;

@@ -2,7 +2,6 @@
 //! round trips. The error is at most half of that round trip, reached if one direction takes all
 //! the time. More pings cannot separate the directions. Clocks drift, so older replies count less.
 //!
-//!
 //! Not here: when pings are sent, and how they travel.
 
 /// Number of replies to keep.

@@ -1,7 +1,6 @@
 //! A coordinator as a state machine without I/O ([`Coordinator`]): time and messages in, messages
 //! and events out. A message that may be lost is repeated until its effect shows.
 //!
-//!
 //! Not here: merging intervals (`merge`), waiting (`fleet_load`), and carrying messages (`bus`).
 
 use crate::clock_offset::ClockOffset;

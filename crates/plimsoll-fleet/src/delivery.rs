@@ -2,7 +2,6 @@
 //! sender keeps each frame until it is recorded ([`Outbox`]). The receiver drops repetitions and
 //! waits for missing frames ([`Inbox`]).
 //!
-//!
 //! Not here: the content of frames, and when to send one again.
 
 use std::collections::{BTreeMap, VecDeque};

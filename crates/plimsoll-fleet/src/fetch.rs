@@ -1,7 +1,6 @@
 //! Fetches a run file from a bus ([`fetch`]): the coordinator's stored file, or if the coordinator
 //! is lost, one made from the intervals of its last load.
 //!
-//!
 //! Finished parts of agents count. A part without a stored end belongs to a lost agent. Once the
 //! file is written, agents are told that their intervals are recorded. Not here: running loads.
 

@@ -1,7 +1,6 @@
 //! Loads made by the agents of a fleet ([`FleetLoad`]): prepares, starts and ends them, and merges
 //! their results. The one waiting loop for every carrier.
 //!
-//!
 //! Not here: reaching agents (`ssh`), their protocol (`coordinator`), and summing parts (`merge`).
 
 use crate::bus::{Bus, BusEvent};

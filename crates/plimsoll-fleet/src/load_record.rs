@@ -1,7 +1,6 @@
 //! The record of a load that a bus stores beside the intervals ([`LoadRecord`]), so that a run file
 //! can be made when the coordinator is lost. It has no secrets of the plan.
 //!
-//!
 //! Not here: making such a run file (`fetch`).
 
 use plimsoll_model::{Injector, PlanRecord};

@@ -1,7 +1,6 @@
 //! A local fleet for trials ([`up`]): a NATS server and agents, each in its own network namespace
 //! with an address if permitted, until ^C.
 //!
-//!
 //! Processes, namespaces and files are removed at the end. Not here: the agents' work.
 
 use crate::task_key::{hex, random};

@@ -2,7 +2,6 @@
 //! workers on one machine. A part of a lost agent ends the load, or continues as scheduled and
 //! unsent requests.
 //!
-//!
 //! Not here: the transport of ticks, and stopping agents.
 
 use crate::message::Seal;

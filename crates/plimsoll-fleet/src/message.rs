@@ -1,6 +1,5 @@
 //! Messages between agents and their coordinator, and their validation.
 //!
-//!
 //! Not here: their bytes (`frame`), and the protocol (`agent`, `coordinator`).
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;

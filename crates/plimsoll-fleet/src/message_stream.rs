@@ -1,7 +1,6 @@
 //! The reader of a byte stream of messages ([`read_messages`]): an agent's standard input, and a
 //! coordinator's pipe from its agent.
 //!
-//!
 //! Not here: handling messages, and their encoding (`frame`).
 
 use crate::frame::{FleetMessage, FrameError, MessageReader};
@@ -17,11 +16,11 @@ const PIECE_BYTES: usize = 64 << 10;
 pub enum StreamEnd {
     /// The other side closed the stream.
     Closed,
-    /// The receiver of the messages wants no more of them.
+    /// The receiver of the messages ended the stream.
     Unwanted,
     /// The operating system cannot read the stream.
     Unreadable(String),
-    /// The bytes are no messages.
+    /// The bytes are invalid messages.
     Invalid(FrameError),
 }
 

@@ -1,9 +1,9 @@
-//! An agent on a NATS bus ([`join`]): says that it is there, works for one coordinator at a time,
-//! and stores its intervals on its own disk until they are recorded (`spool`).
+//! An agent on a NATS bus ([`join`]): announces itself, works for one coordinator at a time, and
+//! stores its intervals on disk until they are recorded (`spool`).
 //!
-//! The bus acknowledges each interval when it has stored it. Whatever is not recorded is sent
-//! again, also by an agent that was killed and started again. Not here: the coordinator's side
-//! (`nats_bus`), and how loads are made (`service`).
+//! The bus acknowledges each interval once it is stored. An unrecorded interval is sent again, also
+//! after the agent was killed and restarted. Not here: the coordinator's side (`nats_bus`), and
+//! making loads (`service`).
 
 use crate::allow::AllowList;
 use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
@@ -27,45 +27,45 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How often an agent says that it is there without being asked.
+/// Interval of unsolicited announcements.
 const PRESENT_EVERY: Duration = Duration::from_secs(2);
-/// How long a new agent looks for another of its name.
+/// Time for which a new agent looks for another with its name.
 const NEW_FOR: Duration = Duration::from_millis(1_000);
-/// Intervals that may be on their way to the bus at once.
+/// Most intervals in transit to the bus.
 const IN_FLIGHT_MAX: usize = 16;
-/// How soon an interval is sent again that the bus has not acknowledged, and how soon one that the
-/// bus has, and no coordinator has recorded.
+/// Time until an interval is sent again: without an acknowledgement of the bus, and without a
+/// record by a coordinator.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 const RECORD_PATIENCE: Duration = Duration::from_secs(2);
-/// An interval that the bus has not taken for so long is given up, as the spool does.
+/// Time after which an interval that the bus never accepted is dropped, as in the spool.
 const STORED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-/// How an agent joins a bus.
+/// Options of an agent on a bus.
 #[derive(Debug, Clone)]
 pub struct JoinTerms {
     /// The bus.
     pub access: BusAccess,
-    /// What the agent is called.
+    /// The name of the agent.
     pub name: String,
-    /// What it may load.
+    /// The addresses that it may load.
     pub allow: AllowList,
-    /// Whose plans it takes.
+    /// The key whose tasks it accepts.
     pub verifier: Option<TaskVerifier>,
-    /// The folder of its intervals.
+    /// The folder of its stored intervals.
     pub spool: PathBuf,
-    /// How long it waits for a bus that does not answer.
+    /// Longest wait for a bus that does not respond.
     pub wait: Duration,
 }
 
-/// What the connection's thread is to do.
+/// An order for the connection's thread.
 enum JoinOrder {
     /// Sends a message to the coordinator.
     Send(Vec<u8>),
-    /// The session is over: another coordinator may come.
+    /// Ends the session: another coordinator may come.
     Release,
 }
 
-/// The bus as the way to the coordinator.
+/// The bus as a carrier to the coordinator.
 struct BusCarrier {
     run: String,
     orders: UnboundedSender<JoinOrder>,
@@ -88,7 +88,7 @@ impl AgentCarrier for BusCarrier {
     }
 }
 
-/// Joins a bus and serves its coordinators, one after the other, until the bus refuses. `joined` is
+/// Joins a bus and serves its coordinators, one after another, until the bus refuses. `joined` is
 /// called once the agent is on the bus.
 pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (sender, events) = channel();
@@ -116,13 +116,13 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
             Ok(ServiceEvent::Claimed(run)) => run,
             Ok(ServiceEvent::Closed(why)) => return closed(why),
             Err(_) => return Err(ended_alone()),
-            // Of a session that is over.
+            // An event of an ended session.
             Ok(_) => continue,
         };
         let mut carrier = BusCarrier { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
         let end = serve_session(&run, &events, &sender, &mut carrier, &permissions);
         spool.close(&run);
-        // What of its load is still said is of no session.
+        // Later events of its load belong to no session.
         while let Ok(event) = events.try_recv() {
             if let ServiceEvent::Closed(why) = event {
                 return closed(why);
@@ -143,7 +143,7 @@ struct JoinWorker {
     spool: Spool,
 }
 
-/// What the agent hears.
+/// The agent's subscriptions.
 struct Subscriptions {
     who: Subscriber,
     claims: Subscriber,
@@ -198,7 +198,7 @@ impl JoinWorker {
         let _ = client.publish(presence::here(&self.terms.name), self.presence(run, is_new).into()).await;
     }
 
-    /// Refuses to be the second of its name. Of two that start at once, one goes on.
+    /// Refuses to be the second agent with its name. Of two that start together, one continues.
     async fn look_for_namesake(
         &self,
         client: &Client,
@@ -260,7 +260,7 @@ impl JoinWorker {
                             run = Some(claim.run.clone());
                             let _ = self.sender.send(ServiceEvent::Claimed(claim.run));
                         }
-                        // One that works for another says so.
+                        // An agent that works for another coordinator announces that.
                         self.say_present(&client, run.as_deref(), false).await;
                     }
                 }
@@ -269,7 +269,7 @@ impl JoinWorker {
                     let is_ours = run.as_deref() == Some(of.as_str());
                     let came_ns = monotonic_ns();
                     if !is_ours {
-                        // A run that was fetched is recorded, too.
+                        // A fetched run counts as recorded, too.
                         let alone = Assembly::new(TO_AGENT_BYTES_MAX).take(&message.payload);
                         if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
                             && is_run(&of)
@@ -286,7 +286,7 @@ impl JoinWorker {
                             }
                             let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
                         }
-                        // Whoever says that is no coordinator of this version; its lease ends.
+                        // The sender is no coordinator of this version; its lease ends.
                         Some(Err(_)) => {}
                     }
                 }
@@ -314,22 +314,22 @@ impl JoinWorker {
         }
     }
 
-    /// All of a run up to this key are in a run file.
+    /// All frames of a run up to this key are in a run file.
     fn record(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
         self.spool.commit(run, key);
         let _ = recorded.send((run.to_owned(), key));
     }
 }
 
-/// How far an interval has come.
+/// The progress of an interval's publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Publication {
     Waiting,
     Acknowledged(Instant),
 }
 
-/// Publishes what is on the disk, each interval until the bus has acknowledged it, and again where
-/// no coordinator records it.
+/// Publishes stored intervals: each until the bus has acknowledged it, and again if no coordinator
+/// records it.
 async fn publish_stored(
     client: Client,
     name: String,

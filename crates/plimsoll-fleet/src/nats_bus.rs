@@ -1,8 +1,8 @@
-//! NATS as a coordinator's carrier ([`NatsBus`]): chooses and claims agents, sends them messages,
-//! and hears theirs. Intervals come at once, as all messages do; the bus stores them besides. What
-//! was missed while the connection was down is read from the store.
+//! NATS as a coordinator's carrier ([`NatsBus`]): chooses and claims agents, sends and receives
+//! messages. Intervals arrive directly, like all messages, and the bus stores them besides. After
+//! an outage, missed ones are read from the store.
 //!
-//! Not here: the agents' side (`nats_agent`), and run files from what is stored (`fetch`).
+//! Not here: the agents' side (`nats_agent`), and run files from the store (`fetch`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
@@ -31,32 +31,32 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How long agents are waited for, where nothing else is said.
+/// Default wait for agents.
 const AGENTS_WAIT: Duration = Duration::from_secs(30);
-/// How often agents are asked whether they are there, and are claimed.
+/// Interval of requests for presence and claims.
 const ASK_AGAIN: Duration = Duration::from_millis(300);
-/// How long further agents may answer after all that are wanted are there: two may have one name.
+/// Wait for further presences after all wanted agents are present: two may have one name.
 const SETTLE: Duration = Duration::from_millis(400);
-/// How long a claimed agent may take to say that it works for this run.
+/// Longest time until a claimed agent confirms.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
-/// How often the coordinator asks whether the bus works, and from when it does not.
+/// Interval of echo requests, and time without an echo after which the bus counts as down.
 const ECHO_EVERY: Duration = Duration::from_millis(200);
 const ECHO_NS_MAX: u64 = 1_200_000_000;
-/// A bus that is down for so long is given up.
+/// Outage after which the bus is given up, ns.
 const DOWN_NS_MAX: u64 = 60_000_000_000;
-/// How long an end, a removal and a run file may take.
+/// Timeouts of a flush, a removal, and a run file.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(500);
 const PURGE_PATIENCE: Duration = Duration::from_secs(2);
 const STORE_PATIENCE: Duration = Duration::from_secs(60);
 const STORED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// The store of run files.
+/// The object store of run files.
 const STORE: &str = "plimsoll-runs";
-/// How often something stored is read or written again that failed.
+/// Most attempts to read or write the store.
 const TRIES_MAX: u32 = 20;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the connection's thread is to do.
+/// An order for the connection's thread.
 enum BusOrder {
     Send(usize, Vec<u8>),
     BeginLoad(Box<LoadRecord>),
@@ -71,16 +71,16 @@ pub struct NatsBus {
     run: String,
     orders: UnboundedSender<BusOrder>,
     arrived: Receiver<(usize, u64, BusEvent)>,
-    /// When the bus was last seen to work.
+    /// Time of the last echo.
     echo_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NatsBus {
-    /// Waits for the agents that the user wants, and takes them for a run. Gives their names, in
-    /// the order of their numbers.
+    /// Waits for the wanted agents and claims them for a run. Returns their names, in the order of
+    /// their numbers.
     ///
-    /// A bus that does not answer is waited for only where the user says how long.
+    /// A bus that does not respond is awaited only if the user sets a time.
     pub fn open(
         access: &BusAccess,
         choice: &AgentChoice,
@@ -177,7 +177,7 @@ struct BusWorker {
     echo_ns: Arc<AtomicU64>,
 }
 
-/// A connection whose agents are there.
+/// A connection with present agents.
 struct OpenBus {
     client: Client,
     stream: Stream,
@@ -204,7 +204,7 @@ impl BusWorker {
         let on_event = move |event| _ = event_sender.send(event);
         let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
         let opened = self.open_over(client).await;
-        // What the bus does not permit is not an error of the call, but an event.
+        // A missing permission is reported as an event, not as an error of the call.
         let refused = std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| fatal(&event, &self.access));
         match (opened, refused) {
             (Ok(open), _) => Ok(OpenBus { events, ..open }),
@@ -223,7 +223,7 @@ impl BusWorker {
         let claimed = self.claim(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
         if let Err(failure) = claimed {
-            // Those that were taken are free again.
+            // Release the agents that were claimed.
             for name in &names {
                 self.publish(&client, name, 0, &encode_alone(|out| ToAgent::Leave.encode(out))).await;
             }
@@ -235,7 +235,7 @@ impl BusWorker {
         Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
     }
 
-    /// The agents that are to make the loads: name and start of each.
+    /// Chooses the agents of the loads: name and boot of each.
     async fn choose(&self, client: &Client, heard: &mut Subscriber) -> Result<Vec<(String, String)>, Failure> {
         let (begun, mut roster, mut complete_since) = (Instant::now(), Roster::default(), None::<Instant>);
         let mut asked = None::<Instant>;
@@ -254,7 +254,7 @@ impl BusWorker {
             let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
-                // One that works for another may be free in a moment.
+                // An agent that works for another coordinator may be free soon.
                 RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)
@@ -267,7 +267,7 @@ impl BusWorker {
         }
     }
 
-    /// Takes agents for this run.
+    /// Claims agents for this run.
     async fn claim(&self, client: &Client, heard: &mut Subscriber, agents: &[(String, String)]) -> Result<(), Failure> {
         let (begun, mut asked) = (Instant::now(), None::<Instant>);
         let mut waiting: Vec<&(String, String)> = agents.iter().collect();
@@ -320,14 +320,14 @@ impl BusWorker {
         let mut hearing = Hearing::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
         let mut echo_timer = tokio::time::interval(ECHO_EVERY);
-        // Nothing of this run is older.
+        // Older messages do not belong to this run.
         let from_sequence = stream.cached_info().state.last_sequence + 1;
         let (mut number, mut was_down) = (monotonic_ns(), false);
         loop {
             let is_connected = client.connection_state() == async_nats::connection::State::Connected;
             tokio::select! {
                 order = queue.recv() => match order {
-                    // What is lost is sent again; what is old by then is not wanted.
+                    // A lost message is repeated; an outdated one is dropped.
                     Some(BusOrder::Send(agent, message)) if is_connected => {
                         number += 1;
                         self.publish(&client, &names[agent], number, &message).await;
@@ -378,7 +378,7 @@ impl BusWorker {
     }
 }
 
-/// Puts pieces together and passes messages on.
+/// Assembles pieces and passes messages on.
 struct Hearing {
     agents: Vec<(String, Assembly)>,
     sender: Sender<(usize, u64, BusEvent)>,
@@ -429,15 +429,15 @@ async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     }
 }
 
-/// Removes what is stored of a run: all of it is in a run file.
+/// Removes the stored frames of a run that is in a run file.
 async fn purge(stream: &Stream, run: &str) {
     for subject in [presence::frames(run, "*"), presence::load(run)] {
         let _ = tokio::time::timeout(PURGE_PATIENCE, stream.purge().filter(subject)).await;
     }
 }
 
-/// Reads what is stored under a subject, from this number on, in order. Gives the subject and
-/// content of each.
+/// Reads the stored messages of a subject from this number on, in order. Calls `take` with subject
+/// and content of each.
 pub async fn replay(
     stream: &Stream,
     subject: &str,
@@ -464,14 +464,14 @@ pub async fn replay(
 }
 
 async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: UnboundedSender<(String, Vec<u8>)>) {
-    // What cannot be read now is sent again by its agent, which still has it.
+    // What is unreadable now is sent again by its agent, which still has it.
     let _ = replay(&stream, &presence::frames(&run, "*"), from_sequence, |subject, piece| {
         sender.send((subject, piece)).is_ok()
     })
     .await;
 }
 
-/// The store of run files, if there is one.
+/// The object store of run files, if it exists.
 pub async fn run_store(client: &Client) -> Option<ObjectStore> {
     async_nats::jetstream::new(client.clone()).get_object_store(STORE).await.ok()
 }

@@ -1,9 +1,8 @@
-//! Connections to a NATS server ([`connect`]), and the stream that stores intervals
-//! ([`frames_stream`]): what coordinators and agents have in common. Each error is a sentence with
-//! the way out.
+//! Connections to a NATS server ([`connect`]), and the stream for intervals ([`frames_stream`]),
+//! for coordinators and agents. Each error is a sentence with the way out.
 //!
-//! All of it runs on a runtime of one thread ([`start`]), which carries no load. Not here: what is
-//! said (`presence`, `nats_bus`, `nats_agent`).
+//! Everything runs on a single-threaded runtime ([`start`]), which makes no load. Not here: the
+//! messages (`presence`, `nats_bus`, `nats_agent`).
 
 use crate::place::BusAddress;
 use async_nats::jetstream::context::GetStreamErrorKind;
@@ -19,41 +18,41 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The stream of intervals, and how long it keeps them.
+/// The stream of intervals, and its retention time.
 const STREAM: &str = "PLIMSOLL_FRAMES";
 const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// Its bounds in bytes: the first that the server has room for.
+/// Its size limits in bytes: the first one that the server has room for.
 const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
-/// A stream of which so much is used takes no new run, in percent.
+/// Fill level in percent above which the stream accepts no new run.
 const STREAM_FULL_PERCENT: u64 = 90;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
-/// How long the server may take to acknowledge an interval before it is sent again.
+/// Time until an interval without an acknowledgement is sent again.
 const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_millis(500);
 const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
-/// How often the server is asked whether it is there.
+/// Interval of pings to the server.
 const PING_EVERY: Duration = Duration::from_secs(2);
 const TRY_AGAIN: Duration = Duration::from_millis(250);
-/// The longest piece of a message, in bytes; shorter where the server takes no such message.
+/// The longest piece of a message, in bytes; shorter if the server's limit is lower.
 const PIECE_BYTES: usize = 192 << 10;
-/// What a message needs besides its piece, in bytes.
+/// Overhead of a message besides its piece, in bytes.
 const SPARE_BYTES: usize = 512;
-/// The longest plan that travels over a bus, in bytes.
+/// The longest plan over a bus, in bytes.
 pub const PLAN_BYTES_MAX: usize = 64 << 20;
 
 /// How to reach a bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusAccess {
-    /// Where it is.
+    /// The address.
     pub address: BusAddress,
     /// A file with an nkey seed or NATS credentials.
     pub creds: Option<String>,
-    /// A file with the certificates of the authority that signed the server's.
+    /// A file with the certificates of the authority of the server's certificate.
     pub ca: Option<String>,
 }
 
-/// Where a coordinator finds what an agent is given by flags.
+/// Environment variable with the credentials of a coordinator.
 pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
-/// The same for the authority of the bus's certificate.
+/// Environment variable with the authority of the bus's certificate.
 pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
 
 impl BusAccess {
@@ -63,13 +62,13 @@ impl BusAccess {
         BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
     }
 
-    /// The addresses behind its name, as far as they are known here.
+    /// The addresses of its name, as resolved here.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         (self.address.host.as_str(), self.address.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
     }
 }
 
-/// Runs a task on a runtime in a thread of its own.
+/// Runs a task on a runtime in its own thread.
 pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<()>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
@@ -77,7 +76,7 @@ pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) 
     Ok(std::thread::spawn(move || runtime.block_on(task())))
 }
 
-/// Connects as `who`, and tries for `patience` where nothing answers.
+/// Connects as `who`, and retries for `patience` without a response.
 pub async fn connect(
     access: &BusAccess,
     who: &str,
@@ -106,7 +105,7 @@ pub async fn connect(
     }
 }
 
-/// The words of the error that caused all the others.
+/// The message of the innermost error.
 fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -125,7 +124,7 @@ fn is_about_certificates(detail: &str) -> bool {
 fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     let mut options = ConnectOptions::new()
         .name(format!("plimsoll {who}"))
-        // Nobody hears what is answered to another.
+        // Replies to others are not visible.
         .custom_inbox_prefix(format!("_I.{who}"))
         .connection_timeout(CONNECT_PATIENCE)
         .request_timeout(Some(REQUEST_PATIENCE))
@@ -156,7 +155,7 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     Ok(options.nkey(seed.to_owned()))
 }
 
-/// Why no connection could be made.
+/// Why the connection failed.
 fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure {
     let url = &access.address.url;
     let creds = access.creds.as_deref();
@@ -193,22 +192,22 @@ pub fn ended_alone() -> Failure {
     Failure::start("the connection to the bus ended by itself")
 }
 
-/// Hears what is published under a subject.
+/// Subscribes to a subject.
 pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> Result<Subscriber, Failure> {
     let heard = client.subscribe(subject).await;
     heard.map_err(|error| Failure::start(format!("the bus at {} is not heard: {error}", access.address.url)))
 }
 
-/// What stores intervals, over this connection.
+/// The JetStream context of this connection.
 pub fn jetstream(client: &Client) -> Context {
     let mut context = async_nats::jetstream::new(client.clone());
     context.set_timeout(ACKNOWLEDGE_PATIENCE);
     context
 }
 
-/// The stream of intervals, which is made where there is none.
+/// The stream of intervals, created if missing.
 pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
-    // Patience for an answer, not for an acknowledgement.
+    // Patience for a response, not for an acknowledgement.
     let mut context = async_nats::jetstream::new(client.clone());
     context.set_timeout(REQUEST_PATIENCE);
     let url = &access.address.url;
@@ -251,7 +250,7 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
             subjects: vec!["pl.*.f.*".to_owned(), "pl.*.load".to_owned()],
             storage: StorageType::File,
             retention: RetentionPolicy::Limits,
-            // A stream that is full refuses intervals, which agents then keep, and loses none.
+            // A full stream refuses intervals, which agents then keep, and loses none.
             discard: DiscardPolicy::New,
             max_bytes,
             max_age: STREAM_AGE_MAX,
@@ -269,7 +268,7 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
     )))
 }
 
-/// How long the pieces of a message may be.
+/// The longest possible piece of a message.
 pub fn piece_bytes(client: &Client) -> usize {
     client.max_payload().saturating_sub(SPARE_BYTES).clamp(1_024, PIECE_BYTES)
 }

@@ -1,16 +1,16 @@
-//! Messages that are longer than a bus carries at once: cut into pieces ([`cut`]) and put together
-//! again ([`Assembly`]). A message of which a piece is lost is dropped: its sender repeats it.
+//! Messages longer than the bus permits: split into pieces ([`cut`]) and assembled again
+//! ([`Assembly`]). A message with a lost piece is dropped: its sender repeats it.
 //!
-//! Not here: what a message holds (`frame`), and how pieces travel.
+//! Not here: the content of messages (`frame`), and the transport of pieces.
 
 use std::collections::BTreeMap;
 
-/// Message number (u64 LE), number of the piece and count of the pieces (u32 LE each).
+/// Message number (u64 LE), index of the piece and number of pieces (u32 LE each).
 const HEAD_BYTES: usize = 16;
-/// Messages that may be incomplete at once.
+/// Most incomplete messages at once.
 const OPEN_MAX: usize = 8;
 
-/// The pieces of a message, each of `piece_bytes` at most. A sender gives each message another
+/// The pieces of a message, each of at most `piece_bytes`. A sender gives each message a new
 /// `number`.
 pub fn cut(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
     let content_bytes = piece_bytes.saturating_sub(HEAD_BYTES).max(1);
@@ -28,7 +28,7 @@ pub fn cut(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
     (0..count).map(piece).collect()
 }
 
-/// Pieces of one sender that wait for the rest of their message.
+/// Pieces of one sender whose messages are incomplete.
 #[derive(Debug)]
 pub struct Assembly {
     open: BTreeMap<u64, PartialMessage>,
@@ -44,12 +44,12 @@ struct PartialMessage {
 }
 
 impl Assembly {
-    /// One that holds no more than so many bytes.
+    /// An assembly with at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Assembly {
         Assembly { open: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
-    /// Takes a piece; gives the message that it completes. Bytes that are no piece are dropped.
+    /// Adds a piece; returns the message that it completes. Invalid pieces are dropped.
     pub fn take(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         let (head, content) = piece.split_at_checked(HEAD_BYTES)?;
         let number = u64::from_le_bytes(head[..8].try_into().ok()?);
@@ -74,7 +74,7 @@ impl Assembly {
             self.bytes -= whole.bytes;
             return Some(whole.pieces.into_values().flatten().collect());
         }
-        // The oldest are those of which a piece was lost.
+        // The oldest messages have lost a piece.
         while self.open.len() > OPEN_MAX || self.bytes > self.bytes_max {
             let (_, oldest) = self.open.pop_first()?;
             self.bytes -= oldest.bytes;

@@ -1,8 +1,7 @@
-//! Pipes to processes as a carrier ([`PipeBus`]): each agent's messages go over the standard input
-//! and output of a process that was started for it, `ssh` as a rule. Its last words tell why it
-//! ended.
+//! Pipes to processes as a carrier ([`PipeBus`]): each agent's messages go over standard input and
+//! output of a process, usually `ssh`. Its last lines on standard error explain its end.
 //!
-//! Not here: which processes, and what their last words mean (`ssh`).
+//! Not here: the processes, and the meaning of their last lines (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::frame::GREETING;
@@ -18,29 +17,29 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long such a process may take to end by itself.
+/// Time that such a process gets to end by itself.
 const END_PATIENCE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
-/// So many last bytes of its standard error are kept.
+/// Bytes of its standard error to keep.
 const LAST_BYTES: usize = 4_096;
 
-/// Makes a sentence about "it" of the last words of a process that ended, and of what is wrong with
-/// what it said.
+/// Turns the last lines of an ended process, and an error in its messages, into a sentence about
+/// "it".
 pub type ExitFormatter = Box<dyn Fn(&str, Option<String>) -> String + Send>;
 
-/// A process that is to be started for an agent.
+/// A process to start for an agent.
 pub struct PipeCommand {
-    /// What the agent is called.
+    /// The name of the agent.
     pub name: String,
-    /// What is started.
+    /// The command.
     pub command: Command,
-    /// What is written to it before anything is said.
+    /// Bytes to write first.
     pub first: Option<Vec<u8>>,
-    /// What its last words mean.
+    /// Explains its last lines.
     pub last_words: ExitFormatter,
 }
 
-/// Processes, each with an agent at its other end; ended when dropped.
+/// Processes with an agent each; dropping it ends them.
 pub struct PipeBus {
     ends: Vec<PipeEnd>,
     arrived: Receiver<(usize, u64, BusEvent)>,
@@ -48,13 +47,12 @@ pub struct PipeBus {
 
 struct PipeEnd {
     child: Child,
-    /// What is to be written; closed, its standard input is.
+    /// Bytes to write; closing it closes the process's standard input.
     outgoing: Option<Sender<Vec<u8>>>,
 }
 
 impl PipeBus {
-    /// Starts a process for each agent, out of reach of the terminal's ^C. The error names the
-    /// agent that could not be started.
+    /// Starts a process for each agent, out of reach of ^C. The error names the agent that failed.
     pub fn start(commands: Vec<PipeCommand>) -> Result<PipeBus, Failure> {
         let (sender, arrived) = channel();
         let mut bus = PipeBus { ends: Vec::new(), arrived };
@@ -78,10 +76,10 @@ impl PipeBus {
     }
 }
 
-/// Writes what is queued, until there is no more or nobody reads.
+/// Writes queued bytes, until the queue closes or the process stops reading.
 fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec<u8>>) {
     let mut write = |bytes: &[u8]| input.write_all(bytes).and_then(|()| input.flush()).is_ok();
-    // Why it does not read, its end tells.
+    // If the process does not read, its end explains it.
     if first.is_none_or(|bytes| write(&bytes)) && write(&GREETING) {
         while let Ok(bytes) = queue.recv()
             && write(&bytes)
@@ -89,7 +87,7 @@ fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec
     }
 }
 
-/// The last of what comes.
+/// The last bytes of the output.
 fn last_words(mut errors: impl Read) -> String {
     let (mut kept, mut piece) = (Vec::new(), [0; 1_024]);
     loop {
@@ -108,7 +106,7 @@ fn last_words(mut errors: impl Read) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Passes on what an agent says, until its end.
+/// Passes on an agent's messages, until its end.
 fn listen(
     mut output: impl Read,
     agent: usize,
@@ -123,7 +121,7 @@ fn listen(
         StreamEnd::Unreadable(why) => Some(why),
         StreamEnd::Invalid(error) => Some(error.to_string()),
     };
-    // What it says besides comes to an end with it; one that goes on is not waited for.
+    // Its standard error ends with it; a process that continues is not awaited.
     let deadline = Instant::now() + END_PATIENCE;
     while !last_words.is_finished() && Instant::now() < deadline {
         std::thread::sleep(LOOK);
@@ -141,7 +139,7 @@ impl Bus for PipeBus {
         if let Some(outgoing) = &self.ends[agent].outgoing {
             let mut bytes = Vec::new();
             message.encode(&mut bytes);
-            // One that is gone says so by its end.
+            // A lost process is reported by its end.
             let _ = outgoing.send(bytes);
         }
     }
@@ -157,7 +155,7 @@ impl Bus for PipeBus {
 
 impl Drop for PipeBus {
     fn drop(&mut self) {
-        // Without anybody to listen to they end by themselves.
+        // With closed pipes they end by themselves.
         self.ends.iter_mut().for_each(|end| end.outgoing = None);
         let deadline = Instant::now() + END_PATIENCE;
         for end in &mut self.ends {

@@ -1,7 +1,7 @@
-//! Where the agents of a fleet are, as a user writes it ([`Place`]): `ssh://load1,user@load2:2222`
-//! or `nats://bus:4222`.
+//! The place of a fleet's agents in the user's syntax ([`Place`]): `ssh://load1,user@load2:2222` or
+//! `nats://bus:4222`.
 //!
-//! Not here: how they are reached (`ssh`, `nats_client`).
+//! Not here: connecting to them (`ssh_login`, `nats_client`).
 
 use plimsoll_model::redact::REDACTED;
 
@@ -9,19 +9,19 @@ use plimsoll_model::redact::REDACTED;
 const AGENTS_MAX: usize = 64;
 /// The longest name of a host.
 const HOST_BYTES_MAX: usize = 253;
-/// Where a NATS server listens as a rule.
+/// Default port of a NATS server.
 const BUS_PORT: u16 = 4222;
 
 /// Where the agents are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// On machines that one can log in to.
+    /// Machines with an ssh login.
     Ssh(Vec<SshHost>),
-    /// On a bus that they have joined.
+    /// A bus that the agents have joined.
     Bus(BusAddress),
 }
 
-/// Where a NATS server is.
+/// The address of a NATS server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusAddress {
     /// With its scheme and port: `nats://bus:4222`.
@@ -34,19 +34,19 @@ pub struct BusAddress {
     pub is_tls: bool,
 }
 
-/// A machine that one can log in to.
+/// A machine with an ssh login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshHost {
-    /// What the agent is called: its host, with a user and a port where they are given.
+    /// The name of the agent: its host, with user and port if given.
     pub name: String,
-    /// For `ssh`: the host, with a user where one is given.
+    /// The argument for `ssh`: the host, with a user if given.
     pub destination: String,
-    /// Another port than the usual one.
+    /// The port, if it is not the default.
     pub port: Option<u16>,
 }
 
 impl Place {
-    /// Reads it.
+    /// Parses a place.
     pub fn parse(text: &str) -> Result<Place, String> {
         match text.split_once("://") {
             Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(Place::Ssh),
@@ -79,7 +79,7 @@ impl BusAddress {
         let (scheme, rest) = text.split_once("://").ok_or_else(error)?;
         let rest = rest.trim_end_matches('/');
         if rest.contains('@') {
-            // The address stands in run files.
+            // Run files contain the address.
             return Err(
                 "the address of a bus cannot contain credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)"
                     .to_owned(),
@@ -111,7 +111,7 @@ impl SshHost {
         let port = port.map(|port| port.parse::<u16>().map_err(|_| error())).transpose()?;
         let is_word = |word: &str, more: &str| {
             let is_known = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
-            // What begins like a flag would be one to ssh.
+            // A word that begins like a flag would be a flag of ssh.
             !word.is_empty() && word.len() <= HOST_BYTES_MAX && !word.starts_with('-') && word.chars().all(is_known)
         };
         if !is_word(host, "-_.:%") || user.is_some_and(|user| !is_word(user, "-_.")) {
@@ -122,7 +122,7 @@ impl SshHost {
     }
 }
 
-/// A host as a message repeats it: without a password, and without what no host has.
+/// A host for messages: without a password or invalid characters.
 fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.rsplit_once('@').map(|(user, host)| (user.split_once(':'), host)) {

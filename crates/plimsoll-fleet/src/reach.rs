@@ -1,7 +1,7 @@
-//! How a study reaches the agents that it asks for ([`reach`]), whatever the carrier, and what is
-//! known of agents without a study ([`status`]).
+//! Connects a study to its agents ([`reach`]) over any carrier, and reports the status of agents
+//! without a study ([`status`]).
 //!
-//! Not here: the carriers (`ssh`, `nats_bus`).
+//! Not here: the carriers (`ssh_login`, `nats_bus`).
 
 use crate::allow::AllowList;
 use crate::bus::Bus;
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Refuses what a fleet cannot do: what belongs to this machine alone.
+/// Refuses options that need this machine, and so cannot work with a fleet.
 pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
         (terms.script.is_some(), "--lua: a script runs on one machine only"),
@@ -37,7 +37,7 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     }
 }
 
-/// Checks what is said of a fleet, without reaching it.
+/// Checks the options of a fleet, without connecting.
 pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     let place = Place::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
     let is_bus = matches!(place, Place::Bus(_));
@@ -62,7 +62,7 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     }
 }
 
-/// The weights that the user wants. On a bus, an order is that in which agents were named.
+/// The user's weights. On a bus, their order is that of the named agents.
 fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
     let weights = fleet.weights.as_deref().map(Weights::parse).transpose()?;
     let named = match fleet.agents.as_deref().map(AgentChoice::parse) {
@@ -77,7 +77,7 @@ fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
     })
 }
 
-/// Gives agents the shares that the user wants, or those that follow from their calibration.
+/// Sets the user's shares, or those from calibrations.
 fn give_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
     let agents = load.status();
     let refused = |why: String| Failure::usage(format!("--weights: {why}"));
@@ -95,8 +95,7 @@ fn give_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<()
     Ok(())
 }
 
-/// Reaches the agents that the terms ask for, if any, and waits until they are there. `plans`: of
-/// the targets that they load.
+/// Connects to the agents of the terms, if any, and waits for them. `plans`: of the targets.
 pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
     let Some(fleet) = &terms.fleet else { return Ok(None) };
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
@@ -123,7 +122,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     }
 }
 
-/// Refuses agents that cannot load the targets together, and gives the others their shares.
+/// Refuses agents that cannot load the targets together, and sets the shares of the others.
 fn checked_load<B: Bus + 'static>(
     mut load: FleetLoad<B>,
     fleet: &FleetTerms,
@@ -142,7 +141,7 @@ fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> 
     FleetLoad::meet(bus, &names, wishes)
 }
 
-/// What is known of the agents at a place, which load nothing.
+/// The status of the agents at a place, without a load.
 pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = without_load(None);
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
@@ -151,18 +150,17 @@ pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     }
 }
 
-/// How agents are met that make no load.
+/// Options for meeting agents without a load.
 fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
     let (workers, spin, system) = (None, Spin::Auto, system());
     let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
 }
 
-/// The calibration of each agent; with an agent that has none comes the reason: a sentence about
-/// "it".
+/// The calibration of each agent; the error is the agent and the reason: a sentence about "it".
 pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 
-/// Has the agents at a place calibrate their machines, and stores what they reached.
+/// Calibrates the agents at a place, and stores the results.
 pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     let wishes = without_load(TaskKey::of_environment()?.map(Arc::new));
     let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
@@ -180,7 +178,7 @@ fn calibrate_all<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Fa
     load.refuse_unfit()?;
     let measured = load.calibrate()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    // Its clock is known best after so many more round trips.
+    // Its clock is best known after these further round trips.
     let calibration = |(agent, measured): (AgentStatus, Result<SelfMeasurement, String>)| {
         let AgentStatus { name, plimsoll, cores, machine, clock_error_ns_max, .. } = agent;
         match measured {

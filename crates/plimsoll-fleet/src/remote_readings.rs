@@ -1,9 +1,8 @@
-//! Readings of a server on the machine that it runs on, as a source like any other
-//! ([`RemoteReadings`]). Beside them this machine's own accounts are read, and what the server
-//! tells of itself.
+//! Readings of a server from its own machine, as a source like any other ([`RemoteReadings`]). It
+//! adds this machine's own readings and the server's metrics.
 //!
-//! When the agent there is lost, loads go on: what was not read is a gap with its reason, never
-//! zero. Not here: the way to the agent (`watch_link`), and who asks for this (`watching`).
+//! If the agent is lost, loads continue: missing readings are a gap with a reason, never zero. Not
+//! here: the connection to the agent (`watch_link`), and the choice of sources (`watching`).
 
 use crate::bus::Bus;
 use crate::watch_link::{LOOK, ReadingBatch, WatchLink};
@@ -16,12 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest wait for a sample that was asked for: a late one is not worth holding the load up.
+/// Longest wait for a requested sample: a late one must not delay the load.
 const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 
 /// A source of readings on another machine.
 pub struct RemoteReadings {
-    /// What is read here.
+    /// Readings of this machine.
     generator: Watcher,
     shared: Arc<LinkShared>,
     thread: Option<JoinHandle<()>>,
@@ -37,14 +36,14 @@ struct LinkShared {
 
 #[derive(Default)]
 struct LinkState {
-    /// Read since it was last taken; times are of this machine's monotonic clock.
+    /// Readings since the last `take`; times are of this machine's monotonic clock.
     seen: Probes,
-    /// All series that ever were.
+    /// All series seen so far.
     known: BTreeMap<String, (SeriesKind, String)>,
-    /// Samples that were asked for, and the last of them that came.
+    /// Number of requested samples, and of the last one received.
     asked: u32,
     came: u32,
-    /// Why nothing is read any more, and since when that was not told.
+    /// Why there are no more readings, and since when this was not reported.
     lost: Option<(String, u64)>,
     news: Vec<String>,
     stop: bool,
@@ -52,7 +51,7 @@ struct LinkState {
 
 impl LinkShared {
     fn lock(&self) -> MutexGuard<'_, LinkState> {
-        // Readings are only ever added under the lock.
+        // Readings change only under the lock, so the state is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +69,7 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// The agent is gone: a sentence about "it".
+    /// The agent is lost: a sentence about "it".
     fn lose(&self, now_ns: u64, why: &str) {
         self.live.set(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
@@ -81,7 +80,7 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// What was read there since the last call.
+    /// Remote readings since the last call.
     fn take(&self, now_ns: u64) -> Probes {
         let mut state = self.lock();
         let mut probes = std::mem::take(&mut state.seen);
@@ -98,7 +97,7 @@ impl LinkShared {
 }
 
 impl RemoteReadings {
-    /// Takes readings over a way to an agent that watches. `generator`: what is read here.
+    /// Follows a watching agent over its link. `generator`: the readings of this machine.
     pub fn follow<B: Bus + Send + 'static>(link: WatchLink<B>, host: &str, generator: Watcher) -> RemoteReadings {
         let shared = Arc::new(LinkShared {
             host: host.to_owned(),
@@ -113,7 +112,7 @@ impl RemoteReadings {
     }
 }
 
-/// Takes what comes until told to stop, or until nothing comes any more.
+/// Receives readings until stopped, or until the agent is lost.
 fn follow<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
     let mut asked_last = 0;
     loop {
@@ -153,7 +152,7 @@ impl ReadingSource for RemoteReadings {
         self.generator.sample_now();
         let is_due = |state: &mut LinkState| state.came < asked && state.lost.is_none();
         let wait = self.shared.changed.wait_timeout_while(self.shared.lock(), SAMPLE_WAIT, is_due);
-        // Late or not: the load goes on.
+        // Late or not, the load continues.
         drop(wait);
     }
 
@@ -172,7 +171,7 @@ impl Drop for RemoteReadings {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         if let Some(thread) = self.thread.take() {
-            // A panic there was told by the panic itself.
+            // A panic has printed its own message.
             let _ = thread.join();
         }
     }

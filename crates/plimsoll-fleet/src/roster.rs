@@ -1,7 +1,6 @@
-//! Which agents of a bus make a load ([`Roster`]): those that are there and free, as many or of
-//! such names as the user wants.
+//! The agents of a load on a bus ([`Roster`]): present and free, with the wanted number or names.
 //!
-//! Not here: how they are asked (`nats_bus`).
+//! Not here: requesting their presence (`nats_bus`).
 
 use crate::presence::{Presence, agent_name};
 use plimsoll_model::units::exact_duration;
@@ -11,14 +10,14 @@ use std::time::Duration;
 /// Most agents of a bus.
 const AGENTS_MAX: usize = 1_000;
 
-/// Which agents the user wants.
+/// The agents that the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentChoice {
-    /// All that are there.
+    /// All present ones.
     All,
-    /// So many of them.
+    /// This number of them.
     Count(usize),
-    /// Those of these names.
+    /// Those with these names.
     Named(Vec<String>),
 }
 
@@ -39,26 +38,26 @@ impl AgentChoice {
     }
 }
 
-/// What follows from who is there.
+/// The state of a roster.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RosterState {
-    /// These make the load: name and start of each, by name.
+    /// The agents of the load: name and boot of each, by name.
     Complete(Vec<(String, String)>),
     /// Some are missing.
     Incomplete,
-    /// It cannot be: a sentence with the way out.
+    /// It is impossible: a sentence with the way out.
     Refused(String),
 }
 
-/// The agents that are there.
+/// The present agents.
 #[derive(Debug, Default)]
 pub struct Roster {
-    /// By name, and by start.
+    /// By name, and by boot.
     agents: BTreeMap<String, BTreeMap<String, Presence>>,
 }
 
 impl Roster {
-    /// An agent says that it is there.
+    /// Adds the presence of an agent.
     pub fn add(&mut self, name: &str, presence: Presence) {
         if self.agents.len() < AGENTS_MAX || self.agents.contains_key(name) {
             self.agents.entry(name.to_owned()).or_default().insert(presence.boot.clone(), presence);
@@ -70,7 +69,7 @@ impl Roster {
         self.agents.get(name)?.values().next()
     }
 
-    /// Whether the agents that the user wants are there.
+    /// Whether the wanted agents are present.
     pub fn state(&self, choice: &AgentChoice) -> RosterState {
         let is_free = |name: &&String| self.presence(name).is_some_and(|presence| presence.run.is_none());
         let chosen: Vec<&String> = match choice {
@@ -110,7 +109,7 @@ impl Roster {
         RosterState::Complete(complete)
     }
 
-    /// Why the wait was in vain.
+    /// Why the wait failed.
     pub fn shortage(&self, choice: &AgentChoice, wait: Duration, bus: &str) -> String {
         let wait = exact_duration(wait.as_nanos() as u64);
         let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();

@@ -1,9 +1,8 @@
-//! An agent at work on this machine ([`serve_session`]): loads with the engine of this program, for
-//! one coordinator. It loads what its own list permits. Over standard input and output
-//! ([`serve`]) it ends when its coordinator is gone.
+//! An agent at work on this machine ([`serve_session`]): makes loads with this program's engine for
+//! one coordinator, on permitted addresses. Over standard input and output ([`serve`]) it ends when
+//! its coordinator is gone.
 //!
-//! Not here: what it does with a message (`agent`), which addresses it permits (`allow`), and how
-//! it is reached over a bus (`nats_agent`).
+//! Not here: its protocol (`agent`), the permitted addresses (`allow`), and the bus (`nats_agent`).
 
 use crate::agent::{Agent, AgentAct};
 use crate::allow::{AllowList, is_on_this_machine};
@@ -27,26 +26,26 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often it looks for what is due.
+/// Interval of the loop.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a target may take to accept the connection that is tried before a load.
+/// Timeout of the trial connection before a load.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a load may take to end that nobody wants any more.
+/// Longest time for an unwanted load to end.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What happens to an agent.
+/// An event for an agent.
 pub enum ServiceEvent {
-    /// A coordinator takes the agent for the run of this name.
+    /// A coordinator claims the agent for the run with this name.
     Claimed(String),
-    /// Its coordinator says something; when that came.
+    /// A message of its coordinator, with its time.
     Message(u64, ToAgent),
-    /// Nobody says anything any more, and why if not because all is over.
+    /// The connection has closed, with the reason of an early end.
     Closed(Option<String>),
-    /// Intervals cannot be stored, and why.
+    /// Intervals cannot be stored, with the reason.
     Unstored(String),
-    /// The connections of a load stand, or cannot.
+    /// The result of a load's preparation.
     Prepared(u64, Result<(Injector, Vec<String>), String>),
-    /// The machine is calibrated, or cannot be.
+    /// The result of a calibration.
     Calibrated(u32, Result<SelfMeasurement, String>),
     /// A tick of a load has passed.
     Tick(u64, u32, Box<Interval>),
@@ -54,43 +53,43 @@ pub enum ServiceEvent {
     Ended(u64, Seal),
 }
 
-/// How an agent's messages leave it.
+/// The carrier of an agent's messages.
 pub trait AgentCarrier {
     /// Sends a message to the coordinator of the session.
     fn send(&mut self, message: &ToCoordinator);
 
-    /// Whether an agent goes on without its coordinator, and waits for the next one.
+    /// Whether an agent continues without its coordinator, and waits for the next one.
     fn outlives_coordinator(&self) -> bool;
 }
 
-/// What an agent permits.
+/// The permissions of an agent.
 #[derive(Debug, Clone)]
 pub struct Permissions {
     /// The addresses that it loads.
     pub allow: AllowList,
-    /// Whose plans it takes; `None`: those of every coordinator that reaches it.
+    /// The key whose tasks it accepts; `None`: any coordinator's.
     pub verifier: Option<TaskVerifier>,
 }
 
-/// Why a session is over.
+/// Why a session ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// The coordinator has no more work.
     Left,
     /// The coordinator has been silent for longer than its lease.
     Deserted,
-    /// Nothing reaches the agent any more, and why if not because all is over.
+    /// The connection has closed, with the reason of an early end.
     Closed(Option<String>),
 }
 
-/// A load under way, as the loop sees it.
+/// A load in progress.
 struct LoadHandle {
     start: Sender<u64>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-/// Who this agent is.
+/// The identity of this agent.
 pub fn own_hello() -> Hello {
     Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
@@ -120,8 +119,8 @@ impl AgentCarrier for StdioLink {
     }
 }
 
-/// Serves over standard input and output until the coordinator is gone. The error says why before
-/// its time.
+/// Serves over standard input and output until the coordinator is gone. The error is the reason of
+/// an early end.
 pub fn serve(permissions: Permissions) -> Result<(), Failure> {
     let (sender, events) = channel();
     let mut link = StdioLink::start(sender.clone());
@@ -131,7 +130,7 @@ pub fn serve(permissions: Permissions) -> Result<(), Failure> {
     }
 }
 
-/// Serves one coordinator. `run` names the run that this is for, where the carrier has many.
+/// Serves one coordinator. `run` is the name of its run, on a carrier with several.
 pub fn serve_session(
     run: &str,
     events: &Receiver<ServiceEvent>,
@@ -160,7 +159,7 @@ pub fn serve_session(
                 seal.died = seal.died.or_else(|| unstored.clone());
                 agent.take_end(monotonic_ns(), epoch, seal, &mut acts);
             }
-            // Of another run: the carrier has refused that.
+            // A claim for another run: the carrier has refused it.
             Some(ServiceEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
@@ -170,7 +169,7 @@ pub fn serve_session(
                 AgentAct::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
                 AgentAct::Calibrate(task) => calibration = Some(calibrate(run, task, permissions, sender)),
                 AgentAct::Begin { origin_ns } => {
-                    // A load that is gone says so by itself.
+                    // A load that has ended reports that by itself.
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
                 }
                 AgentAct::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
@@ -185,14 +184,14 @@ pub fn serve_session(
         load.end();
     }
     if let Some(thread) = calibration.filter(|_| carrier.outlives_coordinator()) {
-        // It ends by itself, and a panic there was told by the panic itself.
+        // It ends by itself; a panic has printed its own message.
         let _ = thread.join();
     }
     end
 }
 
-/// This machine, and the processes that its numbers are of: a number means a process only where
-/// this is the same. Empty: not known.
+/// An identifier of this machine and its process ids: ids are comparable only if it is equal.
+/// Empty: unknown.
 pub fn system() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let processes = std::fs::read_link("/proc/self/ns/pid");
@@ -202,8 +201,8 @@ pub fn system() -> String {
     }
 }
 
-/// A fingerprint of this machine: another machine, other cores and another processor have another
-/// one. Empty: not known.
+/// A fingerprint of this machine: differs for another machine, number of cores or processor. Empty:
+/// unknown.
 fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
@@ -211,8 +210,8 @@ fn machine() -> String {
     redact::digest(text.as_bytes())
 }
 
-/// Has a thread measure what this machine reaches against its own reference server. Nothing else is
-/// loaded, and so no list of addresses applies.
+/// Measures this machine's capacity against its own reference server in a thread. Only that server
+/// is loaded, so no list of addresses applies.
 fn calibrate(
     run: &str,
     task: CalibrationTask,
@@ -232,7 +231,7 @@ fn calibrate(
 }
 
 impl LoadHandle {
-    /// Has a thread make a task ready, and carry it out when it is told to begin.
+    /// Prepares a task in a thread, and runs it at its start.
     fn begin(run: &str, task: PartTask, permissions: &Arc<Permissions>, events: &Sender<ServiceEvent>) -> LoadHandle {
         let (start, started) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -248,7 +247,7 @@ impl LoadHandle {
         LoadHandle { start, stop, thread }
     }
 
-    /// Ends the load, so that nothing of it meets the next coordinator's.
+    /// Ends the load, so that it does not overlap the next coordinator's.
     fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + END_PATIENCE;
@@ -258,7 +257,7 @@ impl LoadHandle {
     }
 }
 
-/// Says of a load whose thread panics that it has ended: else the coordinator would wait for it.
+/// Reports the end of a load whose thread panicked: otherwise the coordinator would wait for it.
 struct LoadWatch {
     epoch: u64,
     events: Sender<ServiceEvent>,
@@ -275,8 +274,8 @@ impl Drop for LoadWatch {
     }
 }
 
-/// Makes a task ready and carries it out. The error says why it cannot be made ready: a sentence
-/// about "it", the agent.
+/// Prepares and runs a task. The error says why it cannot be prepared: a sentence about "it", the
+/// agent.
 fn carry_out(
     run: &str,
     task: &PartTask,
@@ -334,7 +333,7 @@ fn carry_out(
     Ok(())
 }
 
-/// Whether the target takes connections from here: of several addresses each.
+/// Checks that the target accepts connections from here, at each of its addresses.
 fn reach(plan: &Plan) -> Result<(), String> {
     for address in &plan.carriage.addresses {
         TcpStream::connect_timeout(address, CONNECT_PATIENCE)
@@ -343,7 +342,7 @@ fn reach(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Fits the plan to this machine, as far as its part of it goes, and says who makes it.
+/// Adapts the plan to this machine for its part, and returns the injector.
 fn fit(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
     let cores = usable_cores();

@@ -1,21 +1,20 @@
-//! The shares of agents: weights as a user writes them ([`Weights`]), and weights that follow from
-//! calibrations ([`calibrated_weights`]).
+//! The shares of agents: weights in the user's syntax ([`Weights`]), and weights from calibrations
+//! ([`calibrated_weights`]).
 //!
-//! Not here: which part of the schedule a weight gets (`plimsoll_model::stripe`), and where
-//! calibrations are stored (`calibration_store`).
+//! Not here: the part of the schedule for a weight (`plimsoll_model::stripe`), and the storage of
+//! calibrations (`calibration_store`).
 
 use crate::fleet_load::AgentStatus;
 use plimsoll_model::AgentCalibration;
 use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
 
-/// Shares of a calibration are met within this part of themselves: less than what two calibrations
-/// of one machine differ by.
+/// Largest relative error of a share: less than two calibrations of one machine differ.
 const SHARE_ERROR_MAX: f64 = 0.05;
 
-/// Weights as a user writes them.
+/// Weights in the user's syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Weights {
-    /// One for each agent, in their order.
+    /// One for each agent, in order.
     Ordered(Vec<u32>),
     /// By the names of agents.
     Named(Vec<(String, u32)>),
@@ -79,14 +78,13 @@ impl Weights {
     }
 }
 
-/// The weights that follow from the calibrations of all agents of a fleet; none where these are
-/// equal.
+/// The weights from calibrations of all agents; empty if equal.
 pub fn weights_of_agents(agents: &[AgentCalibration]) -> Vec<u32> {
     weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
 }
 
-/// The weights that follow from what is known of agents; none where they are equal. The sentence
-/// says why no calibration counts although there is one.
+/// The weights from known calibrations; empty if equal. The sentence says why existing calibrations
+/// do not count.
 pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {
@@ -110,8 +108,8 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
     }
 }
 
-/// The smallest weights that meet the shares of these rates closely enough; none where these are
-/// equal, or more than weights can tell apart.
+/// The smallest weights that approximate the shares of these rates; empty if equal, or if the rates
+/// differ too much.
 fn weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;

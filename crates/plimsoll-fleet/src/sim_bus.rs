@@ -1,6 +1,5 @@
-//! A carrier on simulated time ([`SimBus`]), with agents behind it whose loads meet simulated
-//! servers: messages are lost, delayed, doubled and reordered, agents killed and cut off, all by
-//! seed. For tests only.
+//! A carrier on simulated time ([`SimBus`]) with simulated agents and servers, for tests: messages
+//! are lost, delayed, repeated and reordered, agents killed and cut off, all by seed.
 
 use crate::agent::{Agent, AgentAct};
 use crate::bus::{Bus, BusEvent};
@@ -17,18 +16,18 @@ use std::time::Duration;
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000 * MS;
 
-/// What happens to messages on their way.
+/// Faults of messages in transit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageFaults {
-    /// Shares of messages that are lost, and that come twice.
+    /// Shares of lost and of repeated messages.
     pub lost: f64,
     pub doubled: f64,
-    /// How long each takes at least, and how much longer at most.
+    /// Least delay of a message, and largest additional delay, ns.
     pub delay_ns: u64,
     pub jitter_ns: u64,
 }
 
-/// A message on its way.
+/// A message in transit.
 struct Mail {
     agent: usize,
     is_to_agent: bool,
@@ -38,11 +37,11 @@ struct Mail {
 pub struct SimBus {
     pub now_ns: u64,
     pub weather: MessageFaults,
-    /// When the user wants all to end.
+    /// Time of the user's stop.
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
     rng: Rng,
-    /// By the moment at which each arrives, and its number.
+    /// Messages by time of arrival, and number.
     mail: BTreeMap<(u64, u64), Mail>,
     mails: u64,
     arrived: VecDeque<(usize, u64, BusEvent)>,
@@ -52,19 +51,19 @@ pub struct SimAgent {
     agent: Agent,
     clock_offset_ns: u64,
     load: Option<SimLoad>,
-    /// Nothing reaches it, and nothing comes of it, from here to there.
+    /// Time range without any connection.
     pub cut_ns: (u64, u64),
-    /// It is gone from here on; whether its carrier tells.
+    /// Time at which it is killed; and whether its carrier reports that.
     pub killed_ns: Option<(u64, bool)>,
-    /// Its disk is full from here on: it ends its load, and says so.
+    /// Time from which its disk is full: it ends its load, and reports that.
     pub full_ns: u64,
     left: bool,
-    /// When its load was last seen to run.
+    /// When its load last ran.
     pub loading_ns: u64,
 }
 
 impl SimBus {
-    /// With so many agents whose clocks are days apart.
+    /// A bus with this number of agents, whose clocks differ by days.
     pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
@@ -96,7 +95,7 @@ impl SimBus {
         (0..self.agents.len()).map(|number| format!("load{number}")).collect()
     }
 
-    /// Posts a message to an agent, or from it.
+    /// Sends a message to an agent, or from it.
     fn post(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
         let copies = 1 + usize::from(self.rng.next_f64() < self.weather.doubled);
         for _ in 0..copies {
@@ -110,7 +109,7 @@ impl SimBus {
         }
     }
 
-    /// A millisecond passes.
+    /// Advances by a millisecond.
     pub fn step(&mut self) {
         self.now_ns += MS;
         while let Some(first) = self.mail.first_entry()
@@ -232,7 +231,7 @@ impl Bus for SimBus {
     }
 }
 
-/// A stripe of a load as a simulated server answers it.
+/// A stripe of a load with the responses of a simulated server.
 pub struct SimLoad {
     epoch: u64,
     ticks: VecDeque<Interval>,
@@ -242,7 +241,7 @@ pub struct SimLoad {
     is_to_end: bool,
     /// Why it ends by itself.
     died: Option<String>,
-    /// What of each route has begun and not ended.
+    /// Open requests by route.
     under_way: BTreeMap<u16, Ledger>,
 }
 
@@ -260,7 +259,7 @@ impl SimLoad {
         self.origin_ns.is_some()
     }
 
-    /// Whether it is over.
+    /// Advances it; returns whether it has ended.
     fn go_on(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAct>) -> bool {
         let Some(origin_ns) = self.origin_ns else { return false };
         while now_ns >= origin_ns + u64::from(self.next + 1) * Plan::TICK_NS
@@ -289,21 +288,21 @@ impl SimLoad {
     }
 }
 
-/// What an agent's machine reaches: the later ones more.
+/// The capacity of an agent's machine: higher for later agents.
 pub fn calibration(agent: usize) -> SelfMeasurement {
     let highest_rps = 10_000.0 * (agent + 1) as f64;
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
-/// What is said at the end of a part whose window ended then.
+/// The seal of a part whose window ended at this time.
 pub fn seal_at(window_end_ns: u64) -> Seal {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
 }
 
-/// The ticks of a stripe of an open load on a server that takes between 1 and 250 ms, and refuses
-/// one in fifty: what becomes of a request follows from its number alone, so that no stripe knows
-/// of another.
+/// The ticks of a stripe of an open loop on a server with response times between 1 and 250 ms,
+/// which refuses one request in fifty. The outcome of a request depends on its number alone, so
+/// stripes are independent.
 pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let mut ticks: Vec<(Interval, BTreeMap<u16, Histogram>, Histogram)> = Vec::new();

@@ -1,5 +1,5 @@
-//! Fleets on simulated time: whatever becomes of messages and agents, loads are summed exactly,
-//! ledgers close, and nothing runs on.
+//! Fleets on simulated time: whatever happens to messages and agents, loads are summed exactly,
+//! ledgers close, and every load ends.
 
 use crate::bus::Bus;
 use crate::fleet_load::{FleetLoad, FleetOptions};
@@ -41,14 +41,14 @@ fn on_tick(_: &Tick) -> ControlFlow<Stop> {
     ControlFlow::Continue(())
 }
 
-/// One load of a fleet, which begins 3 s after all are ready.
+/// Runs one load of a fleet, which begins 3 s after all agents are ready.
 fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, goes_on: bool) -> Run {
     fleet.connect(plan, goes_on, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     let origin_ns = fleet.bus().now_ns() + 3 * S;
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// A run as it stands in a run file.
+/// The bytes of a run in a run file.
 fn bytes(run: &Run) -> Vec<u8> {
     let mut out = Vec::new();
     let (plan, injectors) = (Box::new(run.plan.clone()), run.injectors.clone());
@@ -62,12 +62,12 @@ fn bytes(run: &Run) -> Vec<u8> {
     out
 }
 
-/// What one process makes of so many equal stripes.
+/// The run of one process with this number of equal stripes.
 fn one_process(plan: &Plan, stripes: u64) -> Run {
     one_process_of(plan, &(0..stripes).map(|part| Stripe::new(part, stripes)).collect::<Vec<_>>())
 }
 
-/// What one process makes of the same stripes.
+/// The run of one process with the same stripes.
 fn one_process_of(plan: &Plan, stripes: &[Stripe]) -> Run {
     let schedule = Schedule::compile(&plan.load);
     let injectors = vec![Injector::default(); stripes.len()];
@@ -145,7 +145,7 @@ fn the_others_keep_their_proportions_when_an_agent_is_lost() {
     assert_eq!(bytes(&next), bytes(&one_process_of(&plan, &weighted(&[4, 1]))));
 }
 
-/// Whose disk is full ends its load, with all that it did delivered; the others go on.
+/// An agent with a full disk ends its load with all results delivered; the others continue.
 #[test]
 fn an_agent_with_a_full_disk_is_named_and_loses_nothing_that_it_did() {
     for seed in 0..10 {
@@ -205,7 +205,7 @@ fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
         let why = lost.loss_reason.as_deref().unwrap_or_default();
         assert_eq!(why, if tells { "its ssh ended" } else { "it sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
-        // What it sent before it was killed counts, up to what was on its way.
+        // Its messages before its end count, except those in transit.
         let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
         let expect = 400.0 / 3.0 * part as f64 / 1e9;
         assert!((lost.ledger.unsent as f64 - expect).abs() < 90.0, "seed {seed}: {} of {expect}", lost.ledger.unsent);
@@ -245,7 +245,7 @@ fn all_loads_end_within_a_second_when_the_user_wants_that() {
         let origin_ns = fleet.bus().now_ns() + 3 * S;
         let interrupted_ns = origin_ns + S;
         fleet.bus_mut().interrupted_at_ns = interrupted_ns;
-        // One hears nothing of it.
+        // One agent does not receive the stop.
         fleet.bus_mut().agents[2].cut_ns = (origin_ns + 500 * MS, u64::MAX);
         let interrupted = &mut |tick: &Tick| match tick.origin_ns + tick.end_ns >= interrupted_ns {
             true => ControlFlow::Break(Stop::Interrupted),
@@ -303,9 +303,9 @@ fn a_carrier_takes_its_time() {
     assert!(bus.receive(Duration::from_millis(9)).is_some_and(|(agent, at_ns, _)| agent == 0 && at_ns == 6 * MS));
 }
 
-/// Agents are killed and cut off at moments drawn by seed, under fair weather and in storms. What
-/// was delivered is counted once, every ledger closes, a load that lost nobody is exact, and no
-/// load runs longer than its lease.
+/// Agents are killed and cut off at random times, with reliable and unreliable messages. Delivered
+/// results count once, every ledger closes, a load without a lost agent is exact, and no load
+/// outlives its lease.
 #[test]
 fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
     let (mut losses, mut exact) = (0, 0);

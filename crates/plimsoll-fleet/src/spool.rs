@@ -28,48 +28,48 @@ const TAIL_BYTES: usize = 4;
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// The longest file of one run.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// Entries that nobody has recorded for so long are removed: the bus keeps them no longer either.
+/// Time after which unrecorded entries are removed: the bus drops them, too.
 const KEPT: Duration = Duration::from_secs(24 * 3_600);
 const EXTENSION: &str = "spool";
 const LOCK_NAME: &str = "lock";
 
-/// A message as it is stored.
+/// A stored message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolEntry {
-    /// The run that it belongs to.
+    /// The name of its run.
     pub run: String,
-    /// Its load, and its number there.
+    /// The number of its load, and its sequence number.
     pub key: (u64, u64),
     /// Its bytes.
     pub message: Vec<u8>,
 }
 
-/// What the thread is to do.
+/// An order for the writing thread.
 enum SpoolOrder {
     Append(SpoolEntry),
-    /// All of a run up to this key are recorded.
+    /// All entries of a run up to this key are recorded.
     Commit(String, (u64, u64)),
-    /// No more comes of a run.
+    /// A run has ended.
     Close(String),
 }
 
-/// Where finished entries go, and why they cannot be stored.
+/// The receivers of stored entries and of errors.
 pub struct SpoolOutlet {
-    /// Takes an entry that is on the disk.
+    /// Called with each entry once it is on disk.
     pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
-    /// Takes the reason for which entries are not on the disk; they are handed on all the same.
+    /// Called with the reason when entries cannot be stored; they are passed on all the same.
     pub failed: Box<dyn FnMut(String) + Send>,
 }
 
-/// The way to the thread that writes.
+/// A handle to the writing thread.
 #[derive(Clone)]
 pub struct Spool {
     orders: Sender<SpoolOrder>,
 }
 
 impl Spool {
-    /// Opens a folder, which is this process's alone, hands on what an earlier agent left in it,
-    /// and starts the thread.
+    /// Opens a folder exclusively, passes on entries that an earlier agent left, and starts the
+    /// thread.
     pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::start(format!(
@@ -95,7 +95,7 @@ impl Spool {
         Ok(Spool { orders })
     }
 
-    /// Stores an entry, and then hands it on. One that is stored already is only handed on.
+    /// Stores an entry, then passes it on. One that is stored already is only passed on.
     pub fn append(&self, entry: SpoolEntry) {
         let _ = self.orders.send(SpoolOrder::Append(entry));
     }
@@ -105,7 +105,7 @@ impl Spool {
         let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
     }
 
-    /// A run is over. Its file is removed if all of it is recorded, and otherwise when it is.
+    /// A run has ended. Its file is removed once all of it is recorded.
     pub fn close(&self, run: &str) {
         let _ = self.orders.send(SpoolOrder::Close(run.to_owned()));
     }
@@ -134,7 +134,7 @@ struct SpoolFile {
     is_closed: bool,
 }
 
-/// What earlier agents left. Files that are too old are removed.
+/// Reads the entries of earlier agents. Files that are too old are removed.
 fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -151,7 +151,7 @@ fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, 
             continue;
         }
         let mut file = output_file::open_file(&path, plimsoll_sys::file::WriteMode::Over)?;
-        // The last entry may be half of one.
+        // The last entry may be incomplete.
         file.set_len(whole_bytes)?;
         file.seek(SeekFrom::End(0))?;
         let open: BTreeSet<_> = entries.iter().map(|entry| entry.key).collect();
@@ -162,7 +162,7 @@ fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, 
     Ok(found)
 }
 
-/// The whole entries of a file, and how many bytes they take; none of a file that is no spool.
+/// The complete entries of a file, and their total length; none if it is no spool.
 fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     let (mut entries, mut at) = (Vec::new(), MAGIC.len());
     if !bytes.starts_with(&MAGIC) {
@@ -181,7 +181,7 @@ fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     (entries, at as u64)
 }
 
-/// The key of an entry, and how long its message is.
+/// The key of an entry, and the length of its message.
 fn entry_head(bytes: &[u8]) -> Option<((u64, u64), usize)> {
     let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
@@ -208,7 +208,7 @@ impl SpoolFile {
         bytes.extend_from_slice(&entry.message);
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
         if let Err(error) = self.file.write_all(&bytes) {
-            // No half entry is left before later ones.
+            // No incomplete entry may precede later ones.
             self.file.set_len(self.bytes)?;
             self.file.seek(SeekFrom::End(0))?;
             return Err(error);
@@ -231,7 +231,7 @@ impl SpoolFile {
     }
 }
 
-/// The thread's side.
+/// The state of the writing thread.
 struct SpoolWriter {
     folder: PathBuf,
     files: BTreeMap<String, SpoolFile>,
@@ -245,7 +245,7 @@ impl SpoolWriter {
         while let Ok(first) = queue.recv() {
             let mut stored = Vec::new();
             let mut touched = BTreeSet::new();
-            // One synchronisation for all that has come meanwhile.
+            // One synchronisation for all waiting orders.
             for order in std::iter::once(first).chain(queue.try_iter()) {
                 if let Err(error) = self.carry_out(order, &mut stored, &mut touched) {
                     self.fail(&error);
@@ -290,7 +290,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    /// Whether the file has grown.
+    /// Appends an entry; returns whether the file has grown.
     fn append(&mut self, entry: &SpoolEntry) -> io::Result<bool> {
         if !self.files.contains_key(&entry.run) {
             self.files.insert(entry.run.clone(), SpoolFile::create(&self.folder, &entry.run)?);
@@ -369,7 +369,7 @@ mod tests {
         for sequence in 1..=3 {
             spool.append(entry("r1", sequence));
         }
-        // Sent again: it is handed on again, and stored once.
+        // A repeated entry is passed on again, and stored once.
         spool.append(entry("r1", 2));
         assert_eq!(taken(&stored, 4)[3], entry("r1", 2));
         let path = folder.join("r1.spool");

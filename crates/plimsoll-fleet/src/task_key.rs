@@ -1,7 +1,6 @@
 //! Keys with which a coordinator signs tasks ([`TaskKey`]) and an agent verifies them
 //! ([`TaskVerifier`]), so that access to the bus alone cannot start a load.
 //!
-//!
 //! The signature covers the task, its plan, the run and an expiry time. An old task is worthless,
 //! because another run has another name. Not here: the addresses that may be loaded (`allow`).
 

@@ -1,7 +1,6 @@
 //! An agent that only watches a server on its machine, as a state machine without I/O
 //! ([`WatchAgent`]): time and messages in, actions out.
 //!
-//!
 //! It makes no load. It ends when its coordinator is silent for [`LEASE_NS`]. Not here: readings
 //! (`plimsoll-probe`), and carrying messages (`watch_service`).
 

@@ -1,7 +1,6 @@
 //! The connection to an agent that watches a server on its machine ([`WatchLink`]): meets it,
 //! starts the watch, and converts readings to this machine's clock.
 //!
-//!
 //! Not here: waiting for readings (`remote_readings`), and starting the agent (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};

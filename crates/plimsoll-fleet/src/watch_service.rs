@@ -1,7 +1,6 @@
 //! A watching agent on this machine ([`serve_watch`]): messages over standard input and output,
 //! readings by this program's probes. It makes no load, and ends when its coordinator is gone.
 //!
-//!
 //! Not here: its protocol (`watch_agent`), and readings (`plimsoll-probe`).
 
 use crate::message::{ToCoordinator, WatchTask};

@@ -1,7 +1,6 @@
 //! The source of a target's readings by the terms of a study ([`reading_source`]): the probes of
 //! this machine, or with `--watch` those of the server's machine.
 //!
-//!
 //! Not here: readings (`plimsoll-probe`), and their use (`plimsoll-study`).
 
 use crate::message::WatchTask;

@@ -1,7 +1,6 @@
 //! Addresses as data: ranges of local addresses, their parser, and which target addresses plimsoll
 //! may load without `--allow-public`.
 //!
-//!
 //! Not here: names (resolved before a plan exists) and sockets.
 
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,6 @@
 //! What one agent of a fleet did in one load ([`AgentAccount`]): its requests, its busy share, its
 //! lag, its clock error, and why it was lost.
 //!
-//!
 //! Not here: how agents are reached and controlled, and whether an agent was the limit.
 
 use crate::ledger::Ledger;

@@ -1,7 +1,6 @@
 //! The rate that an agent's machine reaches against its own reference server
 //! ([`AgentCalibration`]). The shares of later loads follow from this rate.
 //!
-//!
 //! Not here: how the rate is measured and stored, and how shares follow from it.
 
 use crate::agent_account::AGENT_NAME_BYTES_MAX;

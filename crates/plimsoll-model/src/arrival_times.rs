@@ -1,7 +1,6 @@
 //! The intended start of every request of a load, one by one ([`ArrivalTimes`]), from a log. A plan
 //! contains the whole list. Its record contains the number of times, their span and a digest.
 //!
-//!
 //! Not here: the source of these times, and the request at each time ([`crate::request_list`]).
 
 use crate::curve::Curve;

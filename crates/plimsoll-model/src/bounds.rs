@@ -2,7 +2,6 @@
 //! of 292 years, and a list of its intervals would then need all memory. A number that no writer
 //! writes counts as damage, so that later code needs no checks.
 //!
-//!
 //! Not here: whether the numbers agree with each other.
 
 use crate::curve::Curve;

@@ -2,7 +2,6 @@
 //! bytes stand for very many. All readers use this one type, so that the bounds are equal: in
 //! proportion to the input, and in total.
 //!
-//!
 //! Not here: how many bytes of a file are read, and the message for an input over its budget.
 
 use thiserror::Error;

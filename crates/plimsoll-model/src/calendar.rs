@@ -1,6 +1,5 @@
 //! Points in time as calendar dates, in UTC.
 //!
-//!
 //! Not here: parsers of dates (in logs, in cookies), and the current time.
 
 /// A time in ms since 1970 as `2026-11-21 13:05:09 UTC`.

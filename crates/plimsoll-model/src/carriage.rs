@@ -1,6 +1,5 @@
 //! The transport of a load: how connections are opened, secured and closed, and their number.
 //!
-//!
 //! Plain data. Not here: the requests ([`crate::traffic`]), local addresses (these belong to one
 //! machine, [`crate::injector`]), sockets, and TLS itself.
 

@@ -1,11 +1,9 @@
 //! The run file: one experiment as an append-only list of frames, each with a checksum.
 //!
-//!
 //! ```text
 //!     file  = magic (8 bytes: "PLIMSOL", version 3) frame*
 //!     frame = length of payload (u32 LE)  kind (u8)  payload  CRC-32 of kind and payload (u32 LE)
 //! ```
-//!
 //!
 //! Small, rare frames are JSON. Intervals are many, so they are tagged fields of variable-length
 //! integers. A reader takes whole frames up to the first damaged one and reports the rest. The

@@ -2,7 +2,6 @@
 //! record with these inputs restored ([`complete`]). Restored inputs must lead to the same record,
 //! and superfluous inputs are refused. So a rerun repeats exactly what was recorded.
 //!
-//!
 //! Not here: what is redacted ([`Plan::record`], [`Terms::record`]), flags, files.
 
 use crate::arrival_times::ArrivalTimes;

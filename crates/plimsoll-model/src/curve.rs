@@ -1,7 +1,6 @@
 //! A level over time ([`Curve`]): users or requests a second, stage by stage, in the syntax of the
 //! command line.
 //!
-//!
 //! Not here: the load that uses the level ([`crate::load`]).
 
 use crate::units::{self, UnitError};
@@ -33,7 +32,6 @@ pub const RATE_MAX: f64 = 1e8;
 impl Curve {
     /// Reads a curve of users: whole numbers up to [`USERS_MAX`].
     ///
-    ///
     /// # Errors
     /// A sentence with the reason.
     pub fn of_users(text: &str) -> Result<Curve, String> {
@@ -45,7 +43,6 @@ impl Curve {
     }
 
     /// Reads a curve of rates, 1/s.
-    ///
     ///
     /// # Errors
     /// A sentence with the reason.

@@ -1,7 +1,6 @@
 //! Tables of values for requests, and how each session gets its row. A table is stored once,
 //! however many requests use it.
 //!
-//!
 //! Not here: the files that rows come from.
 
 use crate::rng::Rng;

@@ -1,10 +1,8 @@
 //! Expectations of a response beyond its status, and values captured from it for later requests.
 //!
-//!
 //! A response with a successful status that misses an expectation or a capture counts as failed
 //! ([`RequestFailure::Expectation`], [`RequestFailure::Capture`]). Not here: statuses
 //! ([`crate::traffic`]), and the search through a response (the engine).
-//!
 //!
 //! [`RequestFailure::Expectation`]: crate::RequestFailure::Expectation
 //!
@@ -105,7 +103,6 @@ impl TextExpectation {
 
 impl CaptureFrom {
     /// Reads the syntax of a traffic file: `$.token`, `regex:...`, `header:Location`, `cookie:sid`.
-    ///
     ///
     /// # Errors
     /// A sentence with the way out.

@@ -3,7 +3,6 @@
 //! A failed response may repeat secrets of its request (keys, codes, passphrases). So only plain
 //! short words are kept, unless the user wants the whole text.
 //!
-//!
 //! Not here: which responses fail, and how the engine gets their bytes.
 
 use crate::RouteNumber;

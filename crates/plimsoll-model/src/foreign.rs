@@ -1,7 +1,6 @@
 //! The boundary around libraries that read untrusted input: a panic inside a library becomes an
 //! error of the input, with a sentence, and does not end the program.
 //!
-//!
 //! Not here: conditions that end a process at once (no memory, stack overflow). Inputs are bounded
 //! before a library reads them ([`Budget`](crate::budget::Budget)).
 

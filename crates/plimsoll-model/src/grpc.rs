@@ -1,6 +1,5 @@
 //! gRPC as data: the statuses of calls, and which of them count as success.
 //!
-//!
 //! A call is a request over HTTP/2. Its content is a list of length-prefixed messages; the trailers
 //! of the response carry the status ([the
 //! protocol](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md)). Not here: the

@@ -1,10 +1,8 @@
 //! Latency histograms with one fixed geometry, so that any two can be added exactly.
 //!
-//!
 //! The geometry is HdrHistogram's for three significant digits: 1 024 buckets to an octave, from 1
 //! ns to [`HIGHEST_NS`] (one hour). Three digits hold from 1 us up; values below 2 048 ns are
 //! exact. Longer values count in the last bucket; minimum, maximum and sum are exact.
-//!
 //!
 //! [`CountingHistogram`] is for recording (a shift, a page lookup, an addition) and is drained
 //! often. [`SparseHistogram`] is the same data at rest. [`Histogram`] sums many of them and has

@@ -1,7 +1,6 @@
 //! Interventions ([`Intervention`]): one change for a load, while everything else stays the same. A
 //! difference in the result then comes from the change.
 //!
-//!
 //! Not here: which effect each cause predicts and which interventions run (`plimsoll-analysis`),
 //! and how a plan is changed (`plimsoll-study`).
 

@@ -2,7 +2,6 @@
 //! 9535](https://www.rfc-editor.org/rfc/rfc9535)) without filters. `$.token`, `$.items[0].id`,
 //! `$['a b']`, `$.items[*].id`, `$..id`; the first of several matches counts.
 //!
-//!
 //! Not here: documents, and the search in one (the engine).
 
 /// Most steps of a path, and most steps of any depth: each of these searches all nested values.

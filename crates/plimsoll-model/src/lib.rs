@@ -1,7 +1,6 @@
 //! A run as data and arithmetic: the plan ([`Plan`]), the intended starts ([`Schedule`]), the
 //! result ([`Interval`], [`Run`]), and the bytes of a run file ([`codec`]).
 //!
-//!
 //! Everything here is a plain value. This crate has no sockets, files, threads or current time, and
 //! no text for people beyond the messages of its own errors. Outer crates have these.
 

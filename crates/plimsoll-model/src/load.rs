@@ -1,7 +1,6 @@
 //! The load of a plan as data: a [`LoadShape`] is a closed or open loop with its level, a [`Load`]
 //! adds its beginning and end.
 //!
-//!
 //! Not here: how a level changes over time ([`crate::curve`]), the requests ([`crate::traffic`]),
 //! and the intended starts ([`crate::schedule`]).
 

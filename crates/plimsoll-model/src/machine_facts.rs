@@ -1,7 +1,6 @@
 //! Facts about a machine that affect a measurement ([`MachineFacts`]), and the capacity of plimsoll
 //! on it ([`SelfMeasurement`]).
 //!
-//!
 //! Not here: how the facts are read (`plimsoll-probe`) and the capacity is measured
 //! (`plimsoll-study`), and whether both suffice (`plimsoll_analysis::fitness`).
 

@@ -3,14 +3,11 @@
 //! bytes in a run file ([`crate::codec`]), bounds, and names in CSV and JSON. A new figure is one
 //! line here, and its recording.
 //!
-//!
 //! [`LoadFigures`] belong to a load as a whole, [`RouteFigures`] to one route. Both are generic
 //! over the type of histogram: [`CountingHistogram`] for recording, [`SparseHistogram`] at rest,
 //! [`Histogram`] for sums.
 //!
-//!
 //! Not here: figures computed from several others (rates, shares), and their meaning.
-//!
 //!
 //! [`CountingHistogram`]: crate::Recording
 

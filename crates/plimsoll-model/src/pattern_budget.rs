@@ -1,7 +1,6 @@
 //! The memory budget for compiled regular expressions of one input: a few bytes of a pattern can
 //! stand for megabytes.
 //!
-//!
 //! Not here: the library that compiles them. Readers and the engine pass it as a function, so that
 //! all have equal bounds.
 

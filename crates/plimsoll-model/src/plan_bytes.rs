@@ -1,7 +1,6 @@
 //! A complete plan as bytes, for another machine to execute, including bodies, keys and trusted
 //! certificates.
 //!
-//!
 //! Tagged fields ([`crate::tagged`]), but a reader refuses unknown fields: a plan read in part
 //! would be another load. [`Plan::from_bytes`] returns valid plans only, and its memory is bounded
 //! by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which has no

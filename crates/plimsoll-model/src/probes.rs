@@ -1,10 +1,8 @@
 //! Readings of the target and its host during a load, as time series on the load's clock
 //! ([`Probes`]).
 //!
-//!
 //! With `--watch`, series of the server's machine have their usual names. Those of the machine that
 //! makes the load begin with [`GENERATOR`].
-//!
 //!
 //! Plain data and its arithmetic. Not here: how readings are taken, and what they mean.
 

@@ -1,12 +1,10 @@
 //! A profile as data: stacks with values, such as CPU time or bytes. One form for every source:
 //! pprof, folded stacks, `perf script`.
 //!
-//!
 //! Flat tables that refer to each other by index, because a profile of 50 MB has tens of millions
 //! of frames. A stack is a list of places, leaf first as in pprof. A place is one address with the
 //! functions inlined there, innermost first. Functions are interned **by name**, which pprof calls
 //! the granularity "functions".
-//!
 //!
 //! Not here: parsers of formats, sums over stacks (`plimsoll-analysis`), line numbers and
 //! addresses, which no figure uses.

@@ -2,7 +2,6 @@
 //! from a complete plan. It has its own type, so that redacted text cannot be sent or shown by
 //! mistake.
 //!
-//!
 //! Not here: which text is a secret ([`crate::redact`]), and the way back ([`crate::completion`]).
 
 use crate::carriage::{ConnectionPlan, HttpChoice, ResolveSpec};

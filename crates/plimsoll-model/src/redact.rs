@@ -1,7 +1,6 @@
 //! The single place that decides which text a record, report or message may show where a secret
 //! could be.
 //!
-//!
 //! It denies by default. Plain text stays: words and numbers, the values of a few harmless headers,
 //! a path of such words. Anything else is dropped ([`REDACTED`]) or shortened, since no list of
 //! secrets is complete. Every function but [`command`] is idempotent. Not here: the kind of each

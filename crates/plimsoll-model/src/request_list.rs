@@ -2,7 +2,6 @@
 //! its own. Built from a log of up to tens of millions of requests, with eight bytes for each
 //! besides the distinct paths. A record contains facts about the log and a digest, never the list.
 //!
-//!
 //! Not here: the times of the requests ([`crate::arrival_times`]), and their extraction from a log.
 
 use crate::interval::RouteNumber;

@@ -2,7 +2,6 @@
 //! twice the last wait each time. Retries have a route of their own, so that figures by route
 //! separate them.
 //!
-//!
 //! Not here: which studies use retries, and their effect on a server.
 
 use crate::RouteNumber;

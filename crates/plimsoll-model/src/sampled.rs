@@ -1,7 +1,6 @@
 //! Sampled functions of the server's processes during a load ([`SampledFunctions`]), from the
 //! kernel's clock.
 //!
-//!
 //! Plain data and its arithmetic. Not here: sampling (`plimsoll-sys` and probes), and the meaning
 //! of samples (`plimsoll-analysis`).
 

@@ -1,10 +1,8 @@
 //! The intended start of every request: a load shape compiled to pure arithmetic.
 //!
-//!
 //! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is a part
 //! of the schedule. Stripes partition the schedule exactly, so workers and machines share it
 //! without communication.
-//!
 //!
 //! With rate r(t) and L(t) its integral, arrival n of a constant load starts at L(t) = n. A Poisson
 //! load is built in blocks of [`BLOCK`] expected arrivals. Each block has a Poisson number of

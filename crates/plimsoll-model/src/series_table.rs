@@ -2,7 +2,6 @@
 //! unit, and subject ([`SeriesSubject`]). Series from other machines are checked against this
 //! table.
 //!
-//!
 //! A missing reading is no value: a series without samples near a time is unknown there, never
 //! zero. Not here: how series are read (`plimsoll-probe`), and what they mean
 //! (`plimsoll-analysis`).

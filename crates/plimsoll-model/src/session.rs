@@ -2,7 +2,6 @@
 //! conditions become a flat list of operations with jumps. So the state of a session is a position
 //! and a few counters.
 //!
-//!
 //! Not here: the file format of scenarios, and their execution (the engine).
 
 use crate::RouteNumber;

@@ -4,7 +4,6 @@
 //! timing within sessions are the log's, and visitors arrive independently. Changes of the log's
 //! rate over hours are not reproduced.
 //!
-//!
 //! The result is a function of the load (its seed, rate and length) and the log. The record of a
 //! load contains the drawn times, never the list. Not here: how a log becomes a list
 //! (`plimsoll-traffic`), replay at the logged times ([`crate::arrival_times`]), and how a plan uses
@@ -95,7 +94,6 @@ impl ListedSessions {
     }
 
     /// Draws `count` requests in `length_ns`: the time of each, ns, and its index; unsorted.
-    ///
     ///
     /// A random request is placed at a random time, together with the requests of its session that
     /// then lie in the window. A session with k requests would be drawn k times too often, so it is

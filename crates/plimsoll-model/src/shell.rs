@@ -1,6 +1,5 @@
 //! Quoting for a POSIX shell: always ([`quoted`]), or only if necessary ([`word`]).
 //!
-//!
 //! Not here: parsers of shell lines (importers), and redaction (`redact`).
 
 /// The text in quotation marks, as one shell word.

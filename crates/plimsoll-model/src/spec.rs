@@ -2,7 +2,6 @@
 //! determines the next load and the finding. It is the first part of a run file.
 //! `ExperimentSpec<Plan>` has executable plans, `ExperimentSpec` has their records.
 //!
-//!
 //! Not here: the choice of the next load (`plimsoll-analysis`), the command line, and the
 //! conditions of an experiment ([`crate::terms`]).
 

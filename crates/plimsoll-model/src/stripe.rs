@@ -1,6 +1,5 @@
 //! Parts of a schedule ([`Stripe`]): the arrivals or users of one worker or machine.
 //!
-//!
 //! Stripes partition the items 0, 1, 2, ... exactly, so that workers and machines share nothing.
 //! Equal parts take every k-th item. Unequal parts repeat a pattern of at most [`UNITS_MAX`] items,
 //! with the items of each part spread evenly. Not here: when an item starts.

@@ -1,7 +1,6 @@
 //! A study in a few figures ([`StudySummary`]), for lists of runs. The summary is the last frame of
 //! a run file, so that a list reads only the head and the end of each file.
 //!
-//!
 //! Not here: how the figures are computed (`plimsoll-analysis`). A command that shows one run
 //! computes its finding again.
 

@@ -1,17 +1,14 @@
 //! Tagged fields: the encoding of packed frames in a run file, and of plans between machines.
 //!
-//!
 //! ```text
 //!     message = field*                      as long as its frame, or the field that contains it
 //!     field   = tag (varint)  length (varint)  value (length bytes)
 //!     varint  = little-endian groups of seven bits, the last without the eighth (LEB128)
 //! ```
 //!
-//!
 //! An absent field has its default. A reader skips and counts unknown tags, so that later writers
 //! may add figures. The tag decides whether a value is a number (varint), bytes, or a nested
 //! message.
-//!
 //!
 //! Not here: the meaning of tags, and checksums (`codec`).
 

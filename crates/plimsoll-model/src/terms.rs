@@ -1,11 +1,9 @@
 //! The conditions of an experiment ([`Terms`]): everything but its question ([`crate::spec`]). They
 //! say how targets are reached, what is watched, what fails the command, and where results go.
 //!
-//!
 //! `Terms<String>` is complete and executable; `Terms<RedactedText>` is its record in a run file.
 //! [`Terms::record`] alone converts them, and [`Terms::map`] visits every text that may contain a
 //! secret.
-//!
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
 //! ([`crate::completion`]), and flags.
@@ -487,7 +485,6 @@ pub struct ProfilesTerms<T> {
 
 /// Declares terms whose fields are one flag each. The redaction for a record and the words of a
 /// command line follow from the declaration.
-///
 ///
 /// A field is a `switch` or plain `words` under the name of a flag, or a `text` or several `texts`
 /// of a [`TextKind`].

@@ -1,7 +1,6 @@
 //! The requests of a load: the origin, each route with its successful statuses, and the rule that
 //! chooses the next route. A single URL is a list of one.
 //!
-//!
 //! Not here: times and users ([`crate::load`]), transport ([`crate::carriage`]), the bytes on the
 //! wire.
 

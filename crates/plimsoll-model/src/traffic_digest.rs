@@ -1,7 +1,6 @@
 //! A digest of requests and load options ([`ExperimentSpec::traffic_digest`]): runs with different
 //! digests must not be compared.
 //!
-//!
 //! The address is not included, because a service that moved is the same service. The seed is not
 //! included, because another draw of the same traffic is the same question. The digest is computed
 //! from a record, so that older files have the same digest.

@@ -1,7 +1,6 @@
 //! One blocking request and its response over a connection of its own, for preflight, health
 //! checks, metrics and profiles outside any load. The protocol is the load's own [`Conn`].
 //!
-//!
 //! Every request has a deadline, and the user may interrupt it; the caller bounds the received
 //! bytes. Not here: the choice of the address, redirects, keep-alive.
 

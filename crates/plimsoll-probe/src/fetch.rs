@@ -1,7 +1,6 @@
 //! Fetches one document over plain HTTP, blocking, with a deadline: profiles are fetched during a
 //! load without being part of it.
 //!
-//!
 //! Not here: the exchange (`client`), redirects, TLS.
 
 use crate::client::{AskError, Question};
@@ -105,7 +104,6 @@ impl FetchError {
 
 /// Requests `path` from the target; the whole response must arrive within `timeout` and fit the
 /// byte budget. Addresses are tried in turn. The user may interrupt.
-///
 ///
 /// # Errors
 /// The [`FetchError`] of the last address, with the address in its text.

@@ -1,7 +1,6 @@
 //! Samples of the server's functions, by name, from the kernel's clock. Rings are emptied at every
 //! sampling; each address is looked up once.
 //!
-//!
 //! If the kernel forbids sampling, a message says what would permit it, and nothing else changes.
 
 use super::probe::Probe;

@@ -1,7 +1,6 @@
 //! CPU time of the kernel's own threads: they write files, move packets and free memory for all
 //! processes. So it never counts as interference.
 //!
-//!
 //! They are invisible in a container with its own process ids.
 
 use super::sink::{Extent, Seldom, Sink};

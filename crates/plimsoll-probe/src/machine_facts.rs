@@ -1,6 +1,5 @@
 //! Reads the facts about this machine ([`read`]), for `plimsoll doctor`.
 //!
-//!
 //! Not here: whether they suffice (`plimsoll_analysis::fitness`), and readings during a load
 //! (`machine`, `host`).
 

@@ -1,7 +1,6 @@
 //! The ports on which the server listens: the target's, unless the named process listens on others,
 //! as behind a proxy.
 //!
-//!
 //! Not here: readings of the connections (`sockets`).
 
 use super::server::Tables;

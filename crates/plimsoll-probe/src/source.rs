@@ -1,7 +1,6 @@
 //! The source of a target's readings during loads ([`ReadingSource`]): the probes of this machine
 //! ([`crate::Watcher`]), or those of the server's machine over a pipe (`plimsoll-fleet`).
 //!
-//!
 //! Not here: how values are read, and their use.
 
 use crate::probe::LiveServer;

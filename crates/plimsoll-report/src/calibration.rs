@@ -1,6 +1,5 @@
 //! The calibrations of a fleet, as a table and as a document.
 //!
-//!
 //! Not here: calibrating machines, and the resulting shares.
 
 use crate::block::{Report, Tone};

@@ -1,7 +1,6 @@
 //! Two recordings in comparison ([`RecordedPair`]): loads by level, or searches for the load line.
 //! Their table, charts, document and page.
 //!
-//!
 //! Not here: the text for each kind (`diff`, `searches`), and reading files.
 
 use crate::block::Report;

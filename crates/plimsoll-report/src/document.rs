@@ -1,7 +1,6 @@
 //! The construction of JSON documents: each is a type with the document's fields ([`value`]), and
 //! maps for dynamic keys ([`ByName`]).
 //!
-//!
 //! Not here: any document.
 
 use serde::{Serialize, Serializer};

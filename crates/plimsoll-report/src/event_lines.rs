@@ -1,7 +1,6 @@
 //! A study in progress as lines of JSON (`--json-lines`): the study, each load, each tick, each
 //! ended load, and the finding. docs/reference/json.md describes them (`plimsoll.events/1`).
 //!
-//!
 //! Not here: the time of events (`plimsoll-study`), and the output of lines (the binary).
 
 use crate::csv::purpose_name;

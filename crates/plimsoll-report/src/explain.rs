@@ -1,7 +1,6 @@
 //! The report of a diagnosis: the cause that limits the line, its evidence, what was ruled out, and
 //! what would move the line.
 //!
-//!
 //! Not here: its document (`explain_json`).
 
 use crate::block::{Report, Tone};

@@ -1,11 +1,9 @@
 //! Flame graphs: merged stacks as a self-contained picture, as SVG and inside a page.
 //!
-//!
 //! The picture is complete without a script. `flame.js` draws it again from the same frames, which
 //! are embedded as JSON, and adds zoom, search and the inverted view. Both work from disk: nothing
 //! is fetched. In a difference the width is the mean of both sides, so that a function that
 //! disappeared stays visible; red is more expensive, blue cheaper, grey within chance.
-//!
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), and the rest of the page.
 
@@ -16,7 +14,7 @@ use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// So many frames are smooth in a browser; a tree for a picture needs no more.
+/// Most frames of a flame graph: a browser still scrolls a page of this many smoothly.
 pub const FRAMES_MAX: usize = 20_000;
 
 const SCRIPT: &str = include_str!("flame.js");

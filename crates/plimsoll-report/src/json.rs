@@ -500,7 +500,7 @@ struct SweepDocument<'a> {
     levels: Vec<LevelFields<'a>>,
 }
 
-/// A level that is pointed at.
+/// Rate, concurrency and p99 of a level that another field refers to, such as `knee`.
 #[derive(Serialize)]
 struct LevelPoint {
     rps: f64,

@@ -1,7 +1,6 @@
 //! The presentation of findings. Figures become a [`Report`] of blocks; blocks become text,
 //! Markdown or a page. The same figures become JSON, CSV, JUnit's XML and charts.
 //!
-//!
 //! This crate knows neither the computation of figures nor the engine. It returns text; the binary
 //! decides where the text goes.
 

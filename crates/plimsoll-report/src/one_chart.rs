@@ -1,6 +1,5 @@
 //! One chart of a run file, chosen by name or by the content of the file.
 //!
-//!
 //! Not here: drawing (`chart`), and conversion to a picture file.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};

@@ -1,7 +1,6 @@
 //! The display of a running load: a few lines that are rewritten, within the terminal's width, or
 //! one plain line.
 //!
-//!
 //! Not here: writing to a terminal, and collecting figures.
 
 use crate::format::{count, duration, rate};

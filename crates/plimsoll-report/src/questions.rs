@@ -1,6 +1,5 @@
 //! The question of a study, in a sentence before it begins.
 //!
-//!
 //! Not here: its progress (`study_status`), and its finding.
 
 use crate::chart::heading;

@@ -1,7 +1,6 @@
 //! All outputs of an experiment ([`ResultView`]): a method for each format, with a renderer for
 //! each finding. Every format shows the evidence against figures above them; it is added here.
 //!
-//!
 //! Not here: the text of each finding (`run`, `sweep`, `find`, `prove`, and `charted` for pages),
 //! and the findings themselves.
 

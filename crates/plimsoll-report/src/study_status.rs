@@ -1,7 +1,6 @@
 //! The state of a running study, in words: the purpose of the current load ([`StudyStatus`]), and
 //! the row of each outcome ([`OutcomeRow`]).
 //!
-//!
 //! Not here: the terminal, and the figures of the current load (`progress`).
 
 use crate::explain::prediction_text;

@@ -1,6 +1,5 @@
 //! The files of a sweep beside its run file: tables by route, and charts.
 //!
-//!
 //! Not here: the lines of a table (`sweep`), the charts themselves (`chart`), and writing files.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};

@@ -13,11 +13,11 @@ use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// There is none.
+/// A script; has no value in a build without Lua.
 #[derive(Debug)]
 pub enum Script {}
 
-/// There is none.
+/// Author of a script's requests; has no value in a build without Lua.
 #[derive(Debug)]
 pub enum ScriptAuthor {}
 

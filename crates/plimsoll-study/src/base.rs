@@ -2,7 +2,6 @@
 //! plan, so that a load never starts with an invalid one. After that, the request of the user can
 //! no longer fail.
 //!
-//!
 //! Not here: the request itself (the command line, or a record), and whether the machine can make
 //! the load (`capacity`).
 

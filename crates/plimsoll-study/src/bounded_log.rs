@@ -2,7 +2,6 @@
 //! Programs write into the file directly, so that none waits for a reader, and the middle is
 //! removed as the file grows.
 //!
-//!
 //! Not here: the programs, and the content of logs.
 
 use plimsoll_sys::file::WriteMode;

@@ -1,12 +1,10 @@
 //! The keeper: a process between plimsoll and a program that it starts, so that no process of the
 //! program outlives plimsoll, even after SIGKILL.
 //!
-//!
 //! The keeper reads from a pipe whose other end only plimsoll has. When the pipe closes, plimsoll
 //! is gone, and the keeper ends all its descendants. It adopts orphans, so the program's processes
 //! stay its descendants, whatever sessions and groups they create. The keeper ends with the
 //! program's exit status, so that its parent learns the result.
-//!
 //!
 //! It is plimsoll's own program, started with [`WORD`] before anything is parsed. Not here: output,
 //! and timeouts of a build (`subject`).

@@ -2,7 +2,6 @@
 //! ports, memory, accept queues. Adapts what it can and says so; otherwise refuses the plan with
 //! the way out.
 //!
-//!
 //! Not here: the requirements (the plan), and opening connections.
 
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, LoadShape, Plan};

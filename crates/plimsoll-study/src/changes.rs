@@ -1,7 +1,6 @@
 //! The interventions of `plimsoll explain`, and the changed plans: each differs from the original
 //! in one thing.
 //!
-//!
 //! Not here: the choice of interventions and their meaning (`plimsoll-analysis`).
 
 use crate::runner::Variant;

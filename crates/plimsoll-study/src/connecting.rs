@@ -1,7 +1,6 @@
 //! The machine's part of connections: certificate files, and local addresses. Both are checked
 //! here, so that a load never starts with an invalid one.
 //!
-//!
 //! Not here: flags (the command line).
 
 use plimsoll_model::failure::Failure;

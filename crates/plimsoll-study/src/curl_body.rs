@@ -1,6 +1,5 @@
 //! The body of a curl command line: its pieces with their files, and forms.
 //!
-//!
 //! Not here: parsing the line (`plimsoll_traffic`), and its other options.
 
 use crate::fields;

@@ -1,7 +1,6 @@
 //! A curl command line as a request ([`CurlInput`]): URL, header fields and body, with the files
 //! that it names.
 //!
-//!
 //! Not here: parsing the line (`plimsoll_traffic`), and the equivalent flags.
 
 use crate::curl_body::{BodyInput, body, multipart, with_query};

@@ -1,6 +1,5 @@
 //! The servers of the demo: the reference server of this program, in processes of their own.
 //!
-//!
 //! Not here: the demo itself, and the reference server (`baseline`).
 
 use crate::subject::Helper;

@@ -1,6 +1,5 @@
 //! Parsers of header fields, bodies, paths and tags in flags.
 //!
-//!
 //! Not here: the flags, and the use of their values.
 
 use plimsoll_model::failure::Failure;

@@ -1,6 +1,5 @@
 //! The traffic of each target from a file, and the conversion of requests to gRPC calls.
 //!
-//!
 //! Not here: reading the file (`traffic_file`), and the flags.
 
 use crate::fields::header;

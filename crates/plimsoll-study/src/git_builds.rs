@@ -1,7 +1,6 @@
 //! Comparison sides that are git revisions of the current repository: each is checked out into a
 //! temporary worktree, built once, and started from there like any other build under test.
 //!
-//!
 //! The worktrees are removed however plimsoll ends: a shell waits for the end of a pipe whose other
 //! end only plimsoll has. Not here: starting and ending a build (`subject`).
 

@@ -1,7 +1,6 @@
 //! gRPC messages of a plan: their descriptors (from files, or the server's reflection), and the
 //! encoding of bodies. Otherwise a call is a request like others.
 //!
-//!
 //! Not here: the content of descriptors (`plimsoll-traffic`), and sending calls.
 
 use crate::connecting::tls_refused;

@@ -1,7 +1,6 @@
 //! The twin of `grpc` for a build without gRPC: a plan with calls is refused before any request is
 //! sent.
 //!
-//!
 //! Not here: gRPC (`grpc`).
 
 use plimsoll_model::failure::Failure;

@@ -1,6 +1,5 @@
 //! Hints about a target's unused profile and metrics endpoints.
 //!
-//!
 //! Not here: reading either.
 
 use crate::base::Base;

@@ -1,6 +1,5 @@
 //! The source text of an import, and whether the resulting traffic file is usable.
 //!
-//!
 //! Not here: formats (`plimsoll_traffic::import`).
 
 use crate::file_traffic::plan_of;

@@ -1,7 +1,6 @@
 //! Executes studies: the loop over loads, the runners, recordings, setup and teardown, builds under
 //! test. Also the requirements of a load on this machine (addresses, certificates, files, threads).
 //!
-//!
 //! This crate must never know the command line's parser, the presentation (`plimsoll-report`), or
 //! the choice and meaning of loads, which `plimsoll-analysis` decides.
 

@@ -1,6 +1,5 @@
 //! Reads the profiles beside a run file, taken at low load and at the load in question.
 //!
-//!
 //! Not here: taking them (`profile_capture`), and their presentation.
 
 use crate::profile_capture::{CPU, OTHERS, SUFFIX};

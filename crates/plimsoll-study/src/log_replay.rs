@@ -1,6 +1,5 @@
 //! Access logs as a load: the selected requests and their times.
 //!
-//!
 //! Not here: opening logs (`logs`), parsing lines (`plimsoll_traffic`), and the display of progress
 //! ([`ReadingProgress`]).
 

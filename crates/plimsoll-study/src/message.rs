@@ -1,6 +1,5 @@
 //! Messages in a form for terminals: one line, bounded, without secrets of the command line.
 //!
-//!
 //! Not here: which words of a command line are secret ([`SecretReplacements`]), and exit codes.
 
 use plimsoll_model::steering::steers;

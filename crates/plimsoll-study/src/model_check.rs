@@ -1,6 +1,5 @@
 //! Compares a model with its logs: its traffic file is parsed and drawn from as for a load.
 //!
-//!
 //! Not here: the model and the distances (`plimsoll_traffic::modelling`).
 
 use crate::traffic_file;

@@ -1,6 +1,5 @@
 //! Printed lines, with control characters made visible.
 //!
-//!
 //! Not here: failed writes (`plimsoll_sys::stdout`), and presentation.
 
 use plimsoll_model::steering::lines;

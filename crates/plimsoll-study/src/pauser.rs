@@ -1,12 +1,10 @@
 //! The pauser: a process that stops others for moments during a load, and reliably resumes them. It
 //! is plimsoll's own program, started with [`WORD`] before anything is parsed.
 //!
-//!
 //! It reads a pipe whose other end only plimsoll has. A byte starts the pauses. When the pipe
 //! closes, because the load or plimsoll has ended in any way, it resumes all processes and exits.
 //! ^C and usual signals do not reach it. If the pauser is killed, plimsoll resumes the processes
 //! (`runner::process_pauser`). Only killing both at once leaves a process stopped.
-//!
 //!
 //! Not here: the choice of processes, and whether they may be stopped.
 

@@ -1,7 +1,6 @@
 //! Profiles over HTTP, as Go's `net/http/pprof` and similar endpoints serve them: the path, and the
 //! meaning of a refusal.
 //!
-//!
 //! Not here: when profiles are taken (`profile_capture`), and their content.
 
 use crate::target::resolve_plain;
@@ -181,7 +180,6 @@ impl Endpoint {
 
     /// Takes a profile of this kind (`profile`, `heap`, ...) and length, and checks it. Waits at
     /// most `patience` longer.
-    ///
     ///
     /// # Errors
     /// The reason and the way out; completes "KIND: ...".

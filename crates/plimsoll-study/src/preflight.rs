@@ -1,7 +1,6 @@
 //! A preflight request before the load, not counted: checks that a server responds, in HTTP, and
 //! over TLS if demanded.
 //!
-//!
 //! Not here: connections of a load (`plimsoll_engine`).
 
 use crate::connecting::tls_refused;

@@ -1,10 +1,8 @@
 //! Takes profiles of the server after the measurement, in loads of their own: at low load and at
 //! the load in question, or of both sides in turn. They are stored beside the run file.
 //!
-//!
 //! They come afterwards so that no figure of the measurement pays for them. Results are computed
 //! from the run file and its profiles, as in `show`.
-//!
 //!
 //! Not here: the choice and timing of these loads (`plimsoll-analysis`), their execution
 //! (`study_loop`), the content of profiles and their presentation.

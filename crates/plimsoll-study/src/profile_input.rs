@@ -1,6 +1,5 @@
 //! A profile from a file or URL, and the selected part of it ([`ProfileInput`]).
 //!
-//!
 //! Not here: the meaning of a profile (`plimsoll_analysis::profile`), profiles of a study
 //! (`profile_capture`), and presentation.
 

@@ -1,7 +1,6 @@
 //! The targets of a comparison: running servers, found by their listener, or builds to start; and
 //! warnings about servers with different ages.
 //!
-//!
 //! Not here: the order of sides, and the decision (`plimsoll-analysis`).
 
 use crate::base::{Base, user_info};

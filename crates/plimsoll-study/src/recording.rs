@@ -1,7 +1,6 @@
 //! Records an experiment: each load is executed, kept in memory and written to the run file at
 //! once, so that a crash loses at most the current interval.
 //!
-//!
 //! Not here: the spelling of command lines ([`SpellCommand`]), and the execution of loads
 //! (`runner`).
 

@@ -1,7 +1,6 @@
 //! A rerun of a recorded experiment: its possible harm, differences of this machine, its files, and
 //! the path of its results.
 //!
-//!
 //! Not here: redacted inputs (`plimsoll_model::completion`), and prompts.
 
 use crate::fields::path_text;

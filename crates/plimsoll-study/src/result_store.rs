@@ -1,6 +1,5 @@
 //! The default folder of results, and its limit: only the latest runs stay.
 //!
-//!
 //! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
 //! recognised by name and first bytes, with its page, profiles and logs. Folders, links, files with
 //! a user's name (`-o`, `sweep --name`), and runs with a tag or pin always stay. A store that the

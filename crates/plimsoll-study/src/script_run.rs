@@ -1,7 +1,6 @@
 //! A script as the traffic of loads: creates its states for each load, passes threads to workers,
 //! and watches for functions that do not end.
 //!
-//!
 //! Not here: the contract of scripts (`plimsoll_script`), and the command line.
 
 use crate::message::presentable;

@@ -1,7 +1,6 @@
 //! Measures the capacity of plimsoll on this machine against its reference server ([`measure`]): a
 //! closed loop for throughput and CPU time, then an open loop for lag.
 //!
-//!
 //! Not here: whether the capacity suffices (`plimsoll_analysis::fitness`).
 
 use crate::base::Base;

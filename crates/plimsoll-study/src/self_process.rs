@@ -1,7 +1,6 @@
 //! Plimsoll's own program as a helper process: it runs under a word in place of a command, before
 //! anything is parsed.
 //!
-//!
 //! Not here: the helpers (`build_keeper`, `part`, `pauser`).
 
 use std::os::unix::process::CommandExt;

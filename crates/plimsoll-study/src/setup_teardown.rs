@@ -1,7 +1,6 @@
 //! Setup and cleanup requests of a load: the cleanup runs however the load ended. None of these
 //! requests belongs to the load or counts in its figures.
 //!
-//!
 //! Not here: the requests (the plan), and their templates and checks (the engine).
 
 use crate::connecting::tls_refused;

@@ -1,6 +1,5 @@
 //! Reads the profiles of both sides of a comparison.
 //!
-//!
 //! Not here: taking them (`profile_capture`), and their presentation.
 
 use crate::load_profiles::read_kept;

@@ -1,10 +1,8 @@
 //! The checked-out commit of the current folder ([`current`]), for the run file. git is called with
 //! a timeout.
 //!
-//!
 //! The end of git's output is not awaited, because other threads may have a copy of the pipe. The
 //! output is read once git has ended.
-//!
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 

@@ -1,9 +1,7 @@
 //! The one loop for every study: gets the next load from the study, executes, records and shows it,
 //! until the study, the user or a failure ends the loop.
 //!
-//!
 //! Profiles are taken in loads of their own; the [`Profiler`] receives their ticks.
-//!
 //!
 //! Not here: the choice and meaning of loads (`plimsoll-analysis`), their execution (`runner`),
 //! taking profiles (`profile_capture`), and presentation ([`StudyDisplay`]).

@@ -2,7 +2,6 @@
 //! a file. All its processes are ended in every case, and its port must be free before the next
 //! build begins. The demo's server is started likewise.
 //!
-//!
 //! Not here: its measurement, and the keeper (`build_keeper`).
 
 use crate::base::Base;

@@ -1,6 +1,5 @@
 //! Resolves a target's name to addresses, and refuses public ones without permission.
 //!
-//!
 //! Not here: connections, and certificates (`connecting`).
 
 use plimsoll_model::addresses::{is_metadata, is_private, reached};

@@ -1,7 +1,6 @@
 //! Reads a traffic file of the command line with the files that it names. Its parser is in
 //! `plimsoll_traffic`.
 //!
-//!
 //! Not here: the traffic of each target (`file_traffic`).
 
 use crate::grpc;

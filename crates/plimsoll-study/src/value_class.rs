@@ -1,6 +1,5 @@
 //! How much of a flag's value a message may repeat ([`ValueClass`]).
 //!
-//!
 //! Not here: the class of each flag (the command line), and the redaction of URLs, headers and
 //! paths (`plimsoll_model::redact`).
 

@@ -1,7 +1,6 @@
 //! An allocator that counts the bytes of each thread, so that a test can measure the memory of a
 //! parser independent of the machine.
 //!
-//!
 //! Not here: any allocation of plimsoll itself. The binary uses the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,7 +1,6 @@
 //! Output files of plimsoll: results, pages, tables, pictures, logs. All are opened here, so that
 //! no write follows a foreign symbolic link, and no complete file is left half written.
 //!
-//!
 //! Not here: their content, and standard output.
 
 use crate::file::{WriteMode, is_link, open};

@@ -1,7 +1,6 @@
 //! A handle to another process, whose id cannot be reused meanwhile, to stop and resume it
 //! ([`Pausable`]).
 //!
-//!
 //! Not here: which process, when, and the guarantee that it resumes.
 
 use crate::check;

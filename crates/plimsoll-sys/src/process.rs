@@ -127,7 +127,6 @@ pub fn raise_files_max() -> u64 {
 /// of open files then applies to this thread alone. The thread must not use other descriptors any
 /// more, and other threads cannot use its new ones.
 ///
-///
 /// Needs Linux 5.9; after an error the thread keeps the table of the process.
 pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     let close = |first: u32, last: u32| {

@@ -276,7 +276,6 @@ impl CpuSampler {
     /// Samples all processes of this machine, or if that is forbidden, threads to be set later
     /// ([`CpuSampler::follow`]); `thread` is one of them, to test the permission.
     ///
-    ///
     /// # Errors
     /// The kernel's error: usually no permission, or no such call.
     pub fn open(thread: u32) -> io::Result<CpuSampler> {

@@ -1,6 +1,5 @@
 //! Standard output, and failed writes.
 //!
-//!
 //! A measured result must survive a full or missing output. So a failure is recorded here, the
 //! command continues (run file, page, table), and at the end [`failures`] leads to exit code 2. Not
 //! here: presentation.

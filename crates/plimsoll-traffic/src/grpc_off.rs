@@ -1,7 +1,6 @@
 //! The twin of `grpc` for a build without gRPC: there are no descriptors, so no message can be
 //! encoded.
 //!
-//!
 //! Not here: gRPC (`grpc`).
 
 /// A type without values.

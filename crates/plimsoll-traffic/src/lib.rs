@@ -2,7 +2,6 @@
 //! Access logs become figures, a replay, or a traffic file that models them. Results of vegeta
 //! become figures.
 //!
-//!
 //! Text in, values out. This crate reads no files, environment or clock, starts no threads and
 //! connects to no server. It does not know how a load runs or how anything looks.
 

@@ -1,6 +1,5 @@
 //! The URL of a target: its origin, its path, and its redacted form.
 //!
-//!
 //! Not here: name resolution.
 
 use crate::import::host_in_ascii;

@@ -2,7 +2,6 @@
 //! can resolve to this server (DNS rebinding). So the name is checked, changes need a token and an
 //! origin, and no response runs inside another page.
 //!
-//!
 //! Not here: the responses.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};

@@ -1,7 +1,6 @@
 //! Studies started from a page ([`StartedStudies`]): each is a process whose output goes to a file
 //! beside the store. So a study continues when the server ends, and a restarted server finds it.
 //!
-//!
 //! Not here: what a form may request (`start_form`), and the display.
 
 use crate::problem::Problem;

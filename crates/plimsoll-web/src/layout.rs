@@ -1,6 +1,5 @@
 //! The frame of every page: title, navigation, style and script. Text inserted here is escaped.
 //!
-//!
 //! Not here: the content of pages (`views`).
 
 use plimsoll_report::chart::escaped;

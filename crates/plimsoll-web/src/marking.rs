@@ -1,6 +1,5 @@
 //! Changes a run's marks from a form, or removes the run.
 //!
-//!
 //! Not here: permission (`guard`), and the storage of marks (`plimsoll-history`).
 
 use crate::problem::Problem;

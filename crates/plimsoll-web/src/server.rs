@@ -1,6 +1,5 @@
 //! The server ([`serve`]): routes, and the common header fields of responses.
 //!
-//!
 //! Not here: access (`guard`), and content (`views`, `api`, `metrics`).
 
 use crate::api;

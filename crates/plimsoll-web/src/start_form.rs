@@ -2,7 +2,6 @@
 //! its flag, so that no value is parsed as a flag. Shell commands and local files need a server
 //! that allows them; public targets are impossible.
 //!
-//!
 //! Not here: running the command line (`jobs`), recorded commands (`again`), and validation of
 //! values (the started command does it).
 

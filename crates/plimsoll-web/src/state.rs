@@ -1,7 +1,6 @@
 //! The shared state of all responses ([`WebState`]): the store, started studies, and the renderers
 //! of a run.
 //!
-//!
 //! Not here: routes (`server`).
 
 use crate::guard::Access;

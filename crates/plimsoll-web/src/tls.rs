@@ -1,7 +1,6 @@
 //! TLS for the pages ([`WebTls`]): a certificate, and a listener with handshakes. An unfinished
 //! handshake does not block other clients.
 //!
-//!
 //! Not here: access (`guard`), and reading files.
 
 use axum::serve::Listener;

@@ -730,7 +730,7 @@ fn under_way(progress: &StudyProgress) -> String {
     out
 }
 
-/// The loads that have ended, the latest first, and the bracket of the line so far.
+/// Table of the loads that ended, latest first, above it the current bounds of the load line.
 fn loads(progress: &StudyProgress) -> String {
     if progress.loads.is_empty() {
         return String::new();

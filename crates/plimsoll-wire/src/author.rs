@@ -1,7 +1,6 @@
 //! Authors of requests during a load, who may receive the responses: all that a worker knows of a
 //! script.
 //!
-//!
 //! A batch is sent in one piece on a connection: one or several messages, whose responses arrive in
 //! order (pipelining). Not here: the language of scripts, the time of requests, and their figures.
 

@@ -1,6 +1,5 @@
 //! The target of a redirect.
 //!
-//!
 //! Only redirects within the origin are followed: another host would be another load, without
 //! permission. Not here: whether redirects are followed, and the requests themselves.
 

@@ -1,7 +1,6 @@
 //! The observations of a server under load, as answers to questions ([`Feature`]). Each question
 //! has one answer for all loads together. Without an observation there is no answer.
 //!
-//!
 //! Not here: the weight of a value (`causes`, `likelihoods`), and the bounds between values
 //! (`thresholds`).
 

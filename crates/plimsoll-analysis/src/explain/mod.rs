@@ -3,7 +3,6 @@
 //! and the effects of experiments, into a probability of each cause ([`posterior`]). Without a
 //! probable cause the result is "not known", with the missing evidence.
 //!
-//!
 //! Not here: the choice of loads (`study::explain`), and the presentation.
 
 pub mod cause;

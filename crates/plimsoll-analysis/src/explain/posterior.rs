@@ -1,7 +1,6 @@
 //! The probability of each cause given the observations ([`Posterior`]): Bayes' rule over the
 //! answers of all features and the effects of all interventions.
 //!
-//!
 //! Not here: the probabilities of feature values (`likelihoods`), and words.
 
 use super::cause::Cause;

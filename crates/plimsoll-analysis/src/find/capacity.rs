@@ -1,13 +1,11 @@
 //! The capacity of a server whose queue never empties ([`Capacity`]), from saturated trials.
 //!
-//!
 //! Completions of a saturated server are a renewal-like count: their number in time T has mean C T
 //! and variance I C T, with index of dispersion I (1 for exponential service, 0 for constant). So N
 //! completions give C to a relative error of sqrt(I / N). Larger differences between trials add a
 //! variance: a process or a machine that drifts. Sources: Whitt, "Planning queueing simulations",
 //! 1989 (asymptotic variance of counts); DerSimonian and Laird, 1986 (variance between trials by
 //! moments).
-//!
 //!
 //! Not here: response times below capacity (see [`super::belief`]).
 

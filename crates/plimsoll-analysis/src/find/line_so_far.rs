@@ -1,6 +1,5 @@
 //! The line by all trials so far, and the range of rates to try ([`LineEstimate`]).
 //!
-//!
 //! Not here: the choice of the next trial ([`super::choice`]).
 
 use super::belief::{Belief, LOW};

@@ -1,7 +1,6 @@
 //! The rate of the log from which a search drew its loads, and the multiple of it that a server
 //! sustains.
 //!
-//!
 //! Not here: the line itself.
 
 use plimsoll_model::PlanRecord;

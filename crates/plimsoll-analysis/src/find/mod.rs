@@ -2,7 +2,6 @@
 //! meets an SLO. [`next`] is a pure function of the measurements so far; its caller executes the
 //! plans.
 //!
-//!
 //! The search has four phases. *Peak*: closed loads with 1, 2, 4, ... users find the peak goodput
 //! and the knee. *Saturate*: closed loads with more users than the server serves concurrently give
 //! the capacity ([`Capacity`]), because its queue never empties. *Line*: open trials near the line;
@@ -10,10 +9,8 @@
 //! most. *Confirm*: a longer trial at the lower end of the interval. The study adds a soak
 //! afterwards ([`soak`]).
 //!
-//!
 //! Servers with state are prepared first. A server with a backlog gets time to drain. A limiter
 //! with saved-up tokens is loaded until it rejects again, right before each trial.
-//!
 //!
 //! Not here: the execution of plans, and the *cause* of a server's limit.
 

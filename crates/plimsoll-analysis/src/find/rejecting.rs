@@ -1,7 +1,6 @@
 //! Servers that reject excess requests ([`rejections`]), such as rate limiters, and the rate at
 //! which they begin to.
 //!
-//!
 //! Not here: requests that fail at any rate (see [`super::failing`]).
 
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};

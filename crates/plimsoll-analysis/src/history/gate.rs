@@ -1,13 +1,11 @@
 //! Whether a new commit is worse than a branch ([`gate`]): its runs against the latest level of the
 //! branch's series.
 //!
-//!
 //! The runs of the branch since its last change point are one level; their scatter is the noise
 //! between runs. The new commit is worse if the 98 % interval of its change lies below 0 and the
 //! change exceeds the margin. So at most one in a hundred unchanged commits counts as worse. It is
 //! the same if the whole interval lies within the margin. Often it is neither: then more runs
 //! decide, or a comparison in turn (`prove`), which has no noise between runs.
-//!
 //!
 //! Not here: exit codes, and presentation.
 

@@ -2,7 +2,6 @@
 //! ([`incomparability`]), lanes of comparable runs ([`lanes`]), change points of a lane
 //! ([`change_points`]), and whether a new run is worse than the earlier ones ([`gate`]).
 //!
-//!
 //! Not here: where runs are stored (`plimsoll-history`), and their presentation
 //! (`plimsoll-report`).
 

@@ -365,7 +365,6 @@ pub(super) fn sides<'a>(
 /// Number of events behind a sample's value, and the variance of that value for Poisson events;
 /// `None` if the profile does not tell.
 ///
-///
 /// Go's heap profiles contain estimates: of objects with mean size `s`, each was sampled with
 /// probability `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so the number of
 /// samples follows from the estimate. In other profiles the first column counts events, or the

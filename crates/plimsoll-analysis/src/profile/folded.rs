@@ -1,6 +1,5 @@
 //! Folded stacks, the text format of many profilers: one stack a line, `root;caller;leaf 42`.
 //!
-//!
 //! The count is the number after the last space; names may contain spaces. Empty lines and lines
 //! that begin with `#` are skipped. Not here: two-column files (`42 45`) for difference flame
 //! graphs, whose first count would become part of a name: `--diff` reads two files instead.

@@ -1,7 +1,6 @@
 //! The text of `perf script`: a line with thread and event, then a line for each frame, leaf first,
 //! then an empty line.
 //!
-//!
 //! Columns: `samples`, then one for each event with its periods; clock events are in nanoseconds.
 //! The first clock event is the default, otherwise `samples`. The thread's name becomes the label
 //! `thread`. A frame without a symbol is named after its binary, `[libc.so.6]`. Not here: fields

@@ -2,7 +2,6 @@
 //! The format has five small messages; the decoder walks the bytes once for the tables and once for
 //! the samples, without a copy.
 //!
-//!
 //! It is strict where a figure depends on it (invalid ids, columns that do not match), otherwise
 //! lenient: unknown fields are skipped, numbers may be packed or not, tables may come in any order.
 //! Ignored: addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no

@@ -1,6 +1,5 @@
 //! Detects the format of a profile, and explains bytes that are none.
 //!
-//!
 //! Detection uses the bytes alone, never the file name: gzip by its magic, text by the absence of
 //! control characters (every pprof has them), the rest as pprof.
 

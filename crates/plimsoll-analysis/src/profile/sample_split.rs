@@ -1,6 +1,5 @@
 //! Costs by endpoint, or by another group: each stack gets a root frame with the name of its group.
 //!
-//!
 //! A group is the value of a label (in Go only CPU and goroutine profiles have labels), or the
 //! first function from the root that matches a pattern, such as the handler. The frame makes the
 //! group a row of every table, a block of every flame graph and a line of every comparison, so no

@@ -1,7 +1,6 @@
 //! The kernel's samples of a load as a profile ([`SampledProfile`]): each sample stands for the CPU
 //! time between two of them, and lost samples are distributed like the others.
 //!
-//!
 //! Not here: sampling, and the purpose of functions.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};

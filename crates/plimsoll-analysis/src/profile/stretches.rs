@@ -1,11 +1,9 @@
 //! Profiles under load: the intervals of a trial in which they are taken, the load at the time, and
 //! the cost of profiling.
 //!
-//!
 //! A trial has a fixed rate. After a warm-up it runs without profiling, then with the CPU profile,
 //! then without again, so that drift affects both equally. Other kinds of profiles follow in an
 //! interval of their own, since their cost would show in the CPU profile.
-//!
 //!
 //! Not here: fetching and parsing profiles.
 

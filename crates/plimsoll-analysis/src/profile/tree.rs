@@ -1,17 +1,14 @@
 //! Stacks merged from the root, for a flame graph.
 //!
-//!
 //! Siblings are ordered by name, since a profile has no time. A tree has at most a given number of
 //! frames, the widest. The cost of smaller ones appears under their caller as [`Tree::SMALLER`], so
 //! that a frame's children never hide its own cost. For a difference each frame has both sides, for
 //! each request.
 //!
-//!
 //! The tree grows from the widest frame on: a profile of 50 MB may have ten million distinct
 //! frames, of which a flame graph shows thousands. All samples of a frame are adjacent in one
 //! array; a frame in the tree divides its part among its callees, and the widest waiting one is
 //! next. Other frames are never divided.
-//!
 //!
 //! Not here: pixels, colours, the inverted tree (derived from this one).
 

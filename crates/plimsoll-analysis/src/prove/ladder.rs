@@ -2,7 +2,6 @@
 //! endpoint, one with a cache lookup, one with a query). Results are shares of one another, and
 //! costs of a request.
 //!
-//!
 //! There are no verdict and no looks: the budget decides the number of blocks, and the intervals
 //! hold simultaneously over all rungs.
 

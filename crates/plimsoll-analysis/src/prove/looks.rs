@@ -1,6 +1,5 @@
 //! The planned looks of a comparison, and the error of each: the total error is divided among them.
 //!
-//!
 //! Stopping at the first p < 0.05 after any block would be wrong far more often than one time in
 //! twenty. So the looks are planned (after 10, 14, 20, 28, 40, ... blocks), and each has a part of
 //! the error. The parts sum to the whole, so the guarantee holds over all looks together, whatever

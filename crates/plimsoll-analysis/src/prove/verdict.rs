@@ -2,7 +2,6 @@
 //! contradicts it: failed requests, different responses, outlying blocks on one side, a growing
 //! difference.
 //!
-//!
 //! Not here: the planned looks (`looks`), and the test of one measure (`compared`).
 
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};

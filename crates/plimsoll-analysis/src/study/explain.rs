@@ -3,7 +3,6 @@
 //! cause; all have equal length, so that they compare. Then, for the remaining causes, loads with
 //! an intervention between two controls; last, loads with other values of a server setting.
 //!
-//!
 //! Not here: the diagnosis (`explain`).
 
 use super::search::Search;

@@ -2,12 +2,9 @@
 //! ([`Study::next`]). Equal histories give equal steps, whatever the runner: this machine, a
 //! simulated server in a test, or several machines.
 //!
-//!
 //! Requested profiles are taken in loads of their own, the last steps of any study ([`profiling`]).
 //!
-//!
 //! A [`Study`] caches results of earlier loads; it contains nothing that the history does not.
-//!
 //!
 //! Not here: the execution of loads, and the meaning of a whole recording (`find`, `prove`,
 //! `levels`).

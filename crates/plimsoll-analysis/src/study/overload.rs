@@ -2,7 +2,6 @@
 //! is a single load, so that the backlog of one step remains in the next: only this shows a server
 //! that does not recover. Then the same load on a second target, if there is one.
 //!
-//!
 //! Not here: the meaning of the load (`overload`).
 
 use super::search::{SEARCH_PART, Search};

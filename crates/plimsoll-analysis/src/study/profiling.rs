@@ -2,7 +2,6 @@
 //! pays for a profile. For one target at a low rate and at the one in question; for two sides in
 //! turn, several times each, at one rate.
 //!
-//!
 //! Not here: fetching and storing profiles (`plimsoll-study`), and their meaning (`profile`).
 
 use super::climb::WARMUP_FRESH_NS;

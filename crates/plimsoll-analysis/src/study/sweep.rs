@@ -1,6 +1,5 @@
 //! The study of a sweep: the next concurrency to visit, and the length of the visit.
 //!
-//!
 //! Each level is visited several times, in rounds with different starting levels. So drift of
 //! machine and server affects all levels equally, and differences between visits of one level show
 //! the precision of its figure. With a budget, a level has a short trial first: its response times

@@ -1,7 +1,6 @@
 //! The simulated environment of the engine: the real worker and the real collector on one thread,
 //! on simulated time, against simulated servers, all by seed.
 //!
-//!
 //! [`net`] is the clock and the network, [`server`] the peer, [`simulate`] executes a plan, and
 //! [`verify`] compares the run with the simulation's own account. Not here: threads, sleeping, the
 //! real network.

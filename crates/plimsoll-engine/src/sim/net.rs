@@ -1,7 +1,6 @@
 //! The simulated network: a virtual clock, a queue of future events, and connections between a
 //! worker's [`Net`] and a [`SimServer`].
 //!
-//!
 //! Readiness follows Linux's edge-triggered epoll on TCP: each arrival (bytes, an end, a reset,
 //! room after a blocked send) queues the connection, and a fetched event reports the current state.
 //! Bytes that arrived before a reset stay readable. All randomness comes from the seed.

@@ -1,6 +1,5 @@
 //! Simulated servers as data: service times, stalls, and faults with their probabilities.
 //!
-//!
 //! A [`SimServer`] is only a description; [`super::net::SimWorld`] executes it. Not here: clocks,
 //! buffers, connections.
 

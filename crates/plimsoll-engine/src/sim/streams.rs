@@ -1,7 +1,6 @@
 //! The server's side of HTTP/2 in the simulation. Frames are written and parsed by hand, so that no
 //! client code checks itself. Requests have no content or one message, and are all equal.
 //!
-//!
 //! Not here: the timing of responses and bytes.
 
 use super::server::SimH2;

@@ -2,7 +2,6 @@
 //! while, and remaining work waits in a queue. So no server can keep the loop from deadlines,
 //! arrivals, other connections or its end.
 //!
-//!
 //! Events are edge-triggered: unread bytes cause no second event. So unfinished work is recorded at
 //! the connection, and the loop does not sleep until it is done. A usual exchange (a short read, a
 //! request sent at once) needs none of this.

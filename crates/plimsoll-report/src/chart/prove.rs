@@ -2,7 +2,6 @@
 //! estimated change and the verdict. Below is the interval of the change over the blocks, compared
 //! with the margin.
 //!
-//!
 //! The chart agrees with the sentence above it: the levels differ by the estimate, an arrow marks
 //! only a difference that was found, and the colour is that of the verdict.
 

@@ -1,7 +1,6 @@
 //! The first screen of a diagnosis: the bottleneck, its probability, the strongest evidence, and
 //! what would move the line.
 //!
-//!
 //! Not here: the tables of all evidence and of ruled-out causes (`explain`).
 
 use super::Screen;

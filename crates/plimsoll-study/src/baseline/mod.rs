@@ -2,16 +2,13 @@
 //! HTTP/2 with prior knowledge (h2c) or by ALPN over TLS. It is minimal and fast, so that a
 //! measurement against it shows the client and the kernel.
 //!
-//!
 //! Each thread has one edge-triggered event loop and its own listener. A request that arrives whole
 //! is parsed in place, and its response is sent at once: one `recv` and one `send`, no `epoll_ctl`,
 //! no allocation. Only partial requests and unsent responses need memory; an idle connection takes
 //! a hundred bytes. A large `/bytes/N` is sent in pieces of one constant.
 //!
-//!
 //! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; others return 404. Any
 //! method is accepted, and bodies are dropped.
-//!
 //!
 //! Not here: files, timeouts of idle connections, logs. It is no server for the open internet.
 

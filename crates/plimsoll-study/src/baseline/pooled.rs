@@ -3,7 +3,6 @@
 //! connections; further requests queue. Other paths return 404 at once. `plimsoll demo` explains
 //! this limit.
 //!
-//!
 //! It has a thread for each accepted connection, as many real servers do: threads wait while cores
 //! are idle. Not here: speed (that is the plain reference server's), TLS, upstream responses
 //! without a length.

@@ -2,7 +2,6 @@
 //! by the first bytes). Decompression has its own thread, so that it costs the reader nothing while
 //! a core is idle.
 //!
-//!
 //! Not here: the content of lines (`plimsoll_traffic`).
 
 use flate2::bufread::MultiGzDecoder;

@@ -1,7 +1,6 @@
 //! Loads from this machine on several targets (arms) in turn: running servers, or builds that are
 //! started and ended for each turn.
 //!
-//!
 //! Not here: starting and ending a build (`subject`), and the order of sides (`plimsoll-analysis`).
 
 use super::load_probes::LoadProbes;

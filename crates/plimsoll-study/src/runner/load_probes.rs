@@ -1,6 +1,5 @@
 //! Readings of one load, converted to the load's clock and stored in parts ([`LoadProbes`]).
 //!
-//!
 //! Not here: the source of readings (`plimsoll-probe`), and their recording (`recording`).
 
 use plimsoll_engine::Tick;

@@ -1,6 +1,5 @@
 //! Loads from this machine on a running target, with probes.
 //!
-//!
 //! Not here: the choice of loads (`plimsoll-analysis`), and their recording (`recording`).
 
 use super::load_probes::LoadProbes;

@@ -1,7 +1,6 @@
 //! Runners of loads ([`Runner`]): few methods, so that the one loop over studies (`study_loop`)
 //! works with this machine, with builds under test, and in tests with a simulated server.
 //!
-//!
 //! Not here: the choice of loads (`plimsoll-analysis`), and their recording (`recording`).
 
 pub mod builds;

@@ -2,7 +2,6 @@
 //! through a pipe and reports through another. All parts begin together, and their ticks add up as
 //! those of workers in one process ([`run`]).
 //!
-//!
 //! Not here: the other process (`part`), and which loads have parts.
 
 use crate::part::{self, Task};

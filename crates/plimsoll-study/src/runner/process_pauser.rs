@@ -1,7 +1,6 @@
 //! Downstream processes that the user permits to pause (`--may-signal`): which they are ([`find`]),
 //! and that they are paused during a load and resumed after it in every case ([`ProcessPauser`]).
 //!
-//!
 //! Only processes to which the server has connections may be paused: not the server, not plimsoll,
 //! no other process, and no ancestor of either. Not here: the rhythm, and resuming after the end of
 //! plimsoll (`pauser`).

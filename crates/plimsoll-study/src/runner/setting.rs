@@ -1,6 +1,5 @@
 //! A server setting that a user's command changes before loads with its tag ([`Setting`]).
 //!
-//!
 //! Not here: the choice of values, and their meaning (`plimsoll-analysis`).
 
 use crate::subject::prepare;

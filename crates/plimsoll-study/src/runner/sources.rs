@@ -3,7 +3,6 @@
 //! the client's own doing. A loopback target is reachable from other loopback addresses, and each
 //! has its own ports.
 //!
-//!
 //! Not here: the addresses within one load (`capacity`), and whether the target responds from there
 //! (`preflight`).
 

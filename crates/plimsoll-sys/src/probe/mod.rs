@@ -1,7 +1,6 @@
 //! Readings of processes, the host, control groups and sockets from the kernel, cheap enough for
 //! ten times a second.
 //!
-//!
 //! Parsers are plain functions over bytes that return `None` for unknown text; a [`ProcFile`] keeps
 //! its file open and reads it again from the start. Not here: the choice of processes, and the
 //! meaning of readings.

@@ -116,20 +116,20 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
     })
 }
 
-/// What a thread waits for, as far as its kernel function shows.
+/// The reason that a thread is blocked, derived from the kernel function it sleeps in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// Another thread or process: a lock.
+    /// A lock that another thread or process owns.
     Lock,
-    /// A time to pass.
+    /// A timer.
     Sleep,
     /// Data on a connection or pipe that it reads.
     Data,
-    /// Room for what it writes to a pipe or a unix socket: for somebody who reads that.
+    /// Buffer space of a pipe or unix socket that the thread writes to: its reader is slow.
     Room,
-    /// Storage.
+    /// Disk I/O.
     Disk,
-    /// Something else, such as any of many connections.
+    /// Another reason, such as an event on one of many connections (epoll).
     Other,
 }
 

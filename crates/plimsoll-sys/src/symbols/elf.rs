@@ -2,7 +2,6 @@
 //! little-endian): Go's own table if present, otherwise the symbols, otherwise the dynamic symbols.
 //! Also the layout of stack frames.
 //!
-//!
 //! Names stay in the file until they are needed: the symbols of a large program take a hundred
 //! megabytes.
 

@@ -1,7 +1,6 @@
 //! The function at an address of a process ([`Symbols`]), from the process's memory map, the tables
 //! of mapped files, and the functions of a just-in-time compiler; and the function's callers.
 //!
-//!
 //! Names are cut and cleaned of control characters. Files are read in parts, as far as needed;
 //! unusually large files have no names. Not here: the purpose of functions.
 

@@ -1,6 +1,5 @@
 //! Traffic files in TOML, YAML or JSON, all with one structure.
 //!
-//!
 //! In each format the text becomes a tree whose values know their lines ([`tree`]). The meaning of
 //! keys is defined once, on that tree ([`keys`], [`mix`], [`scenario`]). An unknown key is an
 //! error, which suggests the most similar known key.

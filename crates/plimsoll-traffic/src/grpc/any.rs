@@ -2,7 +2,6 @@
 //! read nor write one. So each empty `Any` gets a placeholder type for the library, which is
 //! removed again.
 //!
-//!
 //! Not here: any other message.
 
 use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMessage, SerializeOptions, Value};

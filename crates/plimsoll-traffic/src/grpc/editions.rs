@@ -2,7 +2,6 @@
 //! edition replaces the syntax by features that are set field by field, and inherited from
 //! enclosing elements ([features of each edition](https://protobuf.dev/editions/features/)).
 //!
-//!
 //! Descriptors contain features as numbers, texts contain them as uninterpreted options
 //! ([`take_features`]). Not here: features without effect on the wire or in JSON (text validation,
 //! names, code style).

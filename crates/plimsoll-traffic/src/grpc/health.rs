@@ -1,7 +1,6 @@
 //! Messages of the gRPC health check (`grpc.health.v1.Health`): the encoded request, and the
 //! decoded response.
 //!
-//!
 //! Not here: who sends the request, and the connection.
 
 use plimsoll_model::grpc_message::{Messages, write_message};

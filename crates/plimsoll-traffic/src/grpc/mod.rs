@@ -1,7 +1,6 @@
 //! gRPC bodies in JSON, encoded as messages of a method. Descriptors come from `.proto` files, from
 //! a compiled descriptor set, or from the server's reflection.
 //!
-//!
 //! Not here: files, sockets, HTTP/2, and statuses of calls.
 
 mod any;

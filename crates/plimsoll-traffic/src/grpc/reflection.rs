@@ -2,7 +2,6 @@
 //! `v1alpha`): encoded requests, decoded responses. Each request is a call of its own: a stream
 //! with one message in each direction.
 //!
-//!
 //! Not here: who sends the requests, and the connection.
 
 use super::schema::{Schema, SchemaError};

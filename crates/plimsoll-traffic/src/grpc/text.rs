@@ -19,7 +19,6 @@ struct CallText {
 
 /// Converters for all calls of a plan that have their types.
 ///
-///
 /// # Errors
 /// Invalid types, or types without the called method.
 pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {

@@ -2,7 +2,6 @@
 //! message takes two bytes in a file and more than a thousand in memory, so four megabytes could
 //! become four thousand.
 //!
-//!
 //! Not here: whether descriptors are valid, which their decoders check.
 
 use plimsoll_model::{Budget, BudgetError};

@@ -2,7 +2,6 @@
 //! full name for each element and looks up names in every enclosing scope. It also compares each
 //! number with each range, and follows public imports along every path.
 //!
-//!
 //! Not here: memory of the elements ([`super::weight`]), and validity, which the library checks.
 
 use plimsoll_model::Budget;

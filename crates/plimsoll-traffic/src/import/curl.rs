@@ -1,7 +1,6 @@
 //! An importer for curl command lines, as browsers copy them: [`words`] splits the line,
 //! [`CurlRequest`] is the result.
 //!
-//!
 //! Not here: reading the named files, base64, and parsing the URL.
 
 mod error;

@@ -1,7 +1,6 @@
 //! The draft of a traffic file that an importer builds: requests of a mix or steps of scenarios,
 //! and notes about everything it could not import.
 //!
-//!
 //! The draft has only what the original says; each omission has a position and a sentence. Not
 //! here: any foreign format.
 

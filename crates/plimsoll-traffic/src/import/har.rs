@@ -1,7 +1,6 @@
 //! An importer for browser recordings (HAR 1.2): one scenario with the requests to the page's host,
 //! in order, with pauses.
 //!
-//!
 //! Recorded cookies are dropped, because each session gets its own. Values from the server
 //! (identifiers, tokens) stay as recorded, and a note names those that look like secrets. Not here:
 //! the browser's cache, and concurrent requests.

@@ -1,7 +1,6 @@
 //! An importer for JMeter test plans: a thread group becomes a scenario with its number of threads
 //! as weight, and each pass of its loop a session.
 //!
-//!
 //! As in JMeter, an element applies to its siblings and everything below. Not here: scripts,
 //! protocols other than HTTP, listeners.
 

@@ -1,7 +1,6 @@
 //! Importers: a curl command line becomes one request; API descriptions, recordings and files of
 //! other tools become a traffic file.
 //!
-//!
 //! Each importer is a function of a text, and returns notes with positions for everything it could
 //! not import. Not here: reading files, sending requests, presentation.
 

@@ -1,7 +1,6 @@
 //! An importer for API descriptions in OpenAPI 3 or 2 (Swagger): each operation becomes a request
 //! of a mix, with example values.
 //!
-//!
 //! A description has neither order nor frequencies, so there are no sessions and all weights are
 //! equal. References to other documents are not resolved.
 

@@ -1,7 +1,6 @@
 //! An importer for Postman collections (format 2.0 and 2.1): one scenario with the requests in
 //! order, and folders as groups.
 //!
-//!
 //! Collection variables are replaced by their values. Other variables come from the environment, or
 //! from a response if a script captures them. Of scripts ([`script`]) only captures and expected
 //! statuses are imported. Not here: running a script.

@@ -1,7 +1,6 @@
 //! Removes from a draft what no traffic file can have, with a note for each: importers never write
 //! what plimsoll cannot read.
 //!
-//!
 //! [`Draft::finish`] cleans the draft, writes it, and parses the result as a check. Not here: any
 //! foreign format.
 

@@ -1,7 +1,6 @@
 //! Access logs: a [`Format`] defines the fields of a line, [`Format::parse`] returns the [`Entry`]
 //! of a line without copying, [`find_format`] detects the format of a file from its first lines.
 //!
-//!
 //! A timestamp is the start or the end of a request, depending on the server. Arrivals are computed
 //! from ends if durations are logged. Not here: reading files, and statistics over many lines
 //! ([`crate::survey`]).

@@ -1,7 +1,6 @@
 //! Distances between a model and its log: effect sizes, each with the bound below which both count
 //! as equal.
 //!
-//!
 //! Both are measured in the same way ([`StreamFigures`]); the model's figures are means over
 //! several draws. Not here: the draws.
 

@@ -4,7 +4,6 @@
 //! how well. Paths are drawn independently by frequency, or once for each visit. So the model does
 //! not reproduce that a visitor who views an item then buys the same item.
 //!
-//!
 //! Not here: reading logs, writing files, and the draws of a load (the engine).
 
 mod distances;

@@ -1,6 +1,5 @@
 //! The rate of visits over time, and the spacing of their starts.
 //!
-//!
 //! Counts over time vary by chance. If raw counts became rates, chance would count twice. So rates
 //! are shrunk towards their mean by the part that chance explains, and counts drawn from them vary
 //! as the log's do.

@@ -1,7 +1,6 @@
 //! Replay of an access log: a [`RequestCollector`] collects its requests, and
 //! [`LogRequests::timed`] schedules them for a plan.
 //!
-//!
 //! All requests are in memory, 24 bytes each besides their distinct paths, and sorted at the end.
 //! So a log may be in any order; its number of requests is bounded. A log lacks bodies, most header
 //! fields and conditional headers, and so does the replay. Not here: reading lines, and execution
@@ -33,9 +32,10 @@ pub use logged::ReplayTiming;
 pub const REQUESTS_MAX: usize = 32 << 20;
 /// Most bytes of distinct paths.
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
-/// Most endpoints with their own figures; further ones share a route for each method.
+/// Most endpoints with their own figures; the remaining endpoints share one route per method.
 const ENDPOINTS_MAX: usize = 500;
-/// Most reasons for skipped requests, including methods, and most replayed methods.
+/// Most skip reasons that are counted apart, and most distinct methods of a replay. A skipped
+/// method is a skip reason.
 const METHODS_MAX: usize = 64;
 /// Shortest and longest load, ns.
 const LENGTH_NS_MIN: u64 = 1_000_000;

@@ -1,7 +1,6 @@
 //! The sessions of a log, from which loads of any rate are drawn, with the log's mean rate and its
 //! busiest minute and second.
 //!
-//!
 //! Not here: the draws (`plimsoll_model::session_draws`).
 
 use super::logged::LoggedRequest;

@@ -2,7 +2,6 @@
 //! A [`Survey`] reads [`Entry`]s, roughly in order of time, in bounded memory. If that costs
 //! exactness, the [`Figures`] say so.
 //!
-//!
 //! Not here: the source of entries, and the presentation of figures.
 
 pub(crate) mod endpoints;

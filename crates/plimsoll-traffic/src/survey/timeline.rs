@@ -2,7 +2,6 @@
 //! out of order, and responses may take as long. Memory is bounded by the requests of such a
 //! window.
 //!
-//!
 //! Not here: timestamps and their resolution.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,7 +1,6 @@
 //! Results over time by attack: rates, latencies, failures. Memory is bounded for any number and
 //! order of results: intervals double as an attack grows.
 //!
-//!
 //! Not here: pages, and the figures of vegeta's own reports (`figures`).
 
 use super::result::VegetaResult;

@@ -1,7 +1,6 @@
 //! A decoder for results in Go's gob: a stream of type definitions and values. It reads types from
 //! the stream itself, and identifies fields by name.
 //!
-//!
 //! Not here: the encoder (`gob_written`), and types that results lack (arrays, interfaces, complex
 //! numbers).
 

@@ -1,7 +1,6 @@
 //! An encoder for results in Go's gob: first the type definitions, then a message for each result,
 //! with the order and numbers that vegeta uses. The output equals vegeta's own byte for byte.
 //!
-//!
 //! Not here: the decoder (`gob`).
 
 use super::gob::EPOCH_S;

@@ -2,7 +2,6 @@
 //! ([`VegetaWriter`]) in three encodings, with the figures of its reports ([`VegetaFigures`]), and
 //! over time ([`VegetaCourse`]). Also its target files ([`TargetReader`]).
 //!
-//!
 //! Not here: presentation, files, and attacks.
 
 mod base64;

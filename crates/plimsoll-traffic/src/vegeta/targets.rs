@@ -1,7 +1,6 @@
 //! vegeta's target files: `METHOD URL` followed by lines of header fields, or a JSON object a line.
 //! Each error has its line.
 //!
-//!
 //! Not here: the named body files.
 
 use super::base64::read_base64;

@@ -1,7 +1,6 @@
 //! The grammar of a header line, in requests and responses: the ends of its name and value, and the
 //! value of a length. Bytes are read eight at a time, since this is most of a response's cost.
 //!
-//!
 //! Not here: which fields matter, and their combined meaning.
 
 use super::token::{TOKEN, list};

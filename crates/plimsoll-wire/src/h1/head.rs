@@ -1,11 +1,9 @@
 //! The head of a response, line by line: status line, header fields, blank line, and the kind of
 //! body.
 //!
-//!
 //! A line is parsed only when its line feed has arrived, by one function that sees the whole line,
 //! in one piece or in forty. So the splits of the network cannot change the result, nothing is
 //! scanned twice, and only an unfinished line must be stored (by the caller).
-//!
 //!
 //! Not here: storing that unfinished line, counting interim responses, the body itself.
 

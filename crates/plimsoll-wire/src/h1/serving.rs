@@ -1,9 +1,7 @@
 //! Parses requests on the server's side: the head as a whole, then the body.
 //!
-//!
 //! The grammar is that of responses, but stricter, because a server must not guess. Folded lines,
 //! control characters in fields, a length next to a coding, and any coding but chunked are refused.
-//!
 //!
 //! Not here: storing a partial head (the caller offers it again with more bytes), and the requested
 //! resource.

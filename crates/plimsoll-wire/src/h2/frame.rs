@@ -1,11 +1,9 @@
 //! HTTP/2 frames ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)) of both
 //! sides, decoded from any split of bytes, and encoded.
 //!
-//!
 //! The content of DATA is passed on as it arrives; other frames are judged when complete, so that
 //! splits cannot change the result. The memory of a partial frame is bounded by the longest frame,
 //! that of a head by [`BLOCK_BYTES_MAX`].
-//!
 //!
 //! Not here: the meaning of a frame for stream or connection, windows, and header compression.
 

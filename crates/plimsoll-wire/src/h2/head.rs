@@ -2,7 +2,6 @@
 //! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): responses and trailers for a client,
 //! requests for a server.
 //!
-//!
 //! An invalid head is malformed, which ends its stream and not the connection. Not here: the order
 //! of heads and content, compression.
 

@@ -1,11 +1,9 @@
 //! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): decodes header blocks, and encodes
 //! their parts.
 //!
-//!
 //! A decoder has a dynamic table ([`HpackDecoder`]) whose size it chooses; with a size of 0 a block
 //! is independent of earlier ones. The encoder never uses that table, so that a block can be
 //! encoded once and sent repeatedly.
-//!
 //!
 //! Not here: the meaning of fields, and which are permitted.
 

@@ -1,11 +1,9 @@
 //! The server's side of HTTP/2, as far as a reference server needs it: decodes requests, encodes
 //! responses. No I/O.
 //!
-//!
 //! Requests are reported with their head and again at their end; their content is dropped, and
 //! windows stay open. Responses have literal bytes or a filler, sent within the client's windows,
 //! each stream in turn. A client with a connection error gets GOAWAY.
-//!
 //!
 //! Not here: sockets, resources, response times.
 

@@ -9,29 +9,29 @@ use crate::error::ProtocolError;
 /// The initial window size (6.9.2).
 pub(super) const WINDOW_FIRST: u32 = 65_535;
 
-/// How much may still be sent, in bytes; below 0 where the peer made its windows smaller meanwhile.
+/// Bytes that may still be sent; below 0 after the peer reduced its initial window size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerWindow(i64);
 
 impl PeerWindow {
-    /// One of so many bytes.
+    /// A window of `bytes` bytes.
     pub(super) fn new(bytes: u32) -> PeerWindow {
         PeerWindow(i64::from(bytes))
     }
 
-    /// What may be sent now; 0 or less: nothing.
+    /// Bytes that may be sent now; 0 or less: none.
     #[inline]
     pub(super) fn left(self) -> i64 {
         self.0
     }
 
-    /// So many bytes are sent.
+    /// Subtracts `bytes` that were sent.
     #[inline]
     pub(super) fn spend(&mut self, bytes: usize) {
         self.0 -= bytes as i64;
     }
 
-    /// The peer takes so much more (6.9).
+    /// Adds the increment of a WINDOW_UPDATE frame (6.9).
     pub(super) fn grow(&mut self, bytes: u32) -> Result<(), ProtocolError> {
         if bytes == 0 {
             return Err(ProtocolError::ZeroWindow);

@@ -1,11 +1,9 @@
 //! TLS as a layer between bytes: encrypted text from and to the network, plain text from and to a
 //! protocol. No I/O.
 //!
-//!
 //! [`Client`] is shared by all connections of a thread: trust, the client certificate, resumable
 //! sessions. [`Session`] is one connection of either side; [`ServerTls`] is shared by a server's
 //! connections. The session has the negotiated protocol (ALPN); the plan has the offered ones.
-//!
 //!
 //! The cryptography is rustls with ring. Not here: sockets, timeouts, files.
 
@@ -150,7 +148,6 @@ where
     D: 'static,
 {
     /// Takes encrypted bytes from the network and appends their plain text to `plain`.
-    ///
     ///
     /// After an error the session is over; the remaining bytes to send are the alert for the peer.
     pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<SessionEvents, TlsFailure> {

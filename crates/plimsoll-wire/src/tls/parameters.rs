@@ -1,6 +1,5 @@
 //! The negotiated TLS parameters, with OpenSSL's names.
 //!
-//!
 //! Not here: whether a certificate is valid (`trust`).
 
 use rustls::pki_types::CertificateDer;

@@ -2,7 +2,6 @@
 //! HTTP/2 if the client offers it and HTTP/1.1 otherwise, resumable sessions. Clients need no
 //! certificate.
 //!
-//!
 //! Not here: sockets, several names, files.
 
 use super::fault::{ConfigError, failure_of};

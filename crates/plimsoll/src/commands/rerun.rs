@@ -64,7 +64,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     experiment::carry_out(asked, &Terms { output, ..complete })
 }
 
-/// What is given again.
+/// Reads the inputs that a run file does not contain (URLs, headers, body, secrets) from `args`.
 fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, Failure> {
     let texts = args.texts(matches!(asked, ExperimentSpec::Prove(_)))?;
     let texts = texts.into_iter().map(|(kind, texts)| (kind, texts.into())).collect();

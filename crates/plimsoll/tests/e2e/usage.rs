@@ -152,7 +152,7 @@ fn no_sentence_is_long_or_doubled() {
     }
 }
 
-/// Bytes that are no text, in every kind of place.
+/// Arguments that are not UTF-8, as the value of each kind of option.
 #[test]
 fn arguments_that_are_not_utf8_are_said() {
     use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,5 @@
 //! An invented server whose signals are changed one law at a time, and the diagnosis.
 //!
-//!
 //! Not here: the tests themselves (each cause by its law; each law by itself; cases without a
 //! cause; sentences).
 

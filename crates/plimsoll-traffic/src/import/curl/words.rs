@@ -1,7 +1,6 @@
 //! Splits a curl command line into words, as a POSIX shell (and bash, for `$'...'`) does, or as
 //! cmd.exe and Windows programs do: browsers copy in both forms.
 //!
-//!
 //! Only the first command counts, and its output redirections are skipped. Shell expansions and
 //! further commands are refused. Not here: the meaning of the words.
 

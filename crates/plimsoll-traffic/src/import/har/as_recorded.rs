@@ -2,7 +2,6 @@
 //! sent as recorded, and a server may refuse them. So a note names each, with the recorded response
 //! that contained it, if any.
 //!
-//!
 //! Not here: the requests themselves, and replacing recorded values by captures.
 
 use crate::file::json;

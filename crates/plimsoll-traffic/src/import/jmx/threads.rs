@@ -1,6 +1,5 @@
 //! The load of thread groups: users over time, or sessions a second, and the end of the load.
 //!
-//!
 //! Not here: the steps of a thread.
 
 use super::super::draft::DraftLoad;

@@ -1,7 +1,6 @@
 //! Serialisation of parameters and form fields: the styles of OpenAPI 3 (3.0.3, Style Values) and
 //! the collection formats of version 2.
 //!
-//!
 //! Not here: the values.
 
 use super::super::draft::DraftText;

@@ -49,10 +49,10 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     Some(idle <= FEW * cores && ours <= PART * cores && !is_busy && sight.get(Signal::ServerCores)? >= ours)
 }
 
-/// Returns whether plimsoll's connections are the limit. Either the number of requests in service
-/// equals the allowed number in flight, or some requests were not sent although the sent ones were
-/// as fast as single requests. Random arrivals find all connections in use long before these are
-/// always in use (Erlang's loss formula).
+/// Returns whether plimsoll's connections are the limit. One sign is that the number of requests in
+/// service equals the allowed number in flight. The other sign is that some requests were not sent,
+/// although the sent ones were as fast as single requests. Random arrivals find all connections in
+/// use long before these are always in use (Erlang's loss formula).
 pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;

@@ -20,31 +20,32 @@ use std::collections::BTreeMap;
 /// The distance of a reading from an edge of the window: some readings come once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
 
-/// The words for a signal.
+/// The texts that describe a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignalText {
-    /// Its name in documents.
+    /// The name of the signal in documents.
     pub name: &'static str,
-    /// Its unit: `1/s`, `ns`, `cores`, `share`, `bytes`, `bytes/s`, or empty for a plain number.
+    /// The unit of the signal: `1/s`, `ns`, `cores`, `share`, `bytes`, `bytes/s`, or empty for a
+    /// plain number.
     pub unit: &'static str,
     /// The name of the signal, in words.
     pub words: &'static str,
-    /// Whence it is known.
+    /// The source of the signal.
     pub source: &'static str,
 }
 
-/// Declares the signals: each with its name in documents, its unit, its description, and its
+/// Declares the signals: each with its name in documents, its unit, its name in words, and its
 /// source.
 macro_rules! signals {
     ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal;)*) => {
-        /// A number that a load shows.
+        /// A measured quantity of one load.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Signal {
             $($(#[$doc])* $signal,)*
         }
 
         impl Signal {
-            /// The words for this signal.
+            /// Returns the texts for this signal.
             pub fn text(self) -> SignalText {
                 let (name, unit, words, source) = match self {
                     $(Signal::$signal => ($name, $unit, $words, $source),)*
@@ -56,158 +57,161 @@ macro_rules! signals {
 }
 
 signals! {
-    /// Scheduled requests.
+    /// Rate of scheduled requests.
     Offered: "offered", "1/s", "requests offered", "the load";
-    /// Requests answered with success.
+    /// Rate of successful requests.
     Goodput: "goodput", "1/s", "goodput", "the load";
     /// Median response time.
     P50: "p50", "ns", "response time p50", "the load";
-    /// Response time that 99 % stay below.
+    /// Response time p99.
     P99: "p99", "ns", "response time p99", "the load";
     /// Median service time.
     Service: "service_p50", "ns", "service time p50", "the load";
     /// Median time to first byte.
     FirstByte: "ttfb_p50", "ns", "time to first byte p50", "the load";
-    /// Requests in flight, on average.
+    /// Mean number of requests in flight.
     InFlight: "in_flight", "", "requests in flight", "the load";
     /// Share of the requests that failed.
     Failed: "failed", "share", "requests that failed", "the load";
-    /// Share of the responses with status 429 or 503; of calls, with RESOURCE_EXHAUSTED or
+    /// Share of the responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or
     /// UNAVAILABLE.
     Refused: "refused", "share", "responses that reject load (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
     /// Median time to a failure that is not a timeout.
     FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
-    /// Time to connect that 99 % stay below.
+    /// Time to connect, p99.
     Connect: "connect_p99", "ns", "time to connect p99", "the load";
-    /// Connections that could not be opened, of those tried.
+    /// Share of the tried connections that failed to open.
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
-    /// Variance over mean of the answers in each tick: 1 of arrivals at random, 0 of a clock.
+    /// Dispersion: variance divided by mean of the responses in each tick. It is 1 for random
+    /// arrivals, 0 for constant intervals.
     Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
-    /// Share of the time without responses although requests wait, where responses come in batches
-    /// of one size at even distances.
+    /// Share of the time without responses although requests wait, if responses come in batches of
+    /// equal size at equal distances.
     Lumps: "lumps", "share", "time without completions between batches", "the load";
-    /// Bytes received.
+    /// Rate of received bytes.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
-    /// Share of the time that the fullest worker of plimsoll worked.
+    /// Share of its time that the busiest worker of plimsoll worked.
     Generator: "generator", "share", "plimsoll's busiest worker", "plimsoll";
-    /// Cores that plimsoll needs for its work, looking around excluded.
+    /// Cores that plimsoll needs for its work, without its busy loop.
     ClientCores: "client_cores", "cores", "cores that plimsoll needs", "plimsoll";
     /// Cores that the server's processes used.
     ServerCores: "server_cores", "cores", "cores of the server", "the server's processes";
-    /// CPU time of the server for each answer.
+    /// CPU time of the server for each response.
     ServerCpu: "server_cpu", "ns", "CPU time of the server per request", "the server's processes";
     /// Cores that the server's processes may run on.
     CoresAllowed: "cores_allowed", "", "cores that the server may use", "the server's processes";
-    /// Share of one core that the fullest thread used.
+    /// Share of one core that the busiest thread used.
     FullestThread: "fullest_thread", "share", "the server's busiest thread", "the server's threads";
-    /// Threads without room.
+    /// Number of saturated threads of the server.
     FullThreads: "full_threads", "", "saturated threads", "the server's threads";
-    /// Threads.
+    /// Number of threads of the server.
     Threads: "threads", "", "threads of the server", "the server's processes";
-    /// Processes.
+    /// Number of processes of the server.
     Processes: "processes", "", "processes of the server", "the server's processes";
-    /// Threads of the server that waited for a core, on average.
+    /// Mean number of server threads that wait for a core.
     RunQueue: "run_queue", "", "threads that wait for a core", "the server's threads";
-    /// Voluntary switches of the server for each answer.
+    /// Voluntary context switches of the server for each response.
     Switches: "switches", "", "sleeps of a thread per request", "the server's threads";
-    /// Threads of the server that could not be interrupted, mostly by storage, on average.
+    /// Mean number of server threads in uninterruptible waits, mostly for storage.
     Blocked: "blocked", "", "threads stuck in the kernel", "the server's threads";
-    /// Page faults of the server that had to be read from storage.
+    /// Page faults of the server that were read from storage.
     MajorFaults: "major_faults", "1/s", "pages read from storage", "the server's processes";
     /// Open files as a share of the limit.
     Files: "files", "share", "open files, of the limit", "the server's processes";
-    /// Connections that wait to be accepted, as a share of the backlog; the most.
+    /// Connections that wait to be accepted, as a share of the backlog; the maximum.
     ListenQueue: "listen_queue", "share", "connections not accepted, of the backlog", "sockets";
-    /// The same as a number, on average.
+    /// Mean number of connections that wait to be accepted.
     Unaccepted: "unaccepted", "", "connections not accepted", "sockets";
-    /// Connections that were turned away from a full queue.
+    /// Connections that the kernel rejected because the accept queue was full.
     ListenOverflows: "listen_overflows", "1/s", "connections turned away", "the kernel's TCP";
-    /// Connections of the server's, from us; the most.
+    /// Connections from plimsoll that the server accepted; the maximum.
     Accepted: "accepted", "", "connections accepted", "sockets";
-    /// Bytes waiting to leave the server, on average.
+    /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
     /// Share of the sending time in which the reader's window was full.
     WindowLimited: "window_limited", "share", "time that the reader's window was full", "sockets";
-    /// Connections on which more could not be sent for that, on average.
+    /// Mean number of connections that cannot send because the reader's window is full.
     WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
-    /// Cores that what is behind the server used on this machine.
+    /// Cores that dependencies used on this machine.
     DownstreamCores: "downstream_cores", "cores", "cores of dependencies", "processes";
-    /// CPU use of dependencies on cores that the server may use, by processes bound to these cores.
+    /// Cores that dependencies used among the cores that the server may use, by processes bound to
+    /// these cores.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of dependencies, of those that the server may use", "processes";
-    /// Processes of that.
+    /// Number of processes of dependencies.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
-    /// Statements of a database that wait for another statement's lock.
+    /// Number of database processes whose title reports a wait for a lock of another statement.
     DownstreamInLock: "downstream_in_lock", "", "statements of a database that wait for another's lock", "titles of processes";
-    /// Threads of a database behind it, one for each session, that wait to be woken: for another's
-    /// lock, or with nothing to do.
+    /// Threads of a database, one for each session, that wait to be woken: for a lock of another
+    /// session, or without work.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
-    /// Share of the periods of a dependency's control group in which its quota was exhausted: of
-    /// the most throttled group.
+    /// Share of the periods in which the quota of a dependency's control group was exhausted; the
+    /// maximum over groups.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
-    /// Cores that this group may use.
+    /// Cores that the most throttled control group of a dependency may use.
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
-    /// The server's connections to dependencies; the most.
+    /// The server's connections to dependencies; the maximum.
     PeerConnections: "peer_connections", "", "connections to a dependency", "sockets";
-    /// Mean number of connections to a dependency that wait for a response.
+    /// Mean number of the server's connections to dependencies that wait for a response.
     PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
-    /// Bytes from them that the server has not read, on average.
+    /// Mean number of bytes from dependencies that the server has not read.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
-    /// Bytes that the server has written to receivers other than its clients and that these have
-    /// not read, on average.
+    /// Mean number of bytes that the server has written to receivers other than its clients, and
+    /// that the receivers have not read.
     PeerUnsent: "peer_unsent", "bytes", "bytes that other receivers have not read", "sockets";
-    /// Bytes that they have written to it and that have not arrived, on average.
+    /// Mean number of bytes that dependencies have written to the server and that have not arrived.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
-    /// Connections that wait to be accepted by one of them, on average.
+    /// Mean number of connections that wait to be accepted by a dependency.
     PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
-    /// Connections on which their answers come in, piece by piece, on average.
+    /// Mean number of connections on which responses of dependencies arrive slowly.
     PeerComing: "peer_coming", "", "responses of a dependency that arrive slowly", "sockets";
-    /// Bytes received from dependencies, bytes/s.
+    /// Bytes received from dependencies, a second.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that collects garbage.
     Gc: "gc", "share", "CPU time for garbage collection", "the runtime, or its functions";
     /// Share of the server's CPU time that waits for locks.
     Spinning: "spinning", "share", "CPU time waiting for locks", "the server's functions";
-    /// Share of the time in which the runtime stood still for that.
+    /// Share of the time in which garbage collection stopped the runtime.
     GcPauses: "gc_pauses", "share", "time stopped by garbage collection", "the runtime";
     /// Share of the server's CPU time that compiles its code.
     Compiling: "compiling", "share", "CPU time for compiling code", "the runtime's threads";
     /// Cores that were idle, or that plimsoll used only for its busy loop.
     Idle: "idle", "cores", "idle cores", "the machine";
-    /// Cores of the machine.
+    /// Number of cores of the machine.
     Cores: "cores", "cores", "cores of the machine", "the machine";
     /// Share of the time in which some task waited for storage.
     IoPressure: "io_pressure", "share", "time waiting for storage", "the machine";
     /// Share of the time in which some task waited for memory.
     MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
-    /// Cores that neither the server nor plimsoll used.
+    /// Cores that processes other than the server and plimsoll used.
     Others: "others", "cores", "cores of other processes", "the machine";
-    /// Share of the time wanted that the host of the machine took.
+    /// Share of the wanted CPU time that the host of the virtual machine took.
     Steal: "steal", "share", "time taken by the machine's host", "the machine";
-    /// Share of the quota's periods in which the server was stopped.
+    /// Share of the quota's periods in which the server was throttled.
     Throttled: "throttled", "share", "periods in which the quota was exhausted", "the control group";
-    /// The quota.
+    /// CPU quota of the server's control group.
     Quota: "quota", "cores", "the quota", "the control group";
     /// Memory of the control group as a share of its limit.
     GroupMemory: "group_memory", "share", "memory, of the limit", "the control group";
-    /// Segments sent again.
+    /// Share of TCP segments that were retransmitted.
     Retransmits: "retransmits", "share", "segments sent again", "the kernel's TCP";
-    /// Ports of connections that are over.
+    /// Share of the local ports in TIME-WAIT.
     TimeWait: "time_wait", "share", "ports of one peer in TIME-WAIT", "the kernel's TCP";
-    /// Threads that wait for another, on average.
+    /// Mean number of threads that wait for another thread.
     InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
-    /// Largest number of server threads that wait for the same lock, by memory address.
+    /// Mean number of threads that wait at one address in memory; the maximum over addresses.
     InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
-    /// Threads that sleep for a time.
+    /// Mean number of threads that sleep for a time.
     InSleep: "in_sleep", "", "threads that sleep for a time", "the wait states of threads";
-    /// Threads that wait for an answer from a connection.
+    /// Mean number of threads that wait for data from a connection.
     InRead: "in_read", "", "threads that wait for data", "the wait states of threads";
-    /// Threads that wait until the reader of a pipe or a unix socket reads their output.
+    /// Mean number of threads that wait until the reader of a pipe or a unix socket reads their
+    /// output.
     InWrite: "in_write", "", "threads that wait for a reader of their output", "the wait states of threads";
-    /// Threads that wait for storage.
+    /// Mean number of threads that wait for storage.
     InDisk: "in_disk", "", "threads that wait for storage", "the wait states of threads";
 }
 
-/// A figure with its unit.
+/// Formats the value of a signal with its unit.
 pub fn shown_value(signal: Signal, value: f64) -> String {
     match signal.text().unit {
         "ns" => format::duration(value),
@@ -225,82 +229,84 @@ pub fn shown_value(signal: Signal, value: f64) -> String {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadSignals {
-    /// Its numbers.
+    /// The observed signals and their values.
     pub values: BTreeMap<Signal, f64>,
-    /// The server's connections to dependencies, by address; the highest number at any time.
+    /// The server's connections to dependencies, by address; the maximum over time.
     pub peers: BTreeMap<String, f64>,
-    /// Segments with data that it sends them, 1/s.
+    /// Segments with data that the server sends to dependencies, 1/s, by address.
     pub sent_to_peers: BTreeMap<String, f64>,
-    /// Calls to them that are not answered, on average.
+    /// Mean number of open calls to dependencies, by address.
     pub calls_to_peers: BTreeMap<String, f64>,
-    /// Connections that wait to be accepted by them, of this machine, on average.
+    /// Mean number of connections that wait to be accepted by dependencies on this machine, by
+    /// address.
     pub queued_at_peers: BTreeMap<String, f64>,
-    /// The names of the processes that take them, of this machine.
+    /// The names of the dependencies' processes on this machine, by address.
     pub peer_names: BTreeMap<String, String>,
     /// The name of the process in the dependency's control group that its quota throttled most.
     pub held_back_behind: Option<String>,
-    /// How many of its threads are called alike, but for a number, by name; the most at any time.
+    /// Numbers of threads whose names differ only by a number, by name; the maximum over time.
     pub alike: BTreeMap<String, f64>,
-    /// The fullest thread of the server.
+    /// The busiest thread of the server.
     pub fullest_thread: Option<String>,
-    /// The server's process.
+    /// The name of the server's process.
     pub server: Option<String>,
-    /// The machine that it was watched on, where that is another than the one that makes the load.
+    /// The machine on which the server was watched, if another machine makes the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether the server collects garbage concurrently, as far as is known: without threads that
-    /// stop all others.
+    /// Whether the server collects garbage concurrently, without threads that stop all other
+    /// threads, as far as is known.
     pub collects_beside: bool,
     /// Why the generator was the limit.
     pub limited: Option<Sentence>,
     /// How other processes disturbed the load.
     pub disturbed: Option<String>,
-    /// Cores that plimsoll used to wait for responses in a busy loop, while no other process wanted
-    /// them.
+    /// Cores that plimsoll's busy loop used to wait for responses, while no other process wanted
+    /// these cores.
     pub looked_cores: f64,
-    /// Statuses of answers that did not succeed (of calls of gRPC's: their ends), with their
-    /// counts.
+    /// Statuses of failed responses with their counts; for gRPC calls, the statuses of the calls.
     pub refusals: Vec<(String, u64)>,
-    /// Requests that failed, by how, in words, with their counts.
+    /// Kinds of failed requests, in words, with their counts.
     pub failures: Vec<(String, u64)>,
-    /// Whether the server's connections belong to a proxy in front of it, and not to the load.
+    /// Whether the clients of the server's connections are a proxy in front of it, not plimsoll.
     pub read_by_others: bool,
-    /// Local ports that the server may have to one peer, as far as is known.
+    /// Local ports that the server may use for one peer; `None`: not known.
     pub local_ports: Option<f64>,
-    /// Whether the ports are those of another network namespace than the server's: of a dependency.
+    /// Whether the ports belong to a dependency, in another network namespace than the server's.
     pub ports_behind: bool,
-    /// Connections that failed since no local port was left for them.
+    /// Connections that failed because no local port was free.
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
     /// Requests of a session on average; 1 without sessions, 0 without a load.
     pub requests_each: f64,
-    /// Requests that may be under way at a time, by our own limit of connections.
+    /// Maximum number of requests in flight, by plimsoll's own limit of connections.
     pub under_way_max: f64,
-    /// Share of the requests that were not sent, since no connection was free for them.
+    /// Share of the requests that were not sent, because no connection was free.
     pub unsent_share: f64,
-    /// Delay of the rest of responses by a delayed acknowledgement, ns; `None`: no delay.
+    /// How long the rest of responses waits for a delayed acknowledgement, ns; `None`: it does not
+    /// wait.
     pub held_back_ns: Option<f64>,
-    /// Service time on average, ns.
+    /// Mean service time, ns.
     pub service_mean_ns: Option<f64>,
-    /// Time to the first byte, on average, ns.
+    /// Mean time to the first byte, ns.
     pub first_byte_mean_ns: Option<f64>,
-    /// Connections that were opened.
+    /// Number of connections that were opened.
     pub opened: u64,
-    /// The parts that could not be observed, each with the reason.
+    /// The quantities that could not be observed, each with the reason.
     pub unseen: Vec<String>,
 }
 
-/// Local ports that Linux has for connections of one pair of addresses, by default.
+/// Default number of local ports on Linux for connections between one pair of addresses.
 const USUAL_PORTS: f64 = 28_232.0;
-/// How long the probe of connections looks back for data that came.
+/// How far the probe of connections looks back for arrived data, ns.
 const JUST_CAME_NS: f64 = 40e6;
-/// Statuses by which a server says that the load is too high.
+/// Statuses that reject load.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The error number (Linux) of a connection for which there was no local port.
 const NO_PORT_LEFT: u16 = 99;
 
-/// Names of threads that collect garbage, and that compile, in runtimes that have threads for it.
+/// Names of threads that collect garbage or compile, in runtimes with separate threads for this
+/// work.
 const COLLECTORS: [&str; 12] = [
     "GC Thread",
     "G1 ",
@@ -315,21 +321,21 @@ const COLLECTORS: [&str; 12] = [
     ".NET Server GC",
     ".NET BGC",
 ];
-/// Programs whose collectors these are, by the names of their processes.
+/// Names of processes whose runtimes have these collector threads.
 const COLLECTED: [&str; 2] = ["java", "dotnet"];
 const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
 
-/// The figure of a series over the window, by its name.
+/// A function from the name of a series to its figure over the window.
 type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 
 impl LoadSignals {
-    /// The signals of `run`.
+    /// Computes the signals of `run`.
     pub fn from_run(run: &Run) -> LoadSignals {
         LoadSignals::under(run, None)
     }
 
-    /// The same under an SLO whose shortest latency bound is `bound_ns`. Delays inside plimsoll are
-    /// compared with that bound.
+    /// Computes the signals of `run` under an SLO whose shortest latency bound is `bound_ns`.
+    /// Delays inside plimsoll are compared with that bound.
     pub fn under(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
@@ -344,20 +350,20 @@ impl LoadSignals {
         sight
     }
 
-    /// A number of it.
+    /// Returns the value of a signal.
     pub fn get(&self, signal: Signal) -> Option<f64> {
         self.values.get(&signal).copied()
     }
 
-    /// The rate of responses possible within the window without any queue: requests of the last
-    /// `alone_ns`, a single response time, are served after the window.
+    /// Returns the throughput inside the window if no request waits, 1/s. Requests that arrive in
+    /// the last `alone_ns` (the service time of one request) complete after the window.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
-        // A window shorter than a few requests has little information.
+        // A window of only a few service times has little information.
         self.get(Signal::Offered).map(|offered| offered * (1.0 - late.min(0.5)))
     }
 
-    /// Whether there was such a load.
+    /// Returns whether the load was made.
     pub fn is_seen(&self) -> bool {
         !self.values.is_empty()
     }
@@ -368,7 +374,7 @@ impl LoadSignals {
         }
     }
 
-    /// The signals of the load itself; returns the responses in the window.
+    /// Adds the signals of the load itself. Returns the number of responses in the window.
     fn load(&mut self, run: &Run, summary: &Summary) -> f64 {
         let (whole, load) = (&summary.whole, &summary.load);
         let ledger = whole.ledger;
@@ -395,7 +401,7 @@ impl LoadSignals {
         let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
         let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
         let ends = ends.map(|(end, times)| (end.name().to_owned(), end.is_refusal(), times));
-        // The status of a call contains that of HTTP, and more.
+        // The status of a gRPC call contains the HTTP status and more detail.
         let refusals: Vec<(String, bool, u64)> =
             if whole.grpc_statuses.is_empty() { statuses.collect() } else { ends.collect() };
         let too_much: u64 = refusals.iter().filter(|(_, is_too_much, _)| *is_too_much).map(|(_, _, times)| times).sum();
@@ -428,7 +434,7 @@ impl LoadSignals {
         }
         if covered_ns > 0 {
             self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
-            // On a machine of its own plimsoll takes no cores from the server.
+            // On a separate machine plimsoll takes no cores from the server.
             if run.probes.is_shared() {
                 self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
                 self.looked_cores = looked_ns as f64 / covered_ns as f64;
@@ -445,7 +451,7 @@ impl LoadSignals {
         summary.throughput_rps * self.seconds + refused as f64
     }
 
-    /// The signals of the probes.
+    /// Adds the signals of the probes.
     fn watched(&mut self, probes: &Probes, from_ns: i64, to_ns: i64, answered: f64) {
         let span_ns = (to_ns - from_ns).max(1) as f64;
         let change = |name: &str| {
@@ -465,7 +471,7 @@ impl LoadSignals {
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
-        // For a series that is read only now and then: from its first reading to the last.
+        // A series that is rarely read is used from its first to its last reading.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
             let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
@@ -482,7 +488,7 @@ impl LoadSignals {
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
-        // Without a busy thread there is none to name, and none is saturated.
+        // Without a busy thread there is no name, and no thread is saturated.
         self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)));
         if server_cores.is_some() {
             self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
@@ -511,7 +517,7 @@ impl LoadSignals {
         self.put(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
         self.put(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
         let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
-        // Calls in flight at once count with those that have just ended, within the look-back time.
+        // Calls in flight also include those that ended within the look-back time.
         let for_long = |peer: &str| {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * JUST_CAME_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
@@ -561,7 +567,7 @@ impl LoadSignals {
         self.put(Signal::Cores, most(table::HOST_CORES.name));
         let idle =
             cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
-        // Other processes can use the cores of plimsoll's busy loop at any time.
+        // Other processes can take the cores of plimsoll's busy loop at any time.
         self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
         self.put(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
         self.put(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
@@ -585,7 +591,8 @@ impl LoadSignals {
         self.put(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
-    /// The runtime's own figures, the names of its threads, and the cores that its functions used.
+    /// Adds the runtime's own metrics, the CPU time of its named threads, and the CPU time of its
+    /// functions.
     fn runtime(
         &mut self,
         probes: &Probes,
@@ -599,7 +606,7 @@ impl LoadSignals {
             of.fold(0.0, |sum, thread| sum + thread.share)
         };
         let used = server_cores.filter(|cores| *cores > 0.05);
-        // Counters of any labels, added up.
+        // Counters with different labels are added.
         let counted = |starts: &[&str]| {
             let of = |name: &&String| {
                 let name = table::METRICS.label(name).unwrap_or_default();
@@ -610,7 +617,7 @@ impl LoadSignals {
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
         let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
-        // Idle collector threads are evidence only for runtimes that have threads with such names.
+        // Idle collector threads are evidence only for a runtime that has such threads.
         let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
         let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
         let by_functions = collecting_cores.zip(used).map(|(collecting, cores)| collecting / cores);
@@ -631,19 +638,19 @@ impl LoadSignals {
     }
 }
 
-/// Lumps of answers, at the least; and by how much their sizes and distances may differ (standard
-/// deviation over mean): ticks are a tenth of a second, so that every 250 ms is two or three of
-/// them.
+/// The minimum number of batches of responses, and the maximum variation of their sizes and
+/// distances (standard deviation divided by mean). A tick is a tenth of a second, so an interval of
+/// 250 ms is two or three ticks.
 const LUMPS_MIN: usize = 4;
 const EVEN: f64 = 0.35;
 
-/// Share of the ticks that are `silent`, where the answers in between come in even lumps; 0 where
-/// they do not, `None`: too little was seen.
+/// Returns the share of `silent` ticks if the responses between silences come in equal batches.
+/// Returns 0 if the batches differ, and `None` with too few batches.
 fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
     }
-    // (first tick, responses) of each interval between silences.
+    // Each batch between two silences: (first tick, responses).
     let mut found: Vec<(usize, f64)> = Vec::new();
     for (at, count) in answers.iter().enumerate().filter(|(at, _)| !silent[*at]) {
         match found.last_mut().filter(|_| at > 0 && !silent[at - 1]) {
@@ -651,7 +658,7 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
             None => found.push((at, *count)),
         }
     }
-    // The first and the last are cut off.
+    // The first and the last batch are incomplete.
     let whole = found.get(1..found.len().saturating_sub(1)).unwrap_or_default();
     let is_even = |values: &[f64]| {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -665,8 +672,8 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     Some(if even { share } else { 0.0 })
 }
 
-/// Variance over mean of the counts, without what changes slowly: over neighbours, whose mean is
-/// the same.
+/// Returns the dispersion of the counts (variance divided by mean). Differences of neighbours are
+/// used, so that slow changes cancel.
 fn dispersion(counts: &[f64]) -> Option<f64> {
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
     if counts.len() < 10 || mean < 5.0 {

@@ -1,5 +1,5 @@
 //! The effect of a server's setting on the goodput ([`VariedSetting`]): its elasticity, the slope
-//! of one logarithm over the other. With 1, twice the value gives twice the goodput; with 0, the
+//! of log goodput over log value. With 1, twice the value gives twice the goodput; with 0, the
 //! setting has no effect.
 //!
 //! Not here: the command that changes the setting.
@@ -7,17 +7,18 @@
 use super::signals::{LoadSignals, Signal};
 use plimsoll_model::Run;
 
-/// A setting limits the line from this elasticity on: throughput follows it nearly one to one.
+/// From this elasticity on, a setting limits the line: the throughput follows the setting nearly
+/// one to one.
 const HOLDS_MIN: f64 = 0.7;
-/// Up to this one it does not.
+/// Up to this elasticity, a setting does not limit the line.
 const IDLE_MAX: f64 = 0.1;
 
 /// A load with one value of the setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedStep {
-    /// The value.
+    /// The value of the setting.
     pub value: f64,
-    /// Goodput, 1/s.
+    /// Goodput with this value, 1/s.
     pub goodput_rps: f64,
     /// Whether plimsoll or other processes were the limit, so that the load has no information
     /// about the server.
@@ -27,14 +28,15 @@ pub struct VariedStep {
 /// A setting that was changed between loads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedSetting {
-    /// In the order in which they were made.
+    /// The loads in the order of time.
     pub steps: Vec<VariedStep>,
-    /// The elasticity over all that count; `None`: fewer than two values do.
+    /// The elasticity over all valid loads; `None` with fewer than two values.
     pub elasticity: Option<f64>,
 }
 
 impl VariedSetting {
-    /// The effect in these loads, each with its value of the setting; `None` without loads.
+    /// Computes the effect from these loads, each with its value of the setting; `None` without
+    /// loads.
     pub fn from_loads(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
         let step = |(value, run): &(f64, &Run)| {
             let sight = LoadSignals::from_run(run);
@@ -48,7 +50,8 @@ impl VariedSetting {
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
     }
 
-    /// Whether the setting limits the line; `None`: it has some effect, or the effect is not known.
+    /// Returns whether the setting limits the line; `None`: the setting has some effect, or the
+    /// effect is not known.
     pub fn holds(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= HOLDS_MIN => Some(true),

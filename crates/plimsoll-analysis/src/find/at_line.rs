@@ -5,21 +5,23 @@ use crate::judge::Verdict;
 use crate::server::ServerUse;
 use plimsoll_model::{Purpose, Run};
 
-/// Trials of a search count from this share of the line on.
+/// From this share of the line on, a trial of a search shows the server's use at the line.
 const NEAR_LINE: f64 = 0.9;
 
-/// The server's CPU and memory at the load line: from the trials that met the SLO at the line or at
-/// most a tenth below it. Without such a trial, from the trial with the best goodput.
+/// The server's CPU and memory at the load line. It comes from the trials that met the SLO at the
+/// line or at most a tenth below. Without such a trial, it comes from the trial with the highest
+/// goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
-    /// CPU and memory.
+    /// The server's CPU and memory.
     pub usage: ServerUse,
-    /// The trials of these figures, in words.
+    /// The trials that the figures come from, in words.
     pub from: String,
 }
 
 impl ServerUseAtLine {
-    /// `runs`: the runs of the search's trials, in the order of `findings.trials`.
+    /// Computes the server's use at the line. `runs`: the runs of the search's trials, in the order
+    /// of `findings.trials`.
     pub fn from_findings(findings: &Findings, runs: &[&Run]) -> Result<ServerUseAtLine, String> {
         let line = findings.load_line_rps.rps;
         let trials = || findings.trials.iter().zip(runs);

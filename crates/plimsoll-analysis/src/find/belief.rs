@@ -1,23 +1,24 @@
-//! Where the load line is, by all that was measured ([`Belief`]): a distribution of the highest
+//! The estimate of the load line from all measurements ([`Belief`]): a distribution of the highest
 //! rate that meets the SLO in steady state.
 //!
-//! Two accounts of the server explain the same trials, and each weighs as much as it explains:
+//! Two models of the server, called accounts, explain the same trials. Each is weighted by its
+//! likelihood.
 //!
 //! *Capacity.* Below its capacity C the waiting time of a queue has an exponential tail, exp(-theta
-//! t), with theta = 2 (C - rate) / (I_a + I_s): I_a is the dispersion of the arrivals (1 for
-//! random, 0 for evenly spaced ones), I_s that of the completions. So a share a is late beyond t at
-//! the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.) C and I_s are
-//! measured while the server is saturated ([`Capacity`]), in seconds where the share itself would
-//! take hours. The formula is one of heavy traffic: the nearer t comes to a single service time,
-//! the less it says, and its error grows.
+//! t), with theta = 2 (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for
+//! random, 0 for evenly spaced arrivals. I_s is the dispersion of the completions. So a share a is
+//! late beyond t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.)
 //!
-//! *Direct.* The share of bad requests grows as some power of the rate: line and power are unknown,
-//! and the counts of bad requests at the rates that were tried tell both. It knows no capacity but
-//! this: a backlog that grows is above the line.
+//! C and I_s are measured while the server is saturated ([`Capacity`]). This takes seconds, while
+//! the share itself would take hours. The formula holds for heavy traffic. Its error grows as t
+//! approaches a single service time.
 //!
-//! Counts of late requests come in bunches; a bunch is one observation
-//! ([`BoundEvidence::bunch_size`]). Each trial may be disturbed with a small probability, so that
-//! no single one decides.
+//! *Direct.* The share of bad requests grows as some power of the rate. Line and power are unknown,
+//! and the counts of bad requests at the tried rates determine both. This account uses the capacity
+//! only in one respect: a rate with a growing backlog is above the line.
+//!
+//! Late requests come in bunches; a bunch is one observation ([`BoundEvidence::bunch_size`]). Each
+//! trial may be disturbed with a small probability, so that no single trial decides.
 //!
 //! Not here: which trial to make next.
 
@@ -27,54 +28,56 @@ use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::Purpose;
 
-/// Ends of the 90 % interval. A search ends when its interval is short, so that 5 % of the
-/// distribution at either end contain the line in 6 to 7 % of the searches; with these it is 5 %
-/// (`truth -- find`, docs/explanation/coverage.md).
+/// The lower end of the 90 % interval. A search stops when its interval is short. Therefore 5 % of
+/// the distribution at either end contain the line in 6 to 7 % of the searches. With this end, it
+/// is 5 % (`truth -- find`, docs/explanation/coverage.md).
 pub(super) const LOW: f64 = 0.0375;
 pub(super) const HIGH: f64 = 1.0 - LOW;
-/// Weight of each account before anything is measured.
+/// Prior weight of each account.
 const PRIOR_CAPACITY: f64 = 0.7;
 const PRIOR_OPEN: f64 = 0.15;
 const PRIOR_DIRECT: f64 = 0.15;
-/// One trial in so many is disturbed by something that no probe saw.
+/// Probability that a trial is disturbed by something that no probe observed.
 const DISTURBED: f64 = 0.1;
 /// The likelihood of a disturbed trial, relative to the account that explains it best.
 const DISTURBED_LIKELIHOOD: f64 = 0.02;
-/// Draws of the account by capacity.
+/// Number of draws of the capacity account.
 const DRAWS: usize = 1024;
-/// The grid of the direct account: lines by powers, and how often it is drawn closer.
+/// The grid of the direct account: lines by powers. The third number is how often the grid is
+/// refined.
 const GRID: (usize, usize) = (64, 24);
 const ZOOMS: usize = 4;
-/// Powers by which the share of bad requests grows with the rate: from a latency that hardly
-/// depends on it to a cliff.
+/// The range of powers with which the share of bad requests grows with the rate: from a latency
+/// that hardly depends on the rate to a cliff.
 const POWER: (f64, f64) = (1.5, 400.0);
-/// The grid is drawn closer to where the logarithm of the likelihood is within this of its maximum.
+/// The grid is refined to the region where the logarithm of the likelihood is within this distance
+/// of its maximum.
 const WITHIN: f64 = 9.0;
-/// An open trial that falls behind by this share of its arrivals, and by so many standard
-/// deviations, shows a capacity.
+/// An open trial shows a capacity if its backlog grows by this share of its arrivals, and by this
+/// number of standard deviations.
 const BEHIND_SHARE: f64 = 0.03;
 const BEHIND_DEVIATIONS: f64 = 4.0;
 /// The mean of |B| at 7/8 of a time less that at 3/8 of it, for a Brownian motion B: sqrt(2 / pi)
 /// (sqrt(7/8) - sqrt(3/8)).
 const FROM_EMPTY: f64 = 0.258;
-/// Requests that are late or fail at any rate: with this probability there are none. Otherwise
-/// their share lies between these multiples of the SLO's allowance.
+/// Probability that no requests are late (or fail) at every rate. Otherwise their share lies
+/// between these multiples of the SLO's allowance.
 const NO_FLOOR: f64 = 0.8;
 const FLOOR: (f64, f64) = (0.03, 0.95);
-/// A bound that no request may break is taken for one that one in a million may: a share of 0 is
-/// never proven.
+/// A bound without any allowed violation is treated as one in a million: a share of 0 can never be
+/// proven.
 const SHARE_MIN: f64 = 1e-6;
-/// Excursions of exponential length make twice as many requests one observation, and those that
-/// return soon twice that.
+/// The bunch size is multiplied by this. Excursions of exponential length double it, and excursions
+/// that return soon double it again.
 const BUNCHED: f64 = 4.0;
-/// An account with less weight than this is as good as refuted.
+/// An account with less weight than this counts as refuted.
 const CONTESTED: f64 = 0.03;
-/// How much the formula of heavy traffic may be off, as a standard deviation of the logarithm:
-/// alone, and for each service time in 1 / theta (M/D/1 and M/M/8 by exact formulas).
+/// Standard deviation of the logarithm of the heavy-traffic formula: a constant part, and a part
+/// for each service time in 1 / theta (M/D/1 and M/M/8 by exact formulas).
 const FORMULA_ERROR: f64 = 0.03;
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
-/// An open trial as it counts.
+/// The counts of an open trial that the accounts explain.
 #[derive(Debug, Clone)]
 struct OpenTrial {
     rate: f64,
@@ -87,28 +90,29 @@ struct OpenTrial {
 /// A distribution of the load line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Belief {
-    /// Rates and their weights, by rate.
+    /// Rates of the load line and their weights, by ascending rate.
     draws: Vec<(f64, f64)>,
-    /// A rate at which a trial would decide between two accounts that both have weight and differ.
+    /// The rate of a trial that would decide between the accounts, if both have a large weight and
+    /// differ.
     pub contested: Option<f64>,
-    /// Share of the variance that the capacity's own error makes.
+    /// Share of the variance of the line that the error of the capacity causes.
     pub from_capacity: f64,
 }
 
-/// The inputs of an account beside the trials.
+/// The inputs of an account in addition to the trials.
 struct AccountTerms<'a> {
     sights: &'a [OpenTrial],
     arrivals_dispersion: f64,
     /// Mean service time of a single user, s.
     service_s: f64,
     refuses: bool,
-    /// Latency bounds of the SLO: time in s, and the share that may be later.
+    /// Latency bounds of the SLO: time in s, and the share of requests that may be later.
     bounds: Vec<(f64, f64)>,
 }
 
 impl Belief {
-    /// After these trials. `arrivals_dispersion`: 1 for random arrivals, 0 for evenly spaced ones.
-    /// `service_s`: mean service time of a single user.
+    /// Computes the distribution from these trials. `arrivals_dispersion`: 1 for random arrivals, 0
+    /// for evenly spaced ones. `service_s`: mean service time of a single user, s.
     pub(super) fn new(
         history: &[TrialOutcome],
         capacity: Option<&Capacity>,
@@ -141,7 +145,8 @@ impl Belief {
             };
             let own = Capacity { dispersion: capacity.map_or(1.0, |it| it.dispersion), ..own };
             let (evidence, draws) = terms.by_capacity(rps, error_rps, &own);
-            // Its centre was chosen by the same trials that it explains.
+            // The centre of this prior was chosen by the trials that it explains, so the account
+            // pays for the choice.
             let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
             accounts.push((PRIOR_OPEN.ln() + evidence + occam, draws));
         }
@@ -161,8 +166,8 @@ impl Belief {
         Belief { draws, contested, from_capacity: from_capacity * (1.0 - direct) }
     }
 
-    /// The rate below which the line lies with this probability; 0 where nothing is known, or no
-    /// rate meets the SLO.
+    /// Returns the rate below which the line lies with probability `p`. Returns 0 if nothing is
+    /// known, or if no rate meets the SLO.
     pub(super) fn quantile(&self, p: f64) -> f64 {
         let total: f64 = self.draws.iter().map(|draw| draw.1).sum();
         let mut sum = 0.0;
@@ -170,7 +175,8 @@ impl Belief {
             let before = sum;
             sum += weight / total;
             if sum >= p {
-                // Between the draws, as a step of one of them would be seen in the width.
+                // Interpolates between the draws, so that the step between two draws does not show
+                // in the width.
                 let last = at.checked_sub(1).map_or(*rate, |at| self.draws[at].0);
                 let part = if sum > before { (p - before) / (sum - before) } else { 1.0 };
                 return (last + (rate - last) * part).max(0.0);
@@ -193,8 +199,8 @@ impl Capacity {
     };
 }
 
-/// The median of the account that puts the line highest, where no account has nearly all of the
-/// weight and they differ.
+/// Returns the median of the account with the highest line, if no account has nearly all of the
+/// weight and the accounts differ.
 fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64> {
     let sum: f64 = weights.iter().sum();
     let of = |draws: &Vec<(f64, f64)>| {
@@ -210,7 +216,7 @@ fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64
     apart.then_some(highest[1])
 }
 
-/// Share of the draws' variance that the capacity's error makes.
+/// Returns the share of the draws' variance that the error of the capacity causes.
 fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     let total: f64 = draws.iter().map(|draw| draw.1).sum();
     if total <= 0.0 {
@@ -221,8 +227,8 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     if variance > 0.0 { (error_rps * error_rps / variance).min(1.0) } else { 0.0 }
 }
 
-/// The open trials that count. Where some were disturbed by other processes and enough were not,
-/// the latter; and those that met the SLO in spite of them.
+/// Returns the open trials that count. If some trials were disturbed and enough were not, only the
+/// undisturbed ones count, and disturbed ones that met the SLO.
 fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
     let open = || {
         history.iter().filter(|trial| {
@@ -246,8 +252,8 @@ fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
         .collect()
 }
 
-/// The capacity that open trials show which fell behind: arrivals less what waits. With its
-/// standard error.
+/// Returns the capacity from open trials that fell behind (arrivals minus growth of the backlog),
+/// and its standard error.
 fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dispersion: f64) -> Option<(f64, f64)> {
     let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);
     let shown = |sight: &OpenTrial| {
@@ -267,14 +273,14 @@ fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dis
     Some((mean, (1.0 / weights + spread / found.len() as f64).sqrt()))
 }
 
-/// Logarithm of the density of Student's t with 4 degrees of freedom, up to a constant: outliers
-/// count less.
+/// Returns the log density of Student's t with 4 degrees of freedom, up to a constant, so that
+/// outliers weigh less.
 fn ln_t(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }
 
-/// Logarithm of the likelihood of a share `q` of bad requests, relative to that of the share that
-/// was seen.
+/// Returns the log likelihood of a share `q` of bad requests, relative to that of the observed
+/// share.
 fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
     let ln = |q: f64| {
@@ -284,13 +290,13 @@ fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     ln(q) - ln(b / n.max(1e-12))
 }
 
-/// A trial may be disturbed.
+/// Adds the possibility that the trial was disturbed to a log likelihood.
 fn robust(ln_likelihood: f64) -> f64 {
     ((1.0 - DISTURBED) * ln_likelihood.exp() + DISTURBED * DISTURBED_LIKELIHOOD).ln()
 }
 
-/// Point `at` of a sequence that fills a unit cube evenly (Roberts, "The unreasonable effectiveness
-/// of quasirandom sequences").
+/// Returns point `at` of a sequence that fills a unit cube evenly (Roberts, "The unreasonable
+/// effectiveness of quasirandom sequences").
 fn even(at: usize, dimension: usize) -> f64 {
     const STEP: [f64; 6] = [
         0.898_653_712_628_699_2,
@@ -304,45 +310,46 @@ fn even(at: usize, dimension: usize) -> f64 {
 }
 
 impl AccountTerms<'_> {
-    /// Logarithm of the likelihood of the growth of a backlog, if the capacity were `capacity_rps`.
+    /// Returns the log likelihood of the observed growth of a backlog, for the capacity
+    /// `capacity_rps`.
     fn ln_growth(&self, sight: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
         let half_s = sight.seconds / 2.0;
         let both = (self.arrivals_dispersion + dispersion).max(0.01);
         let served = sight.rate.min(capacity_rps);
         let drift = (sight.rate - capacity_rps).max(0.0) * half_s;
         let mut walk = both * served * half_s;
-        // A queue that begins empty grows in the mean, too, as it cannot be shorter than that.
+        // The mean of a queue that begins empty grows, because its length cannot be negative.
         let mut rise = FROM_EMPTY * (both * served * sight.seconds).sqrt();
         if sight.rate < capacity_rps {
-            // In steady state the queue wanders no further than its own length.
+            // In steady state the length of the queue varies by no more than its own mean length.
             let length = both / (2.0 * (1.0 - sight.rate / capacity_rps));
             walk = walk.min(2.0 * length * length);
             rise = rise.min(length / 2.0);
         }
         rise *= (1.0 - drift / walk.sqrt().max(1.0)).max(0.0);
-        // Requests in service come and go as well.
+        // The number of requests in service varies as well.
         let deviation = (walk + served * self.service_s + 1.0).sqrt();
         ln_t((sight.growth - drift - rise) / deviation)
     }
 
-    /// The account by capacity: the mean likelihood, as a logarithm, and the line of each draw with
-    /// its weight.
+    /// Computes the capacity account: the logarithm of the mean likelihood, and the line of each
+    /// draw with its weight.
     fn by_capacity(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
         for at in 0..DRAWS {
             let capacity = rps + error_rps * normal_quantile(even(at, 0));
-            // The variance of a sample is a chi-squared one (Wilson and Hilferty's cube).
+            // The variance of a sample has a chi-squared distribution (Wilson and Hilferty's cube).
             let cube = 1.0 - 2.0 / (9.0 * freedom) + normal_quantile(even(at, 1)) * (2.0 / (9.0 * freedom)).sqrt();
             let dispersion = of.dispersion / cube.max(0.2).powi(3);
             let both = (self.arrivals_dispersion + dispersion).max(1e-3);
             let (error, place) = (normal_quantile(even(at, 2)), even(at, 3));
-            // theta (C - rate) for one request a second of room.
+            // theta (C - rate) for a headroom of one request a second.
             let kappa = |t: f64, a: f64| {
                 let near = (1.0 / a).ln() / t * self.service_s;
                 let off = (error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
-                // A response is a wait and a service: between nothing and one whole service time
-                // comes off the bound.
+                // A response time is a waiting time plus a service time. So between zero and one
+                // whole service time is subtracted from the bound.
                 let left = (t - place * self.service_s.min(t / 2.0)).max(t / 4.0);
                 (2.0 / both / off, left)
             };
@@ -372,19 +379,20 @@ impl AccountTerms<'_> {
                             let (kappa, left) = kappa(t, bound.share.max(SHARE_MIN));
                             let room = (capacity - sight.rate).max(0.0);
                             let stationary = (-kappa * room * left).exp();
-                            // From an empty queue in a trial this short: a walk that is reflected
-                            // at nothing.
+                            // A short trial starts with an empty queue: a random walk reflected at
+                            // zero.
                             let half_s = sight.seconds / 2.0;
                             let drift = (sight.rate - capacity) * half_s;
                             let far = (capacity * left - drift) / (both * capacity * half_s).sqrt();
                             let reached = (2.0 * upper_tail(far)).min(1.0);
-                            // Above the capacity requests are late once the backlog is long enough.
+                            // Above the capacity, requests are late once the backlog is long
+                            // enough.
                             let late_from_s = if beyond > 0.0 { left / beyond } else { f64::INFINITY };
                             let late = (1.0 - late_from_s / sight.seconds).max(0.0);
                             let queued = if room > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
-                            // Late requests for each excursion of the queue beyond the bound, whose
-                            // lengths vary, and which come in groups: rate / (theta (1 - rho)),
-                            // times BUNCHED.
+                            // The number of late requests for each excursion of the queue beyond
+                            // the bound. Excursions vary in length and come in groups: rate /
+                            // (theta (1 - rho)), times BUNCHED.
                             let bunch = BUNCHED * sight.rate * capacity / (kappa * room * room).max(1e-9);
                             (floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size))
                         }
@@ -400,7 +408,8 @@ impl AccountTerms<'_> {
         weigh(logs, DRAWS as f64)
     }
 
-    /// The bound that the trials broke most, for the direct account: its place among the bounds.
+    /// Returns the index of the bound that the trials violated most; the direct account uses this
+    /// bound.
     fn binding(&self) -> usize {
         let bounds = self.sights.iter().map(|sight| sight.bounds.len()).max().unwrap_or(0);
         let excess = |at: usize| -> f64 {
@@ -410,16 +419,16 @@ impl AccountTerms<'_> {
             };
             self.sights.iter().filter_map(of).sum()
         };
-        // Among equal ones the last: a latency bound rather than that of successes.
+        // Of equal bounds the last is used: a latency bound rather than the success bound.
         (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
     }
 
-    /// The direct account: the mean likelihood over what was possible, and lines with their
-    /// weights.
+    /// Computes the direct account: the mean likelihood over all possible parameters, and lines
+    /// with their weights.
     fn direct(&self, capacity: Option<&Capacity>) -> (f64, Vec<(f64, f64)>) {
         let rates = || self.sights.iter().map(|sight| sight.rate);
         let known = capacity.map(|it| it.rps);
-        // No line lies above the capacity, unless trials above it met the SLO.
+        // No line is above the capacity, unless trials above the capacity met the SLO.
         let met = self.sights.iter().filter(|sight| sight.growth <= BEHIND_SHARE * sight.rate * sight.seconds / 2.0);
         let met = met.map(|sight| sight.rate).fold(0.0, f64::max);
         let high = match capacity {
@@ -431,15 +440,14 @@ impl AccountTerms<'_> {
             return (0.0, Vec::new());
         }
         let at = self.binding();
-        // Bunches belong to the server: the size in one trial also holds for trials without late
-        // requests.
+        // Bunches are a property of the server: the size in one trial also holds for trials without
+        // late requests.
         let bunch = self.sights.iter().filter_map(|s| Some(s.bounds.get(at)?.bunch_size)).fold(1.0, f64::max);
         let dispersion = capacity.map_or(1.0, |it| it.dispersion);
         let ln_likelihood = |line: f64, power: f64| {
             let mut ln = 0.0;
             for sight in self.sights {
-                // Where the line is higher than the server could do while saturated, it is the
-                // capacity, too.
+                // If the line is above the saturated throughput, the line is also the capacity.
                 let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)).max(line), dispersion);
                 let Some(bound) = sight.bounds.get(at) else {
                     ln += robust(growth);
@@ -490,7 +498,7 @@ impl AccountTerms<'_> {
     }
 }
 
-/// The mean likelihood as a logarithm, and each value with its weight.
+/// Returns the logarithm of the mean likelihood, and each value with its normalised weight.
 fn weigh(logs: Vec<(f64, f64)>, count: f64) -> (f64, Vec<(f64, f64)>) {
     let best = logs.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
     let weighed: Vec<(f64, f64)> = logs.into_iter().map(|(value, ln)| (value, (ln - best).exp())).collect();

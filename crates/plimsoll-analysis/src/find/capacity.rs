@@ -1,74 +1,73 @@
-//! The capacity of a server whose queue never empties ([`Capacity`]), from saturated trials.
+//! The capacity of a server ([`Capacity`]): its throughput while requests always wait, from trials
+//! in which its queue was never empty.
 //!
-//! Completions of a saturated server are a renewal-like count: their number in time T has mean C T
-//! and variance I C T, with index of dispersion I (1 for exponential service, 0 for constant). So N
-//! completions give C to a relative error of sqrt(I / N). Larger differences between trials add a
-//! variance: a process or a machine that drifts. Sources: Whitt, "Planning queueing simulations",
-//! 1989 (asymptotic variance of counts); DerSimonian and Laird, 1986 (variance between trials by
-//! moments).
+//! Completions of a saturated server resemble a renewal process. Their number in time T has mean C
+//! T and variance I C T. I is their index of dispersion: 1 for exponential, 0 for constant service.
+//! So N completions give C with a relative error of sqrt(I / N). A larger difference between
+//! trials, from a process or machine that changes, is added to the error.
 //!
-//! Not here: response times below capacity (see [`super::belief`]).
+//! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
+//! DerSimonian and Laird, 1986 (variance between trials by moments).
+//!
+//! Not here: the latency below capacity (see [`super::belief`]).
 
 use super::normal::upper_tail;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
-/// Probability that an unobserved disturbance affects a trial, and the same after observed
-/// interference. A disturbed trial has any throughput between zero and the capacity with equal
-/// probability. The least share keeps such a trial from pulling the capacity down.
+/// The prior probability that a trial is disturbed: by something that no probe observed, and if
+/// probes observed interference. Any rate of a disturbed trial from zero to the capacity is equally
+/// probable. With a positive minimum, a trial below it would pull the capacity down to itself.
 const DISTURBED: f64 = 0.1;
 const DISTURBED_SEEN: f64 = 0.5;
-/// This share of them is faster instead: the server had another capacity then. The factor has no
-/// bound either (Pareto's distribution with exponent 1).
+/// The share of disturbed trials that are faster: the server then had another capacity. The factor
+/// also has no bound (Pareto's distribution with exponent 1).
 const FASTER: f64 = 0.2;
-/// Largest share of excluded trials; above it the server itself varies, and the interval covers all
+/// If a larger share of trials is set aside, the server itself varies, and the interval covers all
 /// trials.
 const SET_ASIDE_MAX: f64 = 0.34;
-/// Trials differ by more than chance where Cochran's Q exceeds its mean by so many standard
+/// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
-/// Where trials were set aside, other trials were disturbed by less than can be detected: the error
-/// grows by this multiple of their share.
+/// If trials were set aside, other trials were disturbed by less than can be detected. The error
+/// grows by this multiple of the share of trials set aside.
 const UNSEEN: f64 = 0.5;
-/// Fewer trials than this tell nothing of how a server wanders between them: then it is taken to
-/// wander by this share, as usual ones do (docs/explanation/how-find-searches.md).
+/// With fewer trials, the variation of a server between trials is not known. Then this relative
+/// variation of usual servers is assumed (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
 const WANDER_USUAL: f64 = 0.01;
-/// The least standard error of a capacity, as a share of it. A window of a few seconds ends with a
-/// completion that is seen up to a millisecond late, in each trial alike, however evenly a server
-/// works.
-const ERROR_SHARE_MIN: f64 = 0.0005;
-/// Points of the grid over capacities, and how many standard errors of the worst known trial it
-/// reaches to either side.
+/// Number of grid points over capacities. The grid extends by this number of standard errors of the
+/// least exact trial to either side.
 const GRID: usize = 801;
 const GRID_ERRORS: f64 = 6.0;
-/// Fewer completions tell no dispersion of their own.
+/// With fewer completions, a trial shows no dispersion.
 const COMPLETED_MIN: f64 = 8.0;
 
 /// The highest throughput of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
-    /// Completions a second.
+    /// The capacity: completions a second.
     pub rps: f64,
-    /// Standard error of that.
+    /// Standard error of `rps`, 1/s.
     pub error_rps: f64,
-    /// Variance over mean of completions, at the time scale of the bound, with what differs between
-    /// trials.
+    /// Dispersion of completions (variance divided by mean) at the time scale of the bound,
+    /// including the variation between trials.
     pub dispersion: f64,
-    /// Pieces of time by which the dispersion is known.
+    /// Number of pieces of time from which the dispersion is known.
     pub pieces: f64,
-    /// Trials that count.
+    /// Number of trials that count.
     pub trials: usize,
-    /// Trials set aside as disturbed.
+    /// Number of trials that were set aside as disturbed.
     pub set_aside: usize,
-    /// Seconds measured.
+    /// Total length of the trials, s.
     pub seconds: f64,
-    /// Failed requests were among the completions: the server refuses what is too much.
+    /// Whether the completions include failures: the server rejects surplus requests.
     pub refuses: bool,
 }
 
-/// One trial: its rate, the standard error of that, and how likely it was disturbed beforehand.
+/// One trial: its rate, the standard error of the rate, and the prior probability that the trial
+/// was disturbed.
 #[derive(Clone, Copy)]
 struct SaturatedBlock {
     found: Saturation,
@@ -78,13 +77,13 @@ struct SaturatedBlock {
 }
 
 impl SaturatedBlock {
-    /// The likelihood of its rate undisturbed, and disturbed, if the capacity were `rps`; `extra`:
-    /// variance between trials.
+    /// Returns the likelihoods of the trial's rate, undisturbed and disturbed, for the capacity
+    /// `rps`. `extra`: variance between trials.
     fn likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
         let error = (self.error_rps.powi(2) + extra).sqrt();
         let z = |at: f64| (self.rps - at) / error;
         let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
-        // Below the capacity or above it, blurred by the error.
+        // The probability of a rate on this side of the capacity, smoothed by the error.
         let above = upper_tail(-z(rps));
         let slower = (upper_tail(z(rps)) - upper_tail(z(0.0))).max(0.0) / rps.max(1e-12);
         let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
@@ -94,9 +93,9 @@ impl SaturatedBlock {
 }
 
 impl Capacity {
-    /// From the saturated trials of a search; `None` without any that counts. Where probes saw
-    /// interference in most of them, the figure is of the machine as it was. `service_s`: mean
-    /// service time of a single user.
+    /// Computes the capacity from the saturated trials of a search; `None` without any valid trial.
+    /// If probes observed interference in most trials, the figure describes the disturbed machine.
+    /// `service_s`: mean service time of a single user, s.
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
@@ -105,8 +104,8 @@ impl Capacity {
             .filter_map(|trial| Some((trial.evidence.saturation?, trial.interference.disturbed)))
             .collect();
         let mut capacity = Capacity::pool(&found)?;
-        // Constant service may run in step: then a window has one request per worker more or less,
-        // in each trial alike.
+        // Constant service may run in step. Then a window has one request per worker more or less,
+        // equally in each trial.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
@@ -115,7 +114,8 @@ impl Capacity {
         Some(capacity)
     }
 
-    /// `found`: the saturation of each trial, and whether probes saw interference.
+    /// Pools the trials. `found`: the saturation of each trial, and whether probes observed
+    /// interference.
     fn pool(found: &[(Saturation, bool)]) -> Option<Capacity> {
         let seen = found.iter().filter(|it| it.1).count();
         let usual = seen * 2 >= found.len();
@@ -128,13 +128,13 @@ impl Capacity {
             let block = |(it, interfered): &(Saturation, bool)| SaturatedBlock {
                 found: *it,
                 rps: it.completed / it.seconds,
-                // Counts are whole: below half a completion nothing is known.
+                // Counts are whole numbers, so the error is at least half a completion.
                 error_rps: (dispersion * completed / seconds * it.seconds).sqrt().max(0.5) / it.seconds,
                 disturbed: if *interfered && !usual { DISTURBED_SEEN } else { DISTURBED },
             };
             found.iter().map(block).collect()
         };
-        // The median first: disturbed trials are not only slower but also more bunched.
+        // The median comes first: disturbed trials are not only slower but also more bunched.
         let mut dispersions: Vec<f64> =
             found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
         dispersions.sort_by(f64::total_cmp);
@@ -174,7 +174,8 @@ impl Capacity {
         Some(Capacity {
             rps,
             error_rps,
-            // Variance of a trial's count over its mean, beyond what its pieces show.
+            // Variance of a trial's count divided by its mean, beyond the variance within the
+            // trial.
             dispersion: dispersion + between * each_s / rps.max(1e-9),
             pieces,
             trials: kept.len(),
@@ -185,7 +186,8 @@ impl Capacity {
     }
 }
 
-/// The variance between trials beyond chance (DerSimonian and Laird); 0 where chance explains it.
+/// Returns the variance between trials beyond chance (DerSimonian and Laird); 0 if chance explains
+/// the differences.
 fn wander(blocks: &[SaturatedBlock]) -> f64 {
     let freedom = blocks.len() as f64 - 1.0;
     let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
@@ -199,7 +201,8 @@ fn wander(blocks: &[SaturatedBlock]) -> f64 {
     (q - freedom) / (sum - squares / sum)
 }
 
-/// Mean and standard deviation of the capacity, by these trials, each of which may be disturbed.
+/// Returns mean and standard deviation of the capacity from these trials, each of which may be
+/// disturbed.
 fn posterior(blocks: &[SaturatedBlock], between: f64) -> Option<(f64, f64)> {
     let rates = || blocks.iter().map(|block| block.rps);
     let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
@@ -207,7 +210,7 @@ fn posterior(blocks: &[SaturatedBlock], between: f64) -> Option<(f64, f64)> {
     let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
     let mut area = (low, high);
     let mut found = None;
-    // Once over all, and once over where the weight is.
+    // The first pass covers the whole range; later passes cover the region with the weight.
     for _ in 0..3 {
         let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (GRID - 1) as f64;
         let ln = |rps: f64| -> f64 {
@@ -250,10 +253,10 @@ mod tests {
             assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
             assert_eq!(got.set_aside, set_aside, "{rates:?}: {got:?}");
         };
-        // sqrt(I C / T) over all.
+        // The error is sqrt(I C / T) over all trials.
         check(&[1000.0; 4], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
         check(&[1000.0, 1010.0, 990.0, 1000.0], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
-        // One that was disturbed, however much.
+        // One disturbed trial has no effect, however large its difference.
         for other in [700.0, 400.0, 20.0, 2000.0] {
             let error = (1000.0f64 / 6.0).sqrt() * (1.0 + UNSEEN / 4.0);
             check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, error, 1));

@@ -1,5 +1,5 @@
-//! Whether a trial broke the SLO by more than chance at a rate that meets the SLO: the evidence
-//! that confirms a line ([`confirmed`]), and the evidence that contradicts one ([`breaks`]).
+//! Whether a trial broke the SLO by more than chance at a rate that meets the SLO. This is the
+//! evidence that confirms a line ([`confirmed`]) or contradicts a line ([`breaks`]).
 //!
 //! Not here: the estimate of the line ([`super::belief`]).
 
@@ -9,15 +9,16 @@ use super::terms::limited;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// Standard deviations (one-sided 1 %) by which a confirming trial may exceed what the SLO allows
+/// Standard deviations (one-sided 1 %) by which a confirming trial may exceed the SLO's allowance
 /// by chance.
 const BY_CHANCE: f64 = 2.33;
-/// A confirming trial supports a lower end that is at most this much higher.
+/// A confirming trial supports a lower end of the interval if its rate is at least this share of
+/// that end.
 const CONFIRMS_NEAR: f64 = 0.98;
 
-/// Whether a confirming trial at `low`, close to it or above showed no more bad requests, and no
-/// more backlog, than chance makes of a rate that meets the SLO, and more of them did than did not
-/// at a rate that is not above; where the server stalls, those that were long enough.
+/// Returns whether confirming trials support `low` as the lower end. A trial at `low`, close to it
+/// or above supports it if bad requests and backlog are within chance. More trials must support
+/// than contradict it. For a server that stalls, only long enough trials count.
 pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = walk_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
@@ -29,42 +30,43 @@ pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f
     whole.filter(meets).count() > broke
 }
 
-/// Whether a confirming trial was at `low`, close to it or below: then it may contradict the line.
+/// Returns whether a confirming trial was at most slightly above `low`: then the trial may
+/// contradict the line.
 pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)
 }
 
-/// Dispersion of arrivals and completions together: by how much a backlog wanders.
+/// Returns the dispersion of arrivals and completions together, by which a backlog varies.
 pub(super) fn walk_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
-/// Whether a load after the search broke the SLO by more than chance. A disturbed load counts, too:
-/// the reason was not the server, but the rate was not sustained. `dispersion`: by
+/// Returns whether a load after the search broke the SLO by more than chance. A disturbed load also
+/// counts: the rate was not sustained, even if the server was not the reason. `dispersion`: from
 /// [`walk_dispersion`] of the search.
 pub(super) fn breaks(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !within_chance(trial, dispersion)
 }
 
-/// Whether what a trial showed may be chance at a rate that meets the SLO.
+/// Returns whether chance explains the outcome of a trial, at a rate that meets the SLO.
 pub(super) fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     !trial.stopped && trial.verdict != Verdict::Void && within_chance(trial, dispersion)
 }
 
-/// Whether its late and failed requests, and its backlog, are no more than chance makes of a rate
-/// that meets the SLO.
+/// Returns whether chance explains the late and failed requests and the backlog of a trial, at a
+/// rate that meets the SLO.
 fn within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
     trial.evidence.bounds.iter().all(is_allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
 }
 
-/// Whether so many bad requests may be chance where as many are allowed.
+/// Returns whether chance explains the number of bad requests, given the allowed number.
 fn is_allowed(bound: &BoundEvidence) -> bool {
     let mean = bound.share * bound.scheduled as f64;
     bound.bad as f64 <= mean + BY_CHANCE * (mean * bound.bunch_size).sqrt() + bound.bunch_size
 }
 
-/// The same of the late and failed requests of several trials together.
+/// Returns whether chance explains the late and failed requests of several trials together.
 pub(super) fn all_within_chance(trials: &[&TrialOutcome]) -> bool {
     let bounds = trials.iter().map(|trial| trial.evidence.bounds.len()).min().unwrap_or(0);
     (0..bounds).all(|at| {

@@ -1,5 +1,6 @@
-//! The next trial of a search ([`LoadChoice`]): closed loads with more and more users, then
-//! saturated ones for the capacity, then open ones near the line, and one that confirms the line.
+//! The choice of the next trial of a search ([`LoadChoice`]). The search begins with closed loads
+//! with more and more users. Saturated loads then show the capacity, and open loads try rates near
+//! the possible line. A last load confirms the line.
 
 use super::belief::{HIGH, LOW};
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
@@ -16,34 +17,36 @@ use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Plan, Purpose};
 
-/// A first load without any response is repeated this often, each time this many times as long.
+/// The maximum number of first loads without any response. Each repetition is longer by the second
+/// factor.
 const FIRST_LOADS_MAX: u32 = 3;
 const FIRST_LOAD_FACTOR: u64 = 4;
-/// Most voids in a row before the generator is taken for the limit.
+/// After this number of consecutive void trials, the generator counts as the limit.
 const VOIDS_MAX: usize = 3;
-/// The search ends where the 90 % interval is this wide, as a ratio, and the line is confirmed.
+/// The search stops when the ratio of the ends of the 90 % interval is at most this, and the line
+/// is confirmed.
 const WIDTH_GOAL: f64 = 1.02;
-/// A server is saturated by so many times the users of its peak, and by so many at the least.
+/// A saturated trial has this multiple of the users at the peak, and at least the second number.
 const SATURATING_FACTOR: u64 = 4;
 const SATURATING_USERS_MIN: u64 = 8;
-/// So many saturated trials come first; in a small budget fewer.
+/// The number of initial saturated trials; a small budget has fewer.
 const SATURATED_FIRST: usize = 6;
 const SATURATED_FIRST_FEW: usize = 2;
-/// Completions that a saturated trial should have.
+/// The number of completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
-/// For a server with fewer completions in this share of the budget, saturated trials show too
-/// little for the backlog that they leave.
+/// If a server has fewer completions in this share of the budget, saturated trials show too little,
+/// compared with the backlog that they leave.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
-/// At most so many confirming trials.
+/// The maximum number of confirming trials.
 const CONFIRMS_MAX: usize = 4;
-/// No rate is tried below this share of the peak.
+/// The minimum rate of a trial, as a share of the peak.
 const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 
-/// The choice of the next trial, from what the trials so far say.
+/// The choice of the next trial from the outcomes of the earlier trials.
 pub(super) struct LoadChoice<'a> {
     known: &'a SearchState<'a>,
-    /// The trials of the server as it is now.
+    /// The trials of the present server.
     history: &'a [TrialOutcome],
     /// All trials of the search.
     all: &'a [TrialOutcome],
@@ -51,12 +54,13 @@ pub(super) struct LoadChoice<'a> {
 }
 
 impl<'a> LoadChoice<'a> {
-    /// `known`: the trials of the present [`super::era::Era`]. `all`: all trials.
+    /// Creates the choice. `known`: the trials of the present [`super::era::Era`]. `all`: all
+    /// trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }
 
-    /// The next trial, or why there is none.
+    /// Returns the next trial, or the reason to stop.
     pub(super) fn step(&self) -> Result<Measure, StopReason> {
         if TargetLoss::detect(self.all).is_some() {
             return Err(StopReason::Gone);
@@ -85,7 +89,7 @@ impl<'a> LoadChoice<'a> {
         self.near_line()
     }
 
-    /// The next closed-loop trial; `None` once that part is over.
+    /// Returns the next closed-loop trial; `None` after the climb.
     fn peak(&self) -> Option<Result<Measure, StopReason>> {
         if self.all.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
             return None;
@@ -99,7 +103,7 @@ impl<'a> LoadChoice<'a> {
         }
         let users = peak::next(self.history, self.known.pace.users_factor, users_max)?;
         let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
-        // Answers of a crowd take longer than those of a single user.
+        // Responses to many users take longer than responses to a single user.
         let least_ns = p50_ns.saturating_mul(ANSWERS_IN_TURN).min(planned_ns.saturating_mul(2));
         let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
         let length_ns = shown_ns.max(least_ns).max(self.known.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
@@ -113,9 +117,9 @@ impl<'a> LoadChoice<'a> {
         u64::from(self.known.settings.base.carriage.connections_max).min(16_384)
     }
 
-    /// The first load: a single user, for a few response times. The first response may be a slow
-    /// one, so the load ends as soon as there are enough of them. Without a test request it is
-    /// repeated for longer.
+    /// Returns the first load: a single user, for a few response times. The first response may be
+    /// slow, so the load stops after enough responses. Without a test request, a load without
+    /// responses is repeated with a longer duration.
     fn first_load(&self) -> Result<Measure, StopReason> {
         let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
         if silent > FIRST_LOADS_MAX {
@@ -134,13 +138,13 @@ impl<'a> LoadChoice<'a> {
         if self.plans.affords(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
-    /// The number of void trials in a row near the line.
+    /// Returns the number of consecutive void trials near the line.
     fn voids_in_a_row(&self) -> usize {
         self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
     }
 
-    /// Whether the server can be saturated at all: with more users than its peak has, and no more
-    /// load than is allowed.
+    /// Returns whether the server can be saturated with more users than at its peak, without
+    /// exceeding the allowed load.
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::highest(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
@@ -162,10 +166,11 @@ impl<'a> LoadChoice<'a> {
         let peak = peak::highest(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
-        // Where more users still got more done, more than those of the best trial.
+        // If the goodput still grew with the number of users, more users than in the best trial are
+        // needed.
         let best = peak.filter(|_| peak::still_growing(self.history)).map_or(1, |peak| peak.concurrency);
         let users = (at_peak.max(best) * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
-        // A failed request takes up to its timeout, and waits for half of that on average.
+        // A failed request takes up to its timeout, half of that on average.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
         let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak * 2);
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
@@ -173,12 +178,13 @@ impl<'a> LoadChoice<'a> {
         let length_ns = wanted_ns
             .clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
-        // The users served first join over one response time.
+        // Users that are served first join during one response time.
         let users = users.min(patient).min(self.users_max()).max(1);
         self.plans.saturated(users, SATURATING_FACTOR, length_ns)
     }
 
-    /// Near the line: the trial that narrows the line most, and a trial that confirms it.
+    /// Returns the trial near the line that narrows the interval most, or a trial that confirms the
+    /// line.
     fn near_line(&self) -> Result<Measure, StopReason> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
@@ -199,8 +205,8 @@ impl<'a> LoadChoice<'a> {
         let topped = line.is_topped();
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.topped_by } else { StopReason::Width };
-        // A trial that contradicts the line may have been disturbed: while there is time, more of
-        // them tell.
+        // A trial that contradicts the line may have been disturbed. If time permits, more such
+        // trials decide.
         let dispersion = walk_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             let fails = trial.verdict == Verdict::Fail && !by_chance(trial, dispersion);
@@ -229,8 +235,8 @@ impl<'a> LoadChoice<'a> {
         let next = if saturate {
             self.saturate()
         } else {
-            // Half of the trials at the middle of the possible range, the others at its ends.
-            // Without a failed trial, upwards.
+            // Half of the trials are at the middle of the possible range, the other half at its
+            // ends. Without a failed trial, the rate increases.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
             let rate = match (contested, tried().count() % 4) {
@@ -253,15 +259,15 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// A trial at the lower end of the interval, as long as the budget allows, up to twice the
-    /// usual length. For a server that stalls it is long compared with the time between stalls.
-    /// `None` where the budget has no room for it.
+    /// Returns a trial at the lower end of the interval, as long as the budget allows, up to twice
+    /// the usual length. For a server that stalls, the trial is long compared with the time between
+    /// stalls. Returns `None` if the budget is too small.
     fn confirm(&self, low: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        // Rounded down: the confirmed rate is stated.
+        // The rate is rounded down, because the confirmed rate is reported.
         let rate = round_rate(low * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {

@@ -16,39 +16,39 @@ use crate::prove::stats;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Purpose;
 
-/// A smaller change is within what servers wander by.
+/// A smaller relative change is within the usual variation of servers.
 const CHANGE_MIN: f64 = 0.1;
-/// And it exceeds so many standard errors of the difference of two medians.
+/// A change exceeds this number of standard errors of the difference of two medians.
 const CHANGE_ERRORS: f64 = 5.0;
-/// A median's standard error is this times that of a mean (normal).
+/// The standard error of a median is this multiple of that of a mean (normal distribution).
 const MEDIAN_ERROR: f64 = 1.25;
-/// The least number of trials before a change and after it. One trial in ten is disturbed; three in
-/// a row are not. One trial before the change is dropped in any case.
+/// The minimum number of trials before a change, and after it. One trial in ten is disturbed; three
+/// consecutive trials are not. One trial before the change is always dropped.
 const BEFORE_MIN: usize = 1;
 const AFTER_MIN: usize = 3;
 const TOLD_BEFORE_MIN: usize = 2;
-/// This share of the trials of either side lies on its side of the middle.
+/// This share of the trials before and after a change lies on the correct side of the midpoint.
 const ON_ITS_SIDE: f64 = 0.8;
 
 /// The trials that measured the present server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Era {
-    /// Number of its first trial.
+    /// Number of the first trial of the present server.
     pub first: usize,
     /// Capacity before the last change, 1/s.
     pub before_rps: f64,
-    /// And since then.
+    /// Capacity since the last change, 1/s.
     pub now_rps: f64,
-    /// How long the trials since then took, s.
+    /// Total length of the trials since the last change, s.
     pub seconds: f64,
-    /// Trials before the last change.
+    /// Number of trials before the last change.
     pub trials_before: usize,
-    /// Changes, one after another in the same direction. Two or more are a trend, which may go on.
+    /// Number of consecutive changes in one direction. Two or more are a trend, which may continue.
     pub changes: usize,
 }
 
-/// A capacity that a trial showed: the number of the trial, completions a second, and their
-/// relative standard error.
+/// The capacity from one trial: the number of the trial, completions a second, and their relative
+/// standard error.
 #[derive(Debug, Clone, Copy)]
 struct TrialCapacity {
     trial: usize,
@@ -57,7 +57,7 @@ struct TrialCapacity {
 }
 
 impl Era {
-    /// The present one; `None` where the capacity did not change.
+    /// Finds the present era; `None` if the capacity did not change.
     pub(super) fn current(history: &[TrialOutcome]) -> Option<Era> {
         let shown = TrialCapacity::all(history);
         let splits = splits(&shown);
@@ -81,16 +81,16 @@ impl Era {
         })
     }
 
-    /// The trials since the server's last change, and the climb before, which shows its
-    /// concurrency.
+    /// Returns the trials of the present server, and the climb before, which shows how many users
+    /// the server handles at once.
     pub(super) fn present(history: &[TrialOutcome], era: Option<Era>) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
 
-    /// Whether the last trials suggest a change that more saturated trials would show: the last of
-    /// these differ from earlier ones, or a later open trial did.
+    /// Returns whether the last trials suggest a change that more saturated trials could confirm.
+    /// Either the last of these differs from earlier ones, or a later open trial does.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
@@ -117,22 +117,22 @@ impl Era {
         differ || open
     }
 
-    /// Whether the change is reported: one trial may have been disturbed.
+    /// Returns whether the change is reported: a single trial may have been disturbed.
     pub(super) fn is_told(&self) -> bool {
         self.trials_before >= TOLD_BEFORE_MIN
     }
 
-    /// Whether the capacity changes all the time.
+    /// Returns whether the capacity changes continually.
     pub(super) fn is_trend(&self) -> bool {
         self.changes > 1
     }
 
-    /// Whether it falls.
+    /// Returns whether the capacity falls.
     pub(super) fn falls(&self) -> bool {
         self.now_rps < self.before_rps
     }
 
-    /// The change, and its meaning for the line.
+    /// Formats the change and its meaning for the line.
     pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
         let (how, like) = match (self.falls(), self.is_trend()) {
             (true, false) => ("fell", "as with an exhausted credit"),
@@ -156,7 +156,7 @@ impl Era {
 }
 
 impl TrialCapacity {
-    /// Those of all trials that count, in order.
+    /// Returns the capacities of all valid trials, in order.
     fn all(history: &[TrialOutcome]) -> Vec<TrialCapacity> {
         history.iter().enumerate().filter_map(|(at, trial)| TrialCapacity::from_trial(at, trial)).collect()
     }
@@ -170,8 +170,8 @@ impl TrialCapacity {
     }
 }
 
-/// All places where the capacity changed, in order. A trial that was under way when it did makes no
-/// two changes of one.
+/// Returns all indices where the capacity changed, in order. A trial during the change does not
+/// turn one change into two.
 fn splits(shown: &[TrialCapacity]) -> Vec<usize> {
     let Some((at, ..)) = split(shown) else { return Vec::new() };
     let after = splits(&shown[at..]).into_iter().map(|more| at + more);
@@ -184,8 +184,8 @@ fn splits(shown: &[TrialCapacity]) -> Vec<usize> {
     all
 }
 
-/// Where the trials before and after differ most, and their medians; `None` where they do not
-/// differ.
+/// Returns the index where the trials before and after differ most, and both medians; `None` if the
+/// trials do not differ.
 fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
     let last = shown.len().checked_sub(AFTER_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;
@@ -231,14 +231,14 @@ mod tests {
         check(&SAME, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));
         check(&[500.0, 500.0, 500.0, 1000.0, 1010.0, 990.0], 0.02, Some((3, 500.0, 1000.0)));
-        // Two at the end may be disturbed, and one before the change as well.
+        // The last two trials may be disturbed, and one trial before the change as well.
         check(&[1000.0, 1000.0, 1000.0, 700.0, 700.0], 0.02, None);
         check(&[1000.0, 1000.0, 700.0, 1000.0, 700.0, 1000.0], 0.02, None);
         check(&[500.0, 500.0, 500.0, 500.0, 300.0, 1000.0, 1000.0, 1000.0], 0.02, Some((5, 500.0, 1000.0)));
-        // Within what few completions tell.
+        // The difference is within the error of few completions.
         check(&[10.0, 11.0, 8.0, 8.0, 8.0], 0.2, None);
         check(&[1000.0, 400.0, 400.0, 400.0], 0.02, Some((1, 1000.0, 400.0)));
-        // Two speeds in turn.
+        // The capacity alternates between two values.
         check(&[1000.0, 1250.0, 1000.0, 1250.0, 1250.0, 1000.0, 1250.0], 0.02, None);
         check(&[], 0.02, None);
     }

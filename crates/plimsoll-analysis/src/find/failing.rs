@@ -1,8 +1,8 @@
 //! Requests that fail or are late at any load ([`ConstantFailure`]). Examples: a server that never
-//! answers one request in two hundred, or one that first calls a dead upstream for one in sixteen.
-//! No rate meets an SLO with a smaller allowance, and load is not the reason.
+//! answers one request in two hundred, or a server that first calls a dead upstream for one in
+//! sixteen. No rate meets an SLO with a smaller allowance, and load is not the reason.
 //!
-//! Not here: a limiter, which refuses a larger share of a larger load; queues, where more requests
+//! Not here: a limiter, which rejects a larger share of a higher load; queues, where more requests
 //! are late the longer the queue is.
 
 use crate::format;
@@ -10,45 +10,45 @@ use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use crate::slo::{LatencyBound, Slo};
 use plimsoll_model::Purpose;
 
-/// Fewest failures for a share, at the lowest loads that have them together.
+/// The minimum number of failures, in the lowest loads together, for an estimate of the share.
 const FAILED_MIN: f64 = 5.0;
-/// A server with a larger share of failures does not work. A limiter that refuses so much of a load
-/// refuses three times as large a share of twice the load.
+/// A server with a larger share of failures does not work. A limiter that rejects this share of a
+/// load rejects three times as large a share of twice the load.
 const SHARE_MAX: f64 = 0.2;
-/// A load is another one from this many times the rate on.
+/// Two loads count as different if their rates differ by this factor.
 const OTHER: f64 = 2.0;
-/// At another load the share may be this much larger.
+/// The share of failures at a different load may be larger by this factor.
 const LIKE: f64 = 2.0;
-/// Number of expected failures above which their absence excludes a constant failure.
+/// If this number of failures is expected and none occurs, the load has no constant failure.
 const SPARED_MAX: f64 = 4.0;
-/// Standard deviations by which chance may differ.
+/// The number of standard deviations that chance may explain.
 const SURE: f64 = 2.33;
 
-/// Requests that fail, or are late, at low loads as at higher ones.
+/// Requests that fail or are late at low loads as often as at high loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConstantFailure {
     /// How the requests break the SLO.
     pub how: SloBreakKind,
-    /// The share of the requests, 0..1.
+    /// The share of such requests, 0..1.
     pub share: f64,
-    /// The lowest load at which some did, a second.
+    /// The lowest rate with such requests, 1/s.
     pub from_rps: f64,
-    /// The highest at which no more did.
+    /// The highest rate at which the share was not larger, 1/s.
     pub to_rps: f64,
 }
 
 /// The way in which requests break an SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SloBreakKind {
-    /// They get no answer, or none that is a success.
+    /// The requests get no response, or no successful response.
     Failed,
-    /// They are answered later than a bound.
+    /// The responses exceed this latency bound.
     Late(LatencyBound),
 }
 
 impl ConstantFailure {
-    /// The constant failure in the open trials of a search. `None`: none fail or are late, or their
-    /// share grows with the load, or there are too few of them.
+    /// Finds the constant failure in the open trials of a search. Returns `None` if no request
+    /// fails or is late, if the share grows with the load, or if there are too few such requests.
     pub fn detect(slo: &Slo, history: &[TrialOutcome]) -> Option<ConstantFailure> {
         let of = |how, allowed: f64| {
             ConstantFailure::from_loads(
@@ -61,7 +61,7 @@ impl ConstantFailure {
         of(SloBreakKind::Failed, 1.0 - slo.success_min).or_else(|| slo.response_bounds().find_map(late))
     }
 
-    /// In a few words:
+    /// Formats the failure in a few words:
     /// `0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)`.
     pub fn text(&self) -> String {
         let (from, to) = (format::rate(self.from_rps), format::rate(self.to_rps));
@@ -73,13 +73,13 @@ impl ConstantFailure {
         format!("{share} of the requests {how} at any load (at {from} a second as at {to})")
     }
 
-    /// `allowed`: share of the requests that may fail.
+    /// Finds the constant failure in these loads. `allowed`: share of the requests that may fail.
     fn from_loads(how: SloBreakKind, allowed: f64, mut loads: Vec<LoadFailures>) -> Option<ConstantFailure> {
         loads.sort_by(|a, b| a.rps.total_cmp(&b.rps));
         let first = loads.iter().position(|load| load.failed > 0.0)?;
         let (spared, loads) = loads.split_at(first);
         let from_rps = loads[0].rps;
-        // The lowest loads that have enough failures together.
+        // Collects the lowest loads that together have enough failures.
         let (mut low, mut failed) = (0.0, 0.0);
         let sure = |low: f64, failed: f64| failed >= FAILED_MIN && failed - SURE * failed.sqrt() > allowed * low;
         for (at, load) in loads.iter().enumerate() {
@@ -89,7 +89,7 @@ impl ConstantFailure {
             (low, failed) = (low + load.requests, failed + load.failed);
         }
         let share = failed / low;
-        // At lower loads there were too few requests for some to fail.
+        // Even lower loads had too few requests to expect a failure.
         let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_MAX;
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
@@ -103,7 +103,7 @@ impl ConstantFailure {
     }
 }
 
-/// Requests of a load, and those of them that failed.
+/// The requests of a load, and the number of failed or late requests.
 #[derive(Debug, Clone, Copy)]
 struct LoadFailures {
     rps: f64,
@@ -112,20 +112,20 @@ struct LoadFailures {
 }
 
 impl LoadFailures {
-    /// `None` for a load without information: no request was sent, other processes disturbed it, or
-    /// the backlog grew.
+    /// Counts the failures of a trial. Returns `None` for a load without information: no request
+    /// was sent, other processes disturbed the load, or the backlog grew.
     fn from_trial(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
         let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         let scheduled = evidence.scheduled as f64;
         let (requests, failed) = match how {
             SloBreakKind::Failed => {
-                // In a load that was ended early, some requests were still in time.
+                // In a load that was stopped early, some unanswered requests were still in time.
                 let unanswered = if trial.stopped { 0 } else { evidence.unanswered };
                 (scheduled, evidence.failed_count() as f64 + unanswered as f64)
             }
             SloBreakKind::Late(bound) => {
-                // Those of its last moments cannot be late yet.
+                // Requests at the end of a stopped load cannot be late yet.
                 let to_come = if trial.stopped { bound.bound_ns as f64 / trial.duration_ns.max(1) as f64 } else { 0.0 };
                 let of_bound = evidence.bad_bound_ns == Some(bound.bound_ns);
                 (scheduled * (1.0 - to_come), if of_bound { evidence.bad as f64 } else { 0.0 })
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_fails_whatever_the_load_is_told_from_a_limit() {
-        // (rate, requests, of which failed)
+        // Each load: (rate, requests, failed requests).
         type Loads = &'static [(f64, f64, f64)];
         const SHARE: Loads = &[(250.0, 500.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
         const SPARED: Loads =
@@ -178,7 +178,7 @@ mod tests {
     fn what_is_late_whatever_the_load_is_counted_of_those_that_could_be() {
         let bound = LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 };
         let slo = Slo { success_min: 0.999, latency: vec![bound], by_route: Vec::new() };
-        // (rate, seconds, whether cut short, late, growth)
+        // Each load: (rate, seconds, whether it was stopped early, late requests, growth).
         type Loads = &'static [(f64, f64, bool, u64, f64)];
         const ONE_OF_16: Loads = &[
             (24.0, 1.0, false, 0, 0.0),

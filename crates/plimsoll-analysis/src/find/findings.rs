@@ -26,44 +26,44 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose};
 
-/// Confidence with which the success bound is to be proven.
+/// Confidence with which the success bound must be proven.
 const CONFIDENCE: f64 = 0.99;
-/// Gap in Little's law that is named.
+/// A larger gap to Little's law is reported.
 const LITTLE_MAX: f64 = 0.05;
-/// Share of void trials that is named.
+/// A larger share of void trials is reported.
 const VOID_SHARE_MAX: f64 = 0.2;
-/// Change of latency at like loads between the first and the last trials that is named.
+/// A larger change of latency at equal loads between the first and the last trials is reported.
 const DRIFT_MAX: f64 = 0.05;
-/// A trial at this share of the lower end of the interval is one at the line.
+/// From this share of the lower end of the interval on, a trial counts as a trial at the line.
 const SEEN_NEAR: f64 = 0.98;
 
 /// Where the load line is: the highest mean arrival rate at which the server meets the SLO in
 /// steady state, under the arrivals of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
-    /// The estimate, requests a second. Without proof it is the lower end of the interval; without
-    /// a line it is 0.
+    /// The estimate, requests a second. If the line is not proven, it is the lower end of the
+    /// interval; without a line it is 0.
     pub rps: f64,
     /// Lower end of the 90 % interval.
     pub lower: f64,
-    /// Its upper end; `None` where no rate that was tried was too high.
+    /// Upper end of the 90 % interval; `None` if no tried rate was too high.
     pub upper: Option<f64>,
-    /// The interval is narrow enough to state an estimate.
+    /// Whether the interval is narrow enough to state an estimate.
     pub provable: bool,
-    /// A trial of its own at the lower end confirmed it.
+    /// Whether a separate trial at the lower end confirmed the line.
     pub confirmed: bool,
 }
 
 impl LoadLine {
-    /// Probability that the line lies in the interval.
+    /// Probability that the interval contains the line.
     pub const CONFIDENCE: f64 = 0.9;
-    /// No line.
+    /// The value if there is no line.
     pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
-    /// An estimate is stated where it is at most this many times the lower end: then it is more
-    /// than 3 % above the truth in one case of twenty.
+    /// An estimate is stated if it is at most this multiple of the lower end. Then the estimate is
+    /// more than 3 % above the truth in one case of twenty.
     const PROVABLE: f64 = 1.03;
 
-    /// By the 5 %, 50 % and 95 % points of what is known.
+    /// Creates the line from the 5 %, 50 % and 95 % points of its distribution.
     fn new(lower: f64, middle: f64, upper: f64) -> LoadLine {
         let provable = lower > 0.0 && middle <= LoadLine::PROVABLE * lower;
         let rps = if provable { middle } else { lower };
@@ -74,21 +74,22 @@ impl LoadLine {
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
-    /// The load line, a second, of what is counted.
+    /// The load line, 1/s, in the unit of `counted`.
     pub load_line_rps: LoadLine,
     /// The unit of the offered rate: `requests`, or `sessions`.
     pub counted: &'static str,
-    /// The log from which loads were drawn, where they were.
+    /// The log from which loads were drawn, if there is one.
     pub log: Option<LogRate>,
-    /// The SLO of the line.
+    /// The SLO that the line refers to.
     pub slo: Slo,
-    /// The throughput of the server while requests always wait; `None` where it was not saturated.
+    /// The throughput of the server while requests always wait; `None` if the server was not
+    /// saturated.
     pub capacity: Option<Capacity>,
-    /// How arrivals were spaced.
+    /// The spacing of arrivals.
     pub arrivals: Arrivals,
-    /// The peak; `None` if nothing succeeded or it was not reached.
+    /// The peak; `None` if no request succeeded or the climb did not reach the peak.
     pub peak: Option<Peak>,
-    /// The knee.
+    /// The fewest users with 95 % of the peak.
     pub knee: Option<Knee>,
     /// All trials, in order.
     pub trials: Vec<TrialOutcome>,
@@ -98,13 +99,13 @@ pub struct Findings {
     pub stalls: Option<Stalls>,
     /// Requests that fail or are late at any load, more than the SLO allows.
     pub constant_failure: Option<ConstantFailure>,
-    /// The loss of the server, where that ended the search.
+    /// The loss of the server, if it ended the search.
     pub target_loss: Option<TargetLoss>,
-    /// The longest trial at the line or above in which the server met the SLO, in seconds.
+    /// The length of the longest trial at the line or above that met the SLO, s.
     pub met_slo_s: f64,
-    /// How long a budget would prove a line, in seconds, where this one did not.
+    /// The budget that would probably prove the line, s; `None` if the line is proven.
     pub provable_in_s: Option<f64>,
-    /// How long the search took, in seconds.
+    /// Length of the search, s.
     pub elapsed_s: f64,
     /// The evidence against these figures.
     pub doubts: Doubts,
@@ -115,28 +116,27 @@ pub struct Findings {
 /// The precision that a budget can give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Width of the 90 % interval that can be expected at 1 000 requests a second, as a share of
-    /// the line.
+    /// Expected width of the 90 % interval at 1 000 requests a second, as a share of the line.
     pub width: f64,
-    /// Trials near the line that fit.
+    /// Number of trials near the line that fit into the budget.
     pub line_trials: u32,
-    /// Length of each, in seconds.
+    /// Length of a trial near the line, s.
     pub line_trial_s: f64,
-    /// From this rate on a single trial near the line can prove the success bound; `None` if
-    /// nothing could.
+    /// From this rate on, 1/s, a single trial near the line can prove the success bound; `None` if
+    /// no rate can.
     pub provable_rps: Option<f64>,
-    /// The same in sentences.
+    /// The forecast in sentences.
     pub sentences: Vec<String>,
 }
 
-/// The precision that the budget can give, before the rate of the server is known.
+/// Computes the precision that the budget can give, before the rate of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
     let pace = Pace::for_budget(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
-    // Half of the time saturates the server; N completions of exponential service tell its capacity
-    // to 1 / sqrt(N), and the interval is 2 x 1.645 of that wide.
+    // Half of the time saturates the server. N completions of exponential service give its capacity
+    // with the relative error 1 / sqrt(N). The interval is 2 x 1.645 of that wide.
     let width_at = |rps: f64| 2.0 * 1.645 / (rps * left_s.max(0.1) / 2.0).sqrt();
     let provable_from_rps = (1.645 / 0.03f64).powi(2) / (left_s.max(0.1) / 2.0);
     let width = width_at(1000.0).clamp(0.01, 0.5);
@@ -169,22 +169,23 @@ pub fn forecast(settings: &Settings) -> Forecast {
     Forecast { width, line_trials, line_trial_s, provable_rps, sentences }
 }
 
-/// How many requests without a failure show, with 99 % confidence, that at least `success_min`
-/// succeed (the case t = 0 of MLPerf LoadGen's early stopping rule); `None` for a bound of 100 %.
+/// Returns how many requests without a failure show, with 99 % confidence, that at least
+/// `success_min` succeed (the case t = 0 of MLPerf LoadGen's early stopping rule). Returns `None`
+/// for a bound of 100 %.
 fn requests_to_prove(success_min: f64) -> Option<f64> {
     (success_min < 1.0)
         .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - CONFIDENCE).ln() / success_min.ln()).ceil() })
 }
 
-/// The findings after `history`.
+/// Computes the findings from the trials in `history`.
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
-    // Trials after the loss of the server have no information.
+    // Trials after the loss of the server carry no information.
     let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
-    // The time was used up, but by disturbed trials.
+    // The time ran out because of disturbed trials.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
             StopReason::Disturbed
@@ -199,15 +200,15 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let line = LineEstimate::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
-    // A search that ended before its first trial at a rate knows nothing of rates.
+    // A search that ended before its first open trial knows no rate.
     let tried = history.iter().any(near_line);
-    // Where no trial met the SLO, no rate was shown to.
+    // If no trial met the SLO, no rate is proven.
     let met = history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
-    // Stalls that alone are too many need more than a trial that they happened to spare.
+    // One trial without stalls by chance does not outweigh too many stalls.
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
     let quota = QuotaEstimate::from_history(all).quota();
-    // A load at which none failed by chance is no line.
+    // A load without failures by chance is no line.
     let failing = ConstantFailure::detect(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
         stopped_by,
@@ -216,7 +217,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     if !tried || !met || stalling || hopeless || failing.is_some() && !load_line.confirmed {
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
-    // A capacity that falls all the time shows no rate that lasts.
+    // If the capacity falls continually, no rate lasts.
     if let Some(era) = era.filter(|era| era.is_trend() && era.falls()) {
         load_line = LoadLine { upper: Some(era.now_rps), ..LoadLine::NONE };
     }
@@ -226,7 +227,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
             None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
     }
-    // The time was used up below plimsoll's own limit.
+    // The time ran out below plimsoll's own limit.
     let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_topped();
     let stopped_by = match stopped_by {
         StopReason::Budget if is_topped => line.topped_by,
@@ -278,15 +279,15 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
 }
 
 impl Findings {
-    /// The trials before the loss of the server.
+    /// Returns the trials before the loss of the server.
     fn attended(&self) -> &[TrialOutcome] {
         &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
 }
 
-/// Requests that failed although the server did not fall behind: the largest share of a trial, and
-/// whether they were fewer at another load. A trial that should have had a handful by that share,
-/// and had less than half of them, was spared.
+/// Returns the largest share of requests that failed in a trial although the server did not fall
+/// behind, and whether the share was smaller at another load. A trial has a smaller share if a
+/// handful of failures was expected and less than half occurred.
 fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
@@ -297,7 +298,7 @@ fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     Some((share, trials.iter().any(is_spared)))
 }
 
-/// The doubts from the end of the search.
+/// Collects the doubts from the end of the search.
 fn of_the_end(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
@@ -333,7 +334,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
         StopReason::Gone => {
-            // Without a line, the loss itself is the result.
+            // Without a line, the loss of the server is the result.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
                 doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
             }
@@ -366,7 +367,7 @@ fn of_the_end(findings: &Findings) -> Doubts {
     doubts
 }
 
-/// The doubts from the trials.
+/// Collects the doubts from the trials.
 fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &sound(findings.attended());
@@ -451,7 +452,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     let line = findings.load_line_rps.lower;
     let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
-    // Not `sum`, which makes -0 of nothing.
+    // `sum` would return -0 for an empty iterator.
     let made = at_line.filter(|(rate, _)| *rate >= line * 0.999).fold(0.0, |total, (rate, s)| total + rate * s);
     let unproven = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n && quota.is_none());
     if let Some(needed) = unproven {
@@ -469,7 +470,8 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     doubts
 }
 
-/// How long a budget would prove a line: an interval narrows with the root of the time.
+/// Returns the budget that would probably prove a line, s: the interval narrows with the square
+/// root of the time.
 fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     let upper = line.upper.filter(|upper| !line.provable && line.lower > 0.0 && *upper > line.lower)?;
     let wide = (upper / line.lower).ln() / 2.0;
@@ -477,11 +479,11 @@ fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
 }
 
-/// The budget for a proof is larger than the rule by this factor.
+/// The returned budget exceeds the square-root rule by this factor.
 const PROVABLE_MARGIN: f64 = 1.3;
 
-/// The change from the first to the last third of the capacities that saturated trials showed, if
-/// it is one way.
+/// Returns the relative change between the capacities of the first and the last third of saturated
+/// trials, if they change in one direction.
 fn drift(trials: &[TrialOutcome]) -> Option<f64> {
     let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
     let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();

@@ -1,4 +1,4 @@
-//! Demands on the result of a search, such as `line<5000`: a true demand fails the gate.
+//! Demands on the result of a search, such as `line<5000`. A demand that is true fails the gate.
 
 use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
@@ -7,7 +7,7 @@ use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::units::{SECOND, UnitError, parse_duration_ns, parse_number};
 use std::fmt;
 
-/// A figure of a search.
+/// A figure of a search that a demand compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DemandFigure {
     /// The lower end of the load line, requests a second.
@@ -16,13 +16,13 @@ enum DemandFigure {
     Peak,
     /// The users at the knee.
     Knee,
-    /// The lower end of the load line, as so many times the log from which loads are drawn.
+    /// The lower end of the load line, as a multiple of the log from which loads are drawn.
     Scale,
     /// CPU time of the server for each request at the line, ns.
     Cpu,
 }
 
-/// One demand.
+/// A comparison of one figure of a search with a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     figure: DemandFigure,
@@ -30,38 +30,38 @@ pub struct Demand {
     value: f64,
 }
 
-/// A demand that a search does not decide.
+/// A demand that the search cannot decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndecidedDemand {
-    /// Why: a sentence without a full stop.
+    /// The reason, as a sentence without a full stop.
     pub why: String,
-    /// The budget of a search that would probably decide it; `None`: not an hour, or more time does
-    /// not help.
+    /// The budget of a search that would probably decide the demand, ns. `None`: it exceeds an
+    /// hour, or more time does not help.
     pub budget_ns: Option<u64>,
 }
 
-/// A user who would wait longer chooses another bound.
+/// The maximum proposed budget, ns: a user would rather change the bound than wait longer.
 const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
-/// Why a demand could not be read.
+/// Why the text of a demand could not be parsed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DemandError {
-    /// No comparison in it.
+    /// The text has no comparison operator.
     #[error("'{0}' is no condition; write for example line<5000")]
     Shape(String),
-    /// A search has no such figure.
+    /// A search has no figure with this name.
     #[error(
         "'{0}' is not a result of a search. Choose line (or rate), peak (or goodput), knee, scale or cpu, such \
          as line<5000"
     )]
     Figure(String),
-    /// A value that does not fit the figure.
+    /// The value does not fit the figure.
     #[error(transparent)]
     Value(#[from] UnitError),
 }
 
 impl DemandError {
-    /// The whole sentence, with a better way to write the demand.
+    /// Returns the whole sentence, with a better way to write the demand.
     pub fn sentence(&self) -> Sentence {
         let said = Sentence::from(self.to_string());
         match self {
@@ -72,12 +72,12 @@ impl DemandError {
 }
 
 impl Demand {
-    /// Reads a list such as `line<5000, cpu>2ms`.
+    /// Parses a list such as `line<5000, cpu>2ms`.
     pub fn parse_list(text: &str) -> Result<Vec<Demand>, DemandError> {
         text.split(',').map(Demand::parse).collect()
     }
 
-    /// Reads one demand.
+    /// Parses one demand.
     pub fn parse(text: &str) -> Result<Demand, DemandError> {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| DemandError::Shape(text.to_owned()))?;
@@ -97,19 +97,19 @@ impl Demand {
         Ok(Demand { figure, op, value })
     }
 
-    /// Whether the plan draws its loads from a log.
+    /// Returns whether the demand refers to a log from which loads are drawn.
     pub fn is_of_log(&self) -> bool {
         self.figure == DemandFigure::Scale
     }
 
-    /// Why the search cannot decide it; `None`: it is decided. A line is known as an interval: a
-    /// value inside decides nothing, whichever side the estimate is on. `budget_ns`: that of the
-    /// search.
+    /// Returns the reason why the search cannot decide the demand; `None`: it is decided. The line
+    /// is known as an interval. A value inside the interval is undecided, wherever the estimate
+    /// lies. `budget_ns`: the budget of the search.
     pub fn undecided(&self, findings: &Findings, cpu_ns: Option<f64>, budget_ns: u64) -> Option<UndecidedDemand> {
         let line = &findings.load_line_rps;
         let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
         let unit = match self.figure {
-            // Without a line no demand on it is met, and that is known.
+            // Without a line, a demand on the line is known to be unmet.
             DemandFigure::Line | DemandFigure::Scale if line.rps <= 0.0 => return None,
             DemandFigure::Line => 1.0,
             DemandFigure::Scale => match findings.log {
@@ -137,9 +137,9 @@ impl Demand {
         Some(UndecidedDemand { why, budget_ns })
     }
 
-    /// Whether the demand is true of the result, with the figure in words. A figure that was not
-    /// found or not observed counts as true: a gate without evidence must not pass. `cpu_ns`: the
-    /// server's CPU time for each request at the line, where it was observed.
+    /// Returns the figure in words if the demand is true of the result. A missing figure counts as
+    /// true: a gate without evidence must not pass. `cpu_ns`: the server's CPU time for each
+    /// request at the line, ns, if it was observed.
     pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
             DemandFigure::Line => Some(findings.load_line_rps.rps).filter(|line| *line > 0.0),
@@ -222,7 +222,7 @@ mod tests {
             let demand = Demand::parse(text).expect("read");
             assert_eq!((demand.crossed(&found, None).as_deref(), demand.is_of_log()), (expect, true), "{text}");
         }
-        // A value inside the interval decides nothing; outside of it the estimate does.
+        // A value inside the interval is undecided; outside the interval the estimate decides.
         found.load_line_rps.lower = 3900.0;
         found.load_line_rps.upper = Some(4100.0);
         for (text, undecided, budget_s) in [

@@ -1,4 +1,5 @@
-//! The line by all trials so far, and the range of rates to try ([`LineEstimate`]).
+//! The estimate of the line from the trials made until now, and the rates that can be tried
+//! ([`LineEstimate`]).
 //!
 //! Not here: the choice of the next trial ([`super::choice`]).
 
@@ -9,17 +10,17 @@ use super::so_far::SearchState;
 use super::terms::{RATE_MIN, StopReason, limited};
 use crate::judge::TrialOutcome;
 
-/// After a trial near its own limit that plimsoll could not carry out, this share of its rate is
-/// the next.
+/// After a trial that exceeded plimsoll's capacity, this share of its rate is tried next.
 const CEILING_STEP: f64 = 0.93;
 
-/// Where the line lies, by all trials, and what limits the rates that can be tried.
+/// The estimate of the line from all trials, and the limit of the rates that can be tried.
 #[derive(Debug)]
 pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The distribution of the line.
     pub belief: Belief,
-    /// The highest rate that can be tried, and why a search that sustains it ends.
+    /// The highest rate that can be tried, 1/s, and the stop reason of a search that sustains this
+    /// rate.
     pub rate_max: f64,
     pub topped_by: StopReason,
 }
@@ -39,7 +40,7 @@ impl LineEstimate {
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
-        // Loads that plimsoll could not generate.
+        // Rates that plimsoll could not generate.
         let void = history.iter().filter(|trial| limited(trial)).filter_map(TrialOutcome::offered_rps);
         let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
         let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && limited(trial));
@@ -57,12 +58,13 @@ impl LineEstimate {
         line
     }
 
-    /// The rate that the line lies below with this probability, as far as rates can be tried.
+    /// Returns the rate below which the line lies with probability `p`, at most the highest rate
+    /// that can be tried.
     pub(super) fn quantile(&self, p: f64) -> f64 {
         self.belief.quantile(p).min(self.rate_max)
     }
 
-    /// Whether the line lies above what can be tried.
+    /// Returns whether the line is above the highest rate that can be tried.
     pub(super) fn is_topped(&self) -> bool {
         self.belief.quantile(LOW) >= self.rate_max
     }

@@ -1,33 +1,33 @@
-//! The rate of the log from which a search drew its loads, and the multiple of it that a server
-//! sustains.
+//! The rate of a log from which the loads of a search were drawn, and the multiple of this rate
+//! that a server sustains.
 //!
-//! Not here: the line itself.
+//! Not here: the load line.
 
 use plimsoll_model::PlanRecord;
 use plimsoll_model::units::SECOND;
 
-/// Shorter logs have no busiest minute, and none has a busiest second below the second.
+/// A shorter log has no busiest minute. A log shorter than a second has no busiest second.
 const MINUTE_NS: u64 = 60 * SECOND;
 
 /// The traffic of a log, whose multiple a search looks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogRate {
-    /// Requests that are drawn from.
+    /// Number of requests in the log.
     pub requests: u64,
-    /// Sessions that they are.
+    /// Number of sessions in the log.
     pub sessions: u64,
-    /// How long it lasts, ns.
+    /// Duration of the log, ns.
     pub span_ns: u64,
-    /// Requests a second on average.
+    /// Mean rate of the log, 1/s.
     pub mean_rps: f64,
-    /// The rate in its busiest minute; `None` for a shorter log.
+    /// The rate in the log's busiest minute, 1/s; `None` for a shorter log.
     pub busiest_minute_rps: Option<f64>,
-    /// The rate in its busiest second; `None` for a shorter log.
+    /// The rate in the log's busiest second, 1/s; `None` for a shorter log.
     pub busiest_second_rps: Option<f64>,
 }
 
 impl LogRate {
-    /// That of the log from which loads of this plan are drawn, where they are.
+    /// Returns the rate of the log from which loads of this plan are drawn; `None` without a log.
     pub fn from_plan(plan: &PlanRecord) -> Option<LogRate> {
         let listed = plan.traffic.request_list.as_ref()?;
         let facts = listed.facts.sessions?;
@@ -42,7 +42,7 @@ impl LogRate {
         })
     }
 
-    /// How many times over it this rate is.
+    /// Returns `rate_rps` as a multiple of the log's rate.
     pub fn times(&self, rate_rps: f64) -> f64 {
         rate_rps / self.mean_rps
     }

@@ -1,18 +1,20 @@
 //! The search for the load line: the highest mean arrival rate at which a server in steady state
-//! meets an SLO. [`next`] is a pure function of the measurements so far; its caller executes the
-//! plans.
+//! meets an SLO. [`next`] is a pure function of the measured trials; the caller executes the plans.
 //!
-//! The search has four phases. *Peak*: closed loads with 1, 2, 4, ... users find the peak goodput
-//! and the knee. *Saturate*: closed loads with more users than the server serves concurrently give
-//! the capacity ([`Capacity`]), because its queue never empties. *Line*: open trials near the line;
-//! all trials together give a distribution of the line ([`belief`]), and the next trial narrows it
-//! most. *Confirm*: a longer trial at the lower end of the interval. The study adds a soak
-//! afterwards ([`soak`]).
+//! The search has four parts. *Peak*: closed loads with 1, 2, 4, ... users find the peak goodput
+//! and the knee. *Saturate*: closed loads with more users than the server can handle at once show
+//! its capacity ([`Capacity`]), because its queue is never empty.
 //!
-//! Servers with state are prepared first. A server with a backlog gets time to drain. A limiter
-//! with saved-up tokens is loaded until it rejects again, right before each trial.
+//! *Line*: open trials try rates near the possible line. All trials together give a distribution of
+//! the line ([`belief`]). The next trial is the one that narrows this distribution most. *Confirm*:
+//! a longer trial runs at the lower end of the interval. The study makes a soak afterwards
+//! ([`soak`]).
 //!
-//! Not here: the execution of plans, and the *cause* of a server's limit.
+//! Servers with a memory are first brought into a known state. A server that fell behind drains its
+//! backlog. A server that rejects (a limiter with saved-up tokens) is loaded until it rejects again
+//! right before each trial.
+//!
+//! Not here: executing plans, and the reason *why* a server has its limit.
 
 mod at_line;
 mod belief;
@@ -55,17 +57,17 @@ use choice::LoadChoice;
 use so_far::SearchState;
 use terms::sound;
 
-/// The next step.
+/// The next step of a search.
 #[derive(Debug, Clone)]
 pub enum SearchStep {
-    /// Carry this out, judge it, and ask again.
+    /// The caller executes this trial, judges it, and calls [`next`] again.
     Measure(Box<Measure>),
-    /// The search is over.
+    /// The search is finished.
     Stop(Box<Findings>),
 }
 
-/// The next step after the trials in `history`, `elapsed_ns` after the search began. The same
-/// arguments always give the same step.
+/// Returns the next step after the trials in `history`, `elapsed_ns` after the search began. Equal
+/// arguments always give an equal step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = sound(history);
     let present = Era::present(&all, Era::current(&all));
@@ -75,8 +77,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
     }
 }
 
-/// Whether `later`, a steady load at or below the stated line, broke the SLO by more than chance,
-/// which disproves the line.
+/// Returns whether `later`, a steady load at the stated line or below, broke the SLO by more than
+/// chance. Then the stated line is wrong.
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
     let all = sound(history);
     let present = Era::present(&all, Era::current(&all));
@@ -86,7 +88,8 @@ pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutco
     line.lower > 0.0 && at_most && chance::breaks(later, dispersion)
 }
 
-/// The result of the trials without a further one: of a recorded search, or of an interrupted one.
+/// Computes the result of a recorded or interrupted search from its trials, without a further
+/// trial.
 pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match next(settings, history, elapsed_ns) {
         SearchStep::Stop(findings) => *findings,

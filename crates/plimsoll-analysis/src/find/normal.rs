@@ -1,12 +1,14 @@
-//! The normal distribution, as far as the search needs it. Not here: other distributions.
+//! The functions of the normal distribution that a search needs.
+//!
+//! Not here: any other distribution.
 
-/// Density of the standard normal distribution at `z`.
+/// Returns the density of the standard normal distribution at `z`.
 pub(super) fn density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// Probability that a normal variable exceeds `z` (Zelen and Severo, 26.2.17 of Abramowitz and
-/// Stegun; error below 1e-7).
+/// Returns the probability that a standard normal variable exceeds `z` (Zelen and Severo, 26.2.17
+/// of Abramowitz and Stegun; error below 1e-7).
 pub(super) fn upper_tail(z: f64) -> f64 {
     if z < 0.0 {
         return 1.0 - upper_tail(-z);
@@ -17,8 +19,8 @@ pub(super) fn upper_tail(z: f64) -> f64 {
     density(z) * poly
 }
 
-/// Quantile function of the normal distribution (Acklam's rational approximation, relative error
-/// below 1.2e-9).
+/// Returns the `p` quantile of the standard normal distribution (Acklam's rational approximation,
+/// relative error below 1.2e-9).
 pub(super) fn normal_quantile(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     let tail = |q: f64| {

@@ -1,4 +1,4 @@
-//! How a search spends its budget: how long its trials are, and how many of them decide.
+//! How a search divides its budget: the length of its trials, and the number of trials that decide.
 
 use super::peak;
 use super::stalls::Stalls;
@@ -7,27 +7,28 @@ use crate::judge::TrialOutcome;
 use plimsoll_model::Plan;
 use plimsoll_model::units::{MS, SECOND};
 
-/// How a budget is spent.
+/// The division of a search's budget into trials.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Length of a closed-loop trial.
+    /// Length of a closed-loop trial, ns.
     pub(super) peak_ns: u64,
-    /// The climb to the peak ends at this time.
+    /// End of the climb to the peak, ns since the start of the search.
     pub(super) peak_until_ns: u64,
-    /// Factor from one closed-loop trial to the next.
+    /// Factor between the users of two successive closed-loop trials.
     pub(super) users_factor: u64,
-    /// Length of a saturated trial, at the least.
+    /// Minimum length of a saturated trial, ns.
     pub(super) block_ns: u64,
-    /// Length of an open trial near the line.
+    /// Length of an open trial near the line, ns.
     pub(super) line_ns: u64,
-    /// The budget has room for few trials.
+    /// Whether the budget allows only few trials.
     pub(super) few: bool,
 }
 
-/// Every trial is as long as so many answers in turn take.
+/// Minimum length of every trial, in response times.
 pub(super) const ANSWERS_IN_TURN: u64 = 3;
 impl Pace {
-    /// The pace for this budget and a server with a response time of `answer_ns` when idle.
+    /// Computes the pace for this budget, and for a server with a response time of `answer_ns`
+    /// without load.
     pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> Pace {
         let least_ns = (answer_ns.min(TIME_MAX_NS) * ANSWERS_IN_TURN).next_multiple_of(Plan::TICK_NS);
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
@@ -46,8 +47,8 @@ impl Pace {
         }
     }
 
-    /// The pace after some trials: the response time comes from the first load, before that from
-    /// the preflight request.
+    /// Computes the pace after some trials. The first load shows the response time; before the
+    /// first load, the test request does.
     pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
         let mut pace =
             Pace::for_budget(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));

@@ -1,39 +1,41 @@
-//! The closed-loop climb: how much the server can do at most, and with how many users.
+//! The closed-loop climb: the highest goodput of the server, and the number of users with which it
+//! was reached.
 
 use super::capacity::Capacity;
 use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
 
-/// Goodput has grown when it is this much above the best so far.
+/// Goodput has grown if it exceeds the previous maximum by this factor.
 const GROWN: f64 = 1.03;
-/// The knee has this share of the peak.
+/// The knee has this share of the peak goodput.
 const KNEE_SHARE: f64 = 0.95;
-/// Concurrencies around the knee are refined down to this factor.
+/// Concurrencies around the knee are refined until neighbours differ by at most this factor.
 const KNEE_FACTOR: f64 = 1.3;
-/// At most so many trials refine the knee.
+/// Maximum number of trials that refine the knee.
 const REFINE_MAX: usize = 3;
 
-/// The most that the server did.
+/// The highest goodput in the closed-loop climb.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
-    /// Successes a second.
+    /// Successes a second at the peak.
     pub rps: f64,
-    /// With so many users.
+    /// Number of users at the peak.
     pub concurrency: u64,
 }
 
-/// The least concurrency with 95 % of the peak.
+/// The lowest concurrency with 95 % of the peak.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// Users.
+    /// Number of users at the knee.
     pub concurrency: u64,
-    /// Successes a second with them.
+    /// Successes a second at the knee.
     pub rps: f64,
-    /// Response time p99 with them.
+    /// Response time p99 at the knee, ns.
     pub p99_ns: u64,
 }
 
-/// (users, goodput, p99 in ns), ascending by users; for equal users the better trial.
+/// Returns (users, goodput, p99 in ns) of the trials, ascending by users. Of trials with equal
+/// users, the one with the higher goodput counts.
 fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     let mut points: Vec<(u64, f64, u64)> = Vec::new();
     for trial in history.iter().filter(|t| t.purpose == Purpose::Peak) {
@@ -49,7 +51,8 @@ fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     points
 }
 
-/// Where requests are rejected, tokens saved up before are not counted as goodput.
+/// Returns the goodput of a trial. If requests are rejected, a limiter's saved-up tokens are
+/// subtracted.
 fn goodput(trial: &TrialOutcome) -> f64 {
     match trial.evidence.saturated_rps {
         Some(rps) if trial.evidence.rejecting => rps.min(trial.achieved_rps),
@@ -57,28 +60,29 @@ fn goodput(trial: &TrialOutcome) -> f64 {
     }
 }
 
-/// How long an answer takes to a single user, in ns: the median of the first load that saw one;
-/// `None` before.
+/// Returns the response time of a single user, ns: the median of the first load with a response.
+/// Returns `None` before that load.
 pub fn answer_ns(history: &[TrialOutcome]) -> Option<u64> {
     history.iter().find(|t| t.purpose == Purpose::Peak && answered(t)).map(|t| t.p50_ns)
 }
 
-/// Whether anybody answered in time, however badly.
+/// Returns whether any request of a trial got a response of any status in time.
 fn answered(trial: &TrialOutcome) -> bool {
     trial.success_rate > 0.0 || trial.evidence.failed_count() > 0
 }
 
-/// There were answers to the first load, and all of them were failures.
+/// Returns whether the first load got responses and all of them were failures.
 pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
     let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak && answered(t));
     closed.next().is_some_and(|t| t.success_rate == 0.0)
 }
 
-/// How many users to try next; `None` once goodput no longer grows and the knee is found.
+/// Returns the number of users to try next; `None` once goodput no longer grows and the knee is
+/// found.
 pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
     let points = points(history);
     let Some(&(users, _, _)) = points.last() else { return Some(1) };
-    // Two levels in a row without growth: one might be chance.
+    // Two consecutive levels without growth end the climb: one level might be chance.
     let mut best = 0.0f64;
     let mut flat = 0;
     for &(_, goodput, _) in &points {
@@ -98,24 +102,24 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// The load with the highest goodput among the loads of a climb, in ascending order of users; the
-/// first of equal ones. This is the one rule for the peak of a climb.
+/// Returns the load with the highest goodput of a climb, in ascending order of users; of equal ones
+/// the first. This is the one rule for the peak of a climb.
 pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }
 
-/// The highest goodput, and the users that made it.
+/// Returns the highest goodput in these trials, and its number of users.
 pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
     let points = points(history);
     let &(concurrency, rps, _) = best(&points, |p| p.1)?;
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
-/// Fewest responses at a peak from which equally good concurrencies can be told.
+/// A peak with fewer responses does not show which concurrencies are equally good.
 const TELLING_ANSWERS: f64 = 30.0;
 
-/// Users that saturate the server, at the least: the fewest whose goodput is that of the peak, but
-/// for chance. A peak of few answers may be anywhere on the plateau.
+/// Returns the minimum number of users that saturate the server: the fewest whose goodput equals
+/// that of the peak within chance. A peak with few responses may lie anywhere on the plateau.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     let points = points(history);
     let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
@@ -128,14 +132,14 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     points.iter().find(|p| p.1 >= least).map_or(users, |p| p.0)
 }
 
-/// The peak with the rate that saturated trials confirm: the best of several short trials is the
-/// luckiest of them.
+/// Returns the peak with the rate that saturated trials confirm: the maximum of several short
+/// trials is too high by chance.
 pub fn confirmed(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = highest(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
 }
 
-/// The least concurrency with 95 % of the peak.
+/// Returns the lowest concurrency with 95 % of the peak.
 pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     let points = points(history);
     let peak = highest(history)?;
@@ -143,7 +147,7 @@ pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
 }
 
-/// Whether goodput was still growing when the climb ended.
+/// Returns whether goodput was still growing when the climb ended.
 pub fn still_growing(history: &[TrialOutcome]) -> bool {
     let points = points(history);
     match points.as_slice() {

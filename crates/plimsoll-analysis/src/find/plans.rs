@@ -1,4 +1,4 @@
-//! From a load that is wanted to a plan that fits the budget and meets the server in a known state.
+//! Plans of trials: each fits the budget, and meets the server in a known state.
 
 use super::peak;
 use super::rejecting::rejecting_rps;
@@ -10,48 +10,49 @@ use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
 
-/// The time of a trial beyond its schedule: connecting, and the handover of the result.
+/// The time of a trial beyond its schedule, ns: connecting, and the transfer of the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Load before the judged window on fresh connections; only near the line, as an overload would
-/// leave a backlog.
+/// Load before the judged window on new connections, ns. Only trials near the line have it, because
+/// an overload would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// The warm-up before an open trial of a slow server, in response times.
 const WARMUP_ANSWERS: u64 = 2;
-/// A limiter's bucket is emptied by this many times its rate...
+/// A limiter's token bucket is emptied by a load of this multiple of its rate.
 const PRIME_FACTOR: f64 = 3.0;
-/// ... for at most so long at a time (less in a small budget),
+/// Maximum length of a load that empties a token bucket, ns; less in a small budget.
 const PRIME_NS: u64 = 4 * SECOND;
-/// at most so often in a row;
+/// Maximum number of consecutive loads that empty a token bucket.
 const PRIMES_MAX: usize = 3;
-/// and kept empty by a first stage of the trial itself, before the stage at the trial's own rate.
+/// Length of the first stage of a trial, ns, which keeps the token bucket empty before the stage at
+/// the trial's own rate.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
-/// A trial from this share of the limit on leaves its bucket nearly empty.
+/// From this share of the limit on, a trial leaves the token bucket nearly empty.
 const NEAR_LIMIT: f64 = 0.95;
-/// A backlog that is gone after this long needs no drain.
+/// A backlog that is processed within this time, s, needs no drain.
 const DRAIN_FROM_S: f64 = 0.03;
-/// A server is given so many drains in a row to come to rest.
+/// Maximum number of consecutive drains.
 const DRAINS_MAX: usize = 2;
-/// Every open trial is as long as so many arrivals take, at least.
+/// Minimum length of an open trial, in mean intervals between arrivals.
 const ARRIVALS_MIN: f64 = 3.0;
-/// Requests a second that ask whether a server that refuses all serves again.
+/// Rate of the load that tests whether a server that rejects all requests serves again, 1/s.
 const SERVED_RATE: f64 = 10.0;
-/// Connections made ready before a trial.
+/// Maximum number of connections that are opened before a trial.
 const READY_MAX: u64 = 2048;
 
-/// A rate with four significant digits.
+/// Rounds a rate to four significant digits.
 pub fn round_rate(rate: f64) -> f64 {
     let unit = 10f64.powf(rate.max(1e-9).log10().floor() - 3.0);
     (rate / unit).round() * unit
 }
 
-/// Makes plans after a given history.
+/// Creates plans after a given history of trials.
 pub(super) struct Planner<'a> {
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
-    /// All trials so far, those of another [`super::era::Era`] with them.
+    /// Number of all trials, including those of another [`super::era::Era`].
     pub trials_made: usize,
 }
 
@@ -60,16 +61,16 @@ impl<'a> Planner<'a> {
         Planner { settings: known.settings, history: known.history, elapsed_ns, trials_made }
     }
 
-    /// A closed-loop trial.
+    /// Creates a closed-loop trial.
     pub fn closed(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
         let load = LoadShape::Closed { users: Curve::constant_for(users as f64, length_ns) };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
         self.measure(purpose, self.plan(load, length_ns, 0, ready))
     }
 
-    /// A closed-loop trial that keeps the server saturated. Users start in turn: users that all
-    /// start at once are served in step, and a count over a short interval then depends on its
-    /// start. `ramp_answers`: the ramp, in response times.
+    /// Creates a closed-loop trial that keeps the server saturated. Users start one after another.
+    /// Users that all start at once are served in step, and a count over a short interval then
+    /// depends on its start. `ramp_answers`: the ramp, in response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -80,8 +81,8 @@ impl<'a> Planner<'a> {
         self.measure(Purpose::Saturate, self.plan(load, ramp_ns + length_ns, 0, ready))
     }
 
-    /// A load with a single user that lasts at most `length_ns` within the budget, and ends after
-    /// `shown_ns` once it has some responses; `None` if the budget has no room.
+    /// Creates a load with a single user. It takes at most `length_ns`, limited by the budget, and
+    /// stops after `shown_ns` with some responses. Returns `None` if the budget is too small.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
         let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS
             * Plan::TICK_NS;
@@ -90,9 +91,9 @@ impl<'a> Planner<'a> {
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
-    /// An open trial of this measured length, or of the time of some arrivals at this rate. For a
-    /// server that rejects, its token bucket is emptied first. `Settle` where that needs a load of
-    /// its own.
+    /// Creates an open trial of this length, or of the time of some arrivals at this rate. If the
+    /// server rejects requests, its token bucket is emptied first. The returned trial has the
+    /// purpose `Settle` if that needs a separate load.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
@@ -111,8 +112,8 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(self.rate(Curve { stages }), whole_ns, 0, ready))
     }
 
-    /// A low load until the server's backlog of the last trial has drained; `None` without a
-    /// backlog, or if the server does not recover.
+    /// Creates a low load that lasts until a server that fell behind in the last trial responds
+    /// quickly again. Returns `None` if the server did not fall behind, or does not recover.
     pub fn drain(&self) -> Option<Measure> {
         let settled = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle);
         let failed_drains = settled.clone().filter(|t| t.verdict == Verdict::Fail).count();
@@ -122,8 +123,8 @@ impl<'a> Planner<'a> {
         let last = self.history.iter().rev().find(|t| t.purpose != Purpose::Settle)?;
         let peak = peak::highest(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
-        // A server that worked off its backlog is still busy: an open loop opened a connection for
-        // each waiting request, and closes them now.
+        // A server that has answered its whole backlog is still busy: it closes the many
+        // connections that an open load opened for the backlog.
         let grown = match last.verdict {
             Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
@@ -135,7 +136,7 @@ impl<'a> Planner<'a> {
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
         let answer_s = peak::answer_ns(self.history).unwrap_or(0) as f64 / 1e9;
         let rate = self.capped(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
-        // As long as the backlog needs, and then some requests of the load itself.
+        // The time to process the backlog, and then some more requests.
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
@@ -146,12 +147,12 @@ impl<'a> Planner<'a> {
         self.affords(&measure).then_some(measure)
     }
 
-    /// A low load until one of its requests succeeds, for as long as the budget has; `None` where
-    /// it has no second left.
+    /// Creates a low load that lasts until one request succeeds, for as long as the budget allows.
+    /// Returns `None` if less than a second is left.
     pub fn until_served(&self) -> Option<Measure> {
         let rate = self.capped(SERVED_RATE);
         let plan = |length_ns| {
-            // Evenly spaced: that tells most closely when it opens.
+            // Evenly spaced requests show most exactly when the server serves again.
             let shape = LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: Arrivals::Constant };
             self.plan(shape, length_ns, 0, self.ready(rate))
         };
@@ -161,12 +162,12 @@ impl<'a> Planner<'a> {
         Some(Measure { purpose: Purpose::Settle, plan, watch })
     }
 
-    /// Whether a trial can end within the budget even if it takes all its time.
+    /// Returns whether a trial fits into the budget even if it takes its maximum time.
     pub fn affords(&self, measure: &Measure) -> bool {
         self.elapsed_ns.saturating_add(cost_ns(&measure.plan)) <= self.settings.budget_ns
     }
 
-    /// Time left in the budget.
+    /// Returns the remaining time of the budget, ns.
     pub fn left_ns(&self) -> u64 {
         self.settings.budget_ns.saturating_sub(self.elapsed_ns)
     }
@@ -179,14 +180,15 @@ impl<'a> Planner<'a> {
         Measure { purpose: Purpose::Settle, plan, watch }
     }
 
-    /// Whether the last load left a limiter without tokens (or there is no sense in trying again).
+    /// Returns whether the last load left a limiter without tokens, or further attempts are
+    /// useless.
     fn bucket_empty(&self, limit: f64) -> bool {
         let Some(last) = self.history.last() else { return false };
         let primes = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle).count();
         if last.purpose == Purpose::Settle {
             return last.verdict == Verdict::Pass && last.success_rate < 1.0 || primes >= PRIMES_MAX;
         }
-        // A trial well below the limit fills the bucket again.
+        // A trial well below the limit fills the token bucket again.
         let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMIT);
         last.evidence.rejecting || last.evidence.primed && near
     }
@@ -206,10 +208,10 @@ impl<'a> Planner<'a> {
 
     fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
         let base = &self.settings.base;
-        // A request that waits longer than the longest bound is bad already.
+        // A request that waits longer than the longest bound is already bad.
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
-            // Every trial has arrivals of its own.
+            // Every trial has different arrivals.
             seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.trials_made as u64)),
             shape,
             requests_max: None,
@@ -218,14 +220,14 @@ impl<'a> Planner<'a> {
             grace_ns: base.load.grace_ns.min(bound_ns),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            // A closed loop of few users stands for arrivals, so each session logs in for itself.
+            // A closed loop of few users represents many users, so each session logs in separately.
             new_users: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
     }
 
-    /// Connections that a load will need at once by Little's law, with as much again and a margin:
-    /// near the line those of the closed-loop peak.
+    /// Returns the number of connections that a load needs at once: twice that of Little's law,
+    /// plus a margin. Near the line it is that of the closed-loop peak.
     fn ready(&self, rate: f64) -> u32 {
         let low_s = self.low_load().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
@@ -234,33 +236,33 @@ impl<'a> Planner<'a> {
         (2 * in_flight.max(at_peak).min(READY_MAX) + 8).min(READY_MAX) as u32
     }
 
-    /// The trial with the least load.
+    /// Returns the trial with the lowest load.
     fn low_load(&self) -> Option<&TrialOutcome> {
         self.history.iter().find(|t| t.purpose == Purpose::Peak && t.concurrency() == Some(1))
     }
 
-    /// A server that answers within this time is at rest.
+    /// Returns the response time up to which a server counts as idle, ns.
     fn calm_ns(&self) -> u64 {
         self.low_load().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
     }
 
-    /// How long the number in flight takes to come to its level: until then a slow server seems to
-    /// fall behind. 0 of a fast one.
+    /// Returns how long the number in flight takes to reach its level, ns: until then a slow server
+    /// seems to fall behind. For a fast server it is 0.
     fn filling_ns(&self) -> u64 {
         let filling_ns = WARMUP_ANSWERS * peak::answer_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }
     }
 
-    /// The time of a few arrivals at this rate, and of the response to the last of them.
+    /// Returns the time of a few arrivals at this rate and of the response to the last arrival, ns.
     fn arrivals_ns(&self, rate: f64) -> u64 {
         let few_s = ARRIVALS_MIN / rate.max(1e-9);
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
-        // For a fast server at a usual rate this is less than any trial takes.
+        // For a fast server at a usual rate this is less than the length of any trial.
         (((few_s * 1e9) as u64).min(TIME_MAX_NS) + answer_ns).next_multiple_of(Plan::TICK_NS)
     }
 }
 
-/// The longest time that a plan takes.
+/// Returns the maximum time that a plan takes, ns.
 pub fn cost_ns(plan: &PlanRecord) -> u64 {
     judged_window_ns(plan).1.saturating_add(plan.load.grace_ns).saturating_add(OVERHEAD_NS)
 }

@@ -1,9 +1,9 @@
-//! Allowances by the clock ([`Quota`]), such as 3 000 requests a minute. A used-up allowance means
-//! that every request is refused until the clock gives a new one, at any load. The capacity of such
-//! a server is an allowance over its window, and no trial shorter than the window shows it.
+//! Quotas by the clock ([`Quota`]), such as 3 000 requests a minute. When the quota is exhausted,
+//! every request is rejected until the next window, at any load. The capacity of such a server is
+//! the quota divided by its window, and no trial shorter than the window shows the capacity.
 //!
-//! Not here: limiters that refill all the time ([`super::rejecting`]); servers that refuse all of
-//! an overload and serve the next low load at once.
+//! Not here: limiters that refill continually ([`super::rejecting`]); servers that reject all of an
+//! overload and serve the next low load at once.
 
 use super::normal::{density, upper_tail};
 use super::plans::{Planner, cost_ns};
@@ -15,56 +15,57 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose, RequestFailure};
 
-/// A trial in which so large a share was refused, and nothing succeeded, found the server shut.
+/// A trial without success, and with at least this share of rejected requests, found the quota
+/// exhausted.
 const SHUT_SHARE: f64 = 0.9;
-/// A server that refuses a low load for so long was not only overloaded before.
+/// A server that rejects a low load for this time, ns, was not only overloaded before.
 const SHUT_NS_MIN: u64 = SECOND;
-/// Users that use an allowance up, and for how long at once.
+/// Number of users of a load that uses up a quota, and the maximum length of the load.
 const SPENDING_USERS: u64 = 8;
 const SPENDING_NS: u64 = SECOND;
-/// After an opening a trial shows that an allowance is used up where this share of it was refused:
-/// a few may fail by themselves.
+/// After an opening, a trial with this share of rejections shows that the quota is exhausted: a few
+/// requests may fail for other reasons.
 const SPENT_SHARE: f64 = 0.2;
-/// An SLO without any failure counts as one in a million, since chance exceeds any allowance at
-/// times.
+/// An SLO without any allowed failure is treated as one in a million, since chance sometimes
+/// exceeds any quota.
 const EXCEEDING_MIN: f64 = 1e-6;
-/// Largest factor of throughput after a refusal for which an allowance is plausible; above it the
-/// server was unavailable.
+/// If a server grants more than this multiple of the earlier quota, there is no quota: the server
+/// was unavailable.
 const GIVEN_MAX: f64 = 3.0;
-/// Error of a window's opening time, s: the low load and the tick detect it up to 0.1 s late each,
-/// and 0.1 s are for the edges of trials.
+/// Error of an opening time, s. The waiting low load observes an opening up to 0.1 s late, and its
+/// tick adds up to 0.1 s. The edges of trials add 0.1 s.
 const OPENING_ERROR_S: f64 = 0.3;
-/// The search ends where the length of a window is known to this share.
+/// The search stops when the relative error of the window's length is at most this.
 const KNOWN: f64 = 0.01;
 
-/// An allowance that is given by the clock.
+/// A number of requests that a server grants in each window of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quota {
-    /// Successes from one opening to the next, or until all was refused.
+    /// Successes from one opening to the next, or until all requests were rejected.
     pub granted: f64,
-    /// For so long a low load was refused, in seconds.
+    /// How long a low load was rejected, s.
     pub refused_s: f64,
-    /// From one opening to the next, in seconds; `None`: no whole window was seen.
+    /// Time from one opening to the next, s; `None`: no complete window was observed.
     pub window_s: Option<f64>,
-    /// Whole windows that were seen.
+    /// Number of complete windows that were observed.
     pub windows: usize,
-    /// An upper bound of the allowance a second. `None`: no window has opened yet, and the first
-    /// allowance may have been used in part before the search.
+    /// An upper bound of the granted rate, 1/s. `None`: no window has opened yet, and requests
+    /// before the search may have used part of the first quota.
     pub rps_max: Option<f64>,
 }
 
-/// The allowance that the trials so far show.
+/// The quota as far as the trials show it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuotaEstimate {
-    /// Successes since it opened last.
+    /// Successes since the last opening.
     served: f64,
-    /// Nothing but refusals lately.
+    /// Whether the server has recently rejected all requests.
     is_shut: bool,
-    /// How long a low load has waited for it to open.
+    /// How long a low load has waited for the next opening, ns.
     waited_ns: u64,
-    /// The longest such wait.
+    /// The longest wait for an opening, ns.
     refused_ns: u64,
-    /// When it opened, and what had been granted until then.
+    /// Each opening: its time in ns, and the requests granted until then.
     openings: Vec<(u64, f64)>,
 }
 
@@ -105,7 +106,8 @@ impl QuotaEstimate {
         }
     }
 
-    /// The next load that tells more of an allowance; `None` where there seems to be none.
+    /// Returns the next load that gives more information about a quota; `None` if there seems to be
+    /// none.
     pub(super) fn next(&self, plans: &Planner) -> Option<Result<Measure, StopReason>> {
         if self.is_shut {
             return Some(plans.until_served().ok_or(StopReason::Budget));
@@ -118,7 +120,7 @@ impl QuotaEstimate {
             }
             _ if self.is_known() => Some(Err(StopReason::Width)),
             _ => {
-                // Another window tells the length of all of them more closely.
+                // Another window gives a more exact length of all windows.
                 let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
                 let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
                 let takes_ns = cost_ns(&spend.plan).saturating_add(window_ns);
@@ -127,19 +129,20 @@ impl QuotaEstimate {
         }
     }
 
-    /// Mean time from one opening to the next, s; `None` before the second.
+    /// Returns the mean time from one opening to the next, s; `None` before the second opening.
     fn window_s(&self) -> Option<f64> {
         let ((first_ns, _), (last_ns, _)) = (self.openings.first()?, self.openings.last()?);
         (last_ns > first_ns).then(|| (last_ns - first_ns) as f64 / 1e9 / (self.openings.len() - 1) as f64)
     }
 
-    /// Whether the length of a window is known closely enough.
+    /// Returns whether the length of a window is known well enough.
     fn is_known(&self) -> bool {
         let windows = self.openings.len().saturating_sub(1) as f64;
         self.window_s().is_some_and(|window_s| OPENING_ERROR_S <= KNOWN * window_s * windows)
     }
 
-    /// The allowance that the trials show; the length of its window is known after two openings.
+    /// Returns the quota that the trials show. The length of its window is known after two
+    /// openings.
     pub(super) fn quota(&self) -> Option<Quota> {
         let refused_s = self.refused_ns as f64 / 1e9;
         let unseen = |granted, rps_max| Some(Quota { granted, refused_s, window_s: None, windows: 0, rps_max });
@@ -151,7 +154,7 @@ impl QuotaEstimate {
             return Some(Quota { granted, refused_s, window_s: Some(window_s), windows, rps_max });
         }
         match self.openings[..] {
-            // This allowance was used up, and no new one came for as long as the search waited.
+            // This quota was exhausted, and no new one came while the search waited.
             [_] if self.is_shut && self.waited_ns >= SHUT_NS_MIN => {
                 unseen(self.served, Some(self.served / (self.waited_ns as f64 / 1e9)))
             }
@@ -163,7 +166,7 @@ impl QuotaEstimate {
 }
 
 impl Quota {
-    /// The allowance in words, and its consequence.
+    /// Formats the quota and its consequence in words.
     pub(super) fn sentence(&self) -> Sentence {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {
@@ -181,9 +184,9 @@ impl Quota {
         }
     }
 
-    /// Lower end, middle and upper end of the rate that meets the success bound, a second: arrivals
-    /// of a window are no more than its allowance but for the share that may fail. `None` of a
-    /// window whose end was not seen.
+    /// Returns lower end, middle and upper end of the rate that meets the success bound, 1/s. The
+    /// arrivals of a window may exceed its quota only by the share that may fail. Returns `None` if
+    /// the end of the window was not observed.
     pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
             Arrivals::Poisson => arrivals_of(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
@@ -197,8 +200,8 @@ impl Quota {
     }
 }
 
-/// The mean of Poisson arrivals of which the share `allowed` exceeds `granted`, by the normal loss
-/// function; at most `granted`.
+/// Returns the mean of Poisson arrivals of which the share `allowed` exceeds `granted`, by the
+/// normal loss function; at most `granted`.
 fn arrivals_of(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
         let spread = mean.sqrt().max(1e-9);
@@ -219,7 +222,7 @@ mod tests {
     use crate::judge::{Evidence, OfferedLoad, Verdict};
     use plimsoll_model::units::MS;
 
-    /// Purpose, start and length in ms, successes a second, share of successes.
+    /// Each trial: purpose, start in ms, length in ms, successes a second, success rate.
     type TrialRow = (Purpose, u64, u64, f64, f64);
 
     fn check(rows: &[TrialRow], expect: Option<(f64, Option<f64>)>) {
@@ -255,17 +258,17 @@ mod tests {
         check(&[SPENT, SHUT, OPENS], Some((3000.0, None)));
         check(&[SPENT, SHUT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
         check(&[SPENT, SHUT, OPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
-        // It served the next low load at once.
+        // The server served the next low load at once.
         check(&[SPENT, SHUT, (Purpose::Settle, 1000, 200, 5.0, 1.0)], None);
         // The server was unavailable, and then served every request.
         check(&[SPENT, SHUT, OPENS, (Purpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
-        // Nothing ever succeeded.
+        // No request ever succeeded.
         check(&[SHUT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], None);
     }
 
     #[test]
     fn arrivals_leave_room_for_chance() {
-        // Of 1 000 on average 1 000 +- 32 come: the share that exceeds 1 000 is 0.4 x 32 / 1 000.
+        // The arrivals are 1 000 +- 32: the share that exceeds 1 000 is 0.4 x 32 / 1 000.
         assert!((arrivals_of(1000.0, 0.0126) / 1000.0 - 1.0).abs() < 0.002);
         assert!((0.93..0.97).contains(&(arrivals_of(1000.0, 0.001) / 1000.0)));
         assert!(arrivals_of(1e6, 0.001) > 0.998e6);

@@ -1,21 +1,22 @@
-//! Servers that reject excess requests ([`rejections`]), such as rate limiters, and the rate at
-//! which they begin to.
+//! Servers that reject surplus requests ([`rejections`]), such as a rate limiter, and the rate from
+//! which they reject.
 //!
 //! Not here: requests that fail at any rate (see [`super::failing`]).
 
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// Smallest share of failures that counts as rejection: fewer may be idle connections that the
-/// server closed.
+/// A smaller share of failures may have another reason, such as idle connections that the server
+/// closed.
 const REJECTED_FEW: f64 = 0.05;
-/// A rate that is rejected is certainly rejected at this multiple.
+/// At this multiple of a rejected rate, requests are certainly rejected.
 const REJECTED_ABOVE: f64 = 1.05;
-/// Share of open requests above which a load did not empty a limiter's bucket but formed a queue.
+/// If more than this share of a bucket-emptying load has no response yet, the server queues instead
+/// of rejecting.
 const WAITING_MANY: f64 = 0.05;
 
-/// Open trials in which the server rejected excess requests. A few failures do not count if a
-/// higher rate formed a queue without failures.
+/// Returns the open trials in which the server rejected surplus requests. A trial with few failures
+/// is excluded if the server queued more at a higher rate without failures.
 pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
     let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {
@@ -32,8 +33,8 @@ pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcom
     })
 }
 
-/// The rate of a limiter: successes a second of trials that were rejected without falling behind;
-/// `None` if there is no such trial. The median, as a single trial may have been disturbed.
+/// Returns the rate of a limiter, 1/s: the median of successes a second over rejected trials
+/// without a growing backlog. Returns `None` without such a trial.
 pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
     let rejected = rejections(history).filter(|t| t.verdict == Verdict::Fail);
     let mut rates: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();
@@ -47,7 +48,8 @@ mod tests {
     use crate::judge::{Evidence, OfferedLoad};
     use plimsoll_model::RequestFailure;
 
-    /// Purpose, rate, failed of 1000, not answered of 1000, growth, whether it rejects.
+    /// Each trial: purpose, rate, failed of 1000, unanswered of 1000, growth, and whether the
+    /// server rejects.
     type TrialCase = (Purpose, f64, u64, u64, f64, bool);
 
     #[test]

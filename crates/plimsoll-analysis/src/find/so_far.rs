@@ -1,5 +1,5 @@
-//! The state of the search before a step ([`SearchState`]): the settings, the trials so far, and
-//! their stalls and pace. It is computed once a step, since it reads every trial.
+//! The state of the search before a step ([`SearchState`]): the settings, the measured trials, and
+//! their stalls and pace. The state is computed once a step, because this reads every trial.
 
 use super::capacity::Capacity;
 use super::pace::Pace;
@@ -11,11 +11,11 @@ use crate::judge::TrialOutcome;
 pub(super) struct SearchState<'a> {
     /// The settings of the search.
     pub(super) settings: &'a Settings,
-    /// The trials, in order.
+    /// The measured trials, in order.
     pub(super) history: &'a [TrialOutcome],
-    /// The stalls that they met.
+    /// The stalls in these trials.
     pub(super) stalls: Option<Stalls>,
-    /// How the budget is spent.
+    /// The division of the budget into trials.
     pub(super) pace: Pace,
 }
 
@@ -29,13 +29,13 @@ impl<'a> SearchState<'a> {
         SearchState { settings, history, stalls, pace }
     }
 
-    /// Mean service time of a single user, s; 0 before the first load.
+    /// Returns the mean service time of a single user, s; 0 before the first load.
     pub(super) fn service_s(&self) -> f64 {
         let first = self.history.iter().find(|trial| trial.concurrency() == Some(1));
         first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
     }
 
-    /// The throughput of the server while requests always wait.
+    /// Returns the throughput of the server while requests always wait.
     pub(super) fn capacity(&self) -> Option<Capacity> {
         Capacity::new(self.history, self.service_s())
     }

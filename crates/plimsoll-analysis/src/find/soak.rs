@@ -1,12 +1,13 @@
-//! A long load at the line after a search ([`Soak`]): for how long the server met the SLO, and how
-//! it broke it. A search of a minute sees neither a credit that is used up after ten, nor a leak,
-//! nor a table that grows.
+//! A long load at the line after a search ([`Soak`]): how long the server met the SLO, and how it
+//! violated the SLO. A search of a minute does not show a CPU credit that lasts ten minutes, a
+//! leak, or a table that grows.
 //!
-//! The load comes in pieces, one right after the other, each judged as a trial near the line. The
-//! SLO is broken where two pieces in a row break it by more than chance, or all pieces together do.
+//! The load consists of consecutive segments, called pieces, each judged as a trial near the line.
+//! The SLO is broken if two consecutive segments break it by more than chance, or all segments
+//! together do.
 //!
-//! Not here: the rate and the pieces' plans ([`crate::study::search`]); when a single trial breaks
-//! the SLO ([`super::chance`]).
+//! Not here: the rate and the plans of the segments ([`crate::study::search`]); when a single trial
+//! breaks the SLO ([`super::chance`]).
 
 use super::chance::{all_within_chance, breaks, walk_dispersion};
 use super::so_far::SearchState;
@@ -16,23 +17,23 @@ use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// A piece takes this part of the soak, and so long, ns: long enough for a 99th percentile at 20
-/// requests a second, short enough to tell when the SLO broke.
+/// A segment is this part of the soak, within these limits in ns. It is long enough for a p99 at 20
+/// requests a second, and short enough to locate the violation.
 const PIECES: u64 = 30;
 const PIECE_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
-/// So many pieces in a row that break the SLO are not chance, and not one disturbance.
+/// This number of consecutive segments that break the SLO is neither chance nor one disturbance.
 const BREAKS_IN_A_ROW: usize = 2;
-/// At most so many pieces more where only the last one broke it.
+/// Maximum number of additional segments if only the last segment broke the SLO.
 const LONE_BREAK_PIECES_MAX: usize = 2;
-/// Response times that were this many times as long before the break as at first, in pieces that
-/// mostly rose, rose by degrees.
+/// Response times rose gradually if they grew by this factor before the violation, and rose in most
+/// segments.
 const ROSE: f64 = 1.2;
 const ROSE_STEPS: f64 = 0.75;
 /// A backlog that grows by this share of the arrivals shows that the server completes less than is
 /// sent.
 const BEHIND: f64 = 0.02;
 
-/// Length of a piece of a soak of `soak_ns`, and how many there are.
+/// Returns the length of a segment of a soak of `soak_ns`, ns, and the number of segments.
 pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
     let piece_ns = (soak_ns / PIECES).clamp(*PIECE_NS.start(), *PIECE_NS.end()).min(soak_ns.max(1));
     (piece_ns, soak_ns.div_ceil(piece_ns))
@@ -41,56 +42,58 @@ pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
 /// The result of a long load at the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Soak {
-    /// Its rate, 1/s.
+    /// The rate of the soak, 1/s.
     pub rate_rps: f64,
-    /// Planned length, s.
+    /// The planned length of the soak, s.
     pub asked_s: f64,
-    /// For how long the server met the SLO, s.
+    /// How long the server met the SLO, s.
     pub met_s: f64,
-    /// Length of the pieces that say something about the server, s.
+    /// Total length of the valid segments, s.
     pub seconds: f64,
-    /// The break of the SLO; `None`: the server met it throughout.
+    /// How the server broke the SLO; `None`: it met the SLO.
     pub broke: Option<SoakBreak>,
-    /// Void pieces: plimsoll or other processes were the limit.
+    /// Number of void segments: plimsoll or other processes were the limit.
     pub void_pieces: usize,
-    /// Whether the soak is over: the SLO broke, or it was met for the whole time.
+    /// Whether the soak is finished: the SLO was broken, or was met for the whole time.
     pub is_over: bool,
 }
 
 /// How a soak broke the SLO.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakBreak {
-    /// Requests that succeeded from then on, 1/s.
+    /// Successful requests since the violation, 1/s.
     pub goodput_rps: f64,
-    /// The manner of it.
+    /// The kind of the violation.
     pub manner: SoakBreakManner,
 }
 
-/// How a server breaks an SLO that it met before.
+/// The kinds of violation after a server met an SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SoakBreakManner {
-    /// This share is answered with an error status from then on.
+    /// From the violation on, this share of the requests gets an error status.
     Refuses(f64),
-    /// This share fails otherwise.
+    /// From the violation on, this share of the requests fails in another way.
     Fails(f64),
-    /// The response time rose by degrees before, from and to this median, ns.
+    /// Before the violation, the median response time rose gradually, from the first to the second
+    /// value, ns.
     SlowedDown(u64, u64),
-    /// It completes less than is sent.
+    /// The server completes fewer requests than are sent.
     CompletesLess,
     /// More requests are late.
     Late,
-    /// No two pieces in a row, but all of them together.
+    /// No two consecutive segments broke the SLO, but all segments together did.
     Altogether,
 }
 
 impl Soak {
-    /// The result of these pieces, after the search in `history`. `None` without a piece.
+    /// Computes the result of these segments, after the search in `history`. Returns `None` without
+    /// a segment.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = SearchState::new(settings, &sound);
-        // If disturbed pieces met the SLO, interference does not explain the broken ones; otherwise
-        // it may.
+        // If a disturbed segment met the SLO, interference does not explain why other segments
+        // broke it. Otherwise it may.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
@@ -127,7 +130,7 @@ impl Soak {
         })
     }
 
-    /// The result in a sentence without its end.
+    /// Formats the result as a sentence without its end.
     pub fn text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void = match self.void_pieces {
@@ -179,7 +182,8 @@ impl Soak {
     }
 }
 
-/// How the server broke the SLO. `met`: the pieces before; `broken`: those from the break on.
+/// Returns the kind of the violation. `met`: the segments before; `broken`: the segments from the
+/// violation on.
 fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
     let failed = |kind: Option<RequestFailure>| {
@@ -225,8 +229,8 @@ mod tests {
         Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
-    /// A piece of 10 s at 100/s: `+` met the SLO, `-` did not, small letters beside others on the
-    /// machine (`p` and `m`).
+    /// A segment of 10 s at 100/s. `+` met the SLO, `-` broke it; `p` and `m` are the disturbed
+    /// versions.
     fn piece(sign: char) -> TrialOutcome {
         let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
         let verdict = match (is_met, disturbed) {
@@ -244,8 +248,8 @@ mod tests {
         trial
     }
 
-    /// For a soak of a minute: seconds that met the SLO, whether it broke, void pieces, and whether
-    /// it has ended.
+    /// Checks a soak of a minute: seconds that met the SLO, whether it was broken, void segments,
+    /// and whether the soak is finished.
     fn check(signs: &str, expect: (f64, bool, usize, bool)) {
         let pieces: Vec<TrialOutcome> = signs.chars().map(piece).collect();
         let soak = Soak::new(&settings(), &[], &pieces, 60 * SECOND).expect("pieces");
@@ -259,12 +263,13 @@ mod tests {
         check("++++++", (60.0, false, 0, true));
         check("++--", (20.0, true, 0, true));
         check("--", (0.0, true, 0, true));
-        // One at the end is tried again.
+        // A single broken segment at the end is repeated.
         check("+++++-", (60.0, false, 0, false));
         check("+++++--", (50.0, true, 0, true));
-        // A single bad piece in a minute breaks the SLO of the whole, without a time of the break.
+        // One broken segment in a minute has too many late requests for the whole soak, but no time
+        // of violation.
         check("++-+++", (0.0, true, 0, true));
-        // Others on the machine explain a break only where nothing was met beside them.
+        // Interference explains a violation only if no disturbed segment met the SLO.
         check("++mm++", (40.0, false, 2, true));
         check("ppmm", (20.0, true, 0, true));
     }

@@ -1,4 +1,4 @@
-//! The stalls of all trials together ([`Stalls`]): a stall affects every load alike, so all
+//! The stalls of all trials together ([`Stalls`]): a stall affects every load equally, so all
 //! measured time counts, at any load.
 //!
 //! Not here: the stalls of one trial ([`crate::stalls`]).
@@ -11,81 +11,80 @@ use plimsoll_model::Purpose;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 
-/// A stall is that of a server, and not the time that answers take anyhow, from so many times this
-/// on.
+/// From this multiple of the usual response time on, a silence is a stall of the server.
 const BEYOND_ANSWERS: u64 = 3;
-/// A trial that confirms the line of a server that stalls is as long as so many of the longest gaps
-/// between stalls, but takes no more than this part of the budget; and so for a trial near the
-/// line.
+/// A confirming trial for a server that stalls is this multiple of the longest gap between stalls,
+/// but takes at most this part of the budget. The third number applies to a trial near the line.
 const CONFIRM_GAPS: u64 = 3;
 const CONFIRM_PART: u64 = 3;
 const LINE_GAPS: u64 = 2;
 const LINE_PART: u64 = 8;
-/// No rate is called impossible because of stalls in fewer trials; in a small budget that holds few
-/// of them, these.
+/// The minimum number of trials before stalls make every rate impossible; the second number applies
+/// to a small budget.
 const FORBID_TRIALS: usize = 3;
 const FORBID_TRIALS_FEW: usize = 2;
-/// This share of trials may break the SLO by stalls that are a disturbance; more is the server's
-/// own, at this chance of an error.
+/// This share of trials may break the SLO by stalls that are a disturbance. A larger share is the
+/// server's own, with this error probability.
 const DISTURBED_BY_STALLS: f64 = 0.06;
 const ERROR: f64 = 0.05;
-/// A result "no rate meets the SLO" ends the search. It is tested after every trial, so its error
-/// must be small.
+/// Error probability of the result "no rate meets the SLO". It ends the search and is tested after
+/// every trial, so the probability must be small.
 const ERROR_FORBIDS: f64 = 0.01;
-/// In a budget below this there are too few trials to take any for a disturbance.
+/// Below this budget, ns, there are too few trials to treat any as disturbed.
 pub const FEW_NS: u64 = 25 * SECOND;
-/// There, stalls that take no more than this share of the time move the line by no more than that.
+/// In a small budget, stalls with at most this share of the time move the line by at most this
+/// share.
 const FEW_SHARE: f64 = 0.02;
-/// Other processes on a busy machine do not keep a server from its core for so long, unless the
+/// Other processes on a busy machine keep a server from its core for less than this, ns, unless the
 /// host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
 const STEAL_NONE: f64 = 0.01;
-/// For a server with rare stalls, one trial more or less changes much: only this part of the
-/// allowance may be used up.
+/// The usable part of the allowance for a server with rare stalls, where one trial more or less
+/// changes much.
 const STALLING_PART: f64 = 0.5;
 
-/// Stalls that were seen.
+/// The stalls in all trials of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stalls {
-    /// How many there were.
+    /// Number of stalls.
     pub count: usize,
-    /// The longest, in ns.
+    /// Length of the longest stall, ns.
     pub longest_ns: u64,
-    /// Time measured for each of them, in ns.
+    /// Measured time for each stall, ns.
     pub every_ns: u64,
-    /// The longest measured time without a stall, in ns.
+    /// The longest measured time without a stall, ns.
     pub gap_ns_max: u64,
-    /// The bound that no rate holds because of them, as in `p99 <= 500 ms`.
+    /// The bound that no rate meets because of the stalls, such as `p99 <= 500 ms`.
     pub forbids: Option<String>,
-    /// Whether the stalls alone delay more requests than the SLO allows, and recur. In a budget too
-    /// small for that, half as many suffice.
+    /// Whether the stalls alone delay more requests than the SLO allows, and recur. In a small
+    /// budget half as many stalls suffice.
     pub too_many: bool,
-    /// They are in more trials than a disturbance would be.
+    /// Whether more trials have stalls than a disturbance would explain.
     pub recur: bool,
 }
 
-/// The silences of a server.
+/// Whether and when a server is silent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Silences {
     /// The server responds all the time.
     None,
-    /// Silences only above capacity: the server lets a number of requests through at times, or
-    /// works in batches.
+    /// The server is silent only above its capacity: it admits requests periodically, or works in
+    /// batches.
     WhenFull,
-    /// It stalls.
+    /// The server stalls.
     Stalls(Stalls),
 }
 
-/// The expected number of stalls in the loads without one, if these had the rate of the others:
-/// none by chance is very unlikely.
+/// The minimum expected number of stalls in the loads without one, at the rate of the other loads:
+/// then zero by chance is very unlikely.
 const EXPECTED_MIN: f64 = 6.0;
-/// A limiter that lets requests through at times does so at least this often, 1/s.
+/// The minimum frequency of a limiter that admits requests periodically, 1/s.
 const OFTEN_RPS: f64 = 1.0;
-/// Fewest missing responses of a stall.
+/// The minimum number of missing responses in a visible stall.
 const MISSED_MIN: f64 = 8.0;
 
-/// Whether all `stalls` (each with its trial) are in loads above any that met none, which would
-/// have met some.
+/// Returns whether all `stalls` (each with its trial) are in loads above those without stalls,
+/// which should otherwise have had some.
 fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
     let stalled_rps = stalls.iter().filter_map(|(_, _, trial)| history[*trial].offered_rps()).reduce(f64::min);
     let Some(stalled_rps) = stalled_rps else { return false };
@@ -93,7 +92,7 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
     lengths.sort_unstable();
     let usual_s = lengths[lengths.len() / 2] as f64 / 1e9;
     let (mut below_s, mut other_s) = (0.0, 0.0);
-    // A load that waits for the server to come to rest ends when it is calm.
+    // A load that waits for the server to become idle stops when the server is calm.
     for trial in history.iter().filter(|trial| trial.purpose != Purpose::Settle) {
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
@@ -109,15 +108,15 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
 }
 
 impl Stalls {
-    /// The silences in these trials.
+    /// Classifies the silences in these trials.
     pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
         let traffic = &settings.base.traffic;
         let quickest_ns = quickest_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
-        // Users whose sessions start together send the same requests together: a common wait is due
-        // to the load itself.
+        // Users whose sessions start together send equal requests together: a common wait is due to
+        // the load itself.
         let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
-        // (when, in time measured; the stall; in which trial)
+        // Each stall: its start in measured time, the stall, and its trial.
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
         for (trial, outcome) in history.iter().enumerate() {
@@ -142,7 +141,7 @@ impl Stalls {
         let own = |hits: usize| hits >= 2 && (few || no_disturbance(hits, trials, DISTURBED_BY_STALLS, ERROR));
         let stalled_ns: u64 = stalls.iter().map(|s| s.1.length_ns).sum();
         let recur = own(hit(0)) && (!few || stalled_ns as f64 > FEW_SHARE * time_ns as f64);
-        // The time before the first and since the last is part of a gap, too.
+        // The time before the first stall and after the last one is also part of a gap.
         let ends = stalls.iter().map(|s| s.0.saturating_add(s.1.length_ns));
         let starts = stalls.iter().map(|s| s.0).chain([time_ns]);
         let gaps = starts.zip([0].into_iter().chain(ends)).map(|(start, end)| start.saturating_sub(end));
@@ -171,23 +170,23 @@ impl Stalls {
         })
     }
 
-    /// How long a trial near the line must be at least, in ns.
+    /// Returns the minimum length of a trial near the line, ns.
     pub fn line_ns(&self, budget_ns: u64) -> u64 {
         if self.recur { self.gap_ns_max.saturating_mul(LINE_GAPS).min(budget_ns / LINE_PART) } else { 0 }
     }
 
-    /// How long a trial must be that confirms a line in spite of them, in ns. A budget may be too
-    /// small for it, and then no line can be shown.
+    /// Returns the length of a trial that confirms a line in spite of the stalls, ns. If the budget
+    /// is too small for it, no line can be confirmed.
     pub fn confirming_ns(&self) -> u64 {
         if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS) } else { 0 }
     }
 
-    /// How long the confirming trial is that this budget affords, in ns.
+    /// Returns the length of the confirming trial that this budget allows, ns.
     pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
         self.confirming_ns().min(budget_ns / CONFIRM_PART)
     }
 
-    /// In a few words: `stalls of up to 1 s about every 1.2 s`.
+    /// Formats the stalls in a few words: `stalls of up to 1 s about every 1.2 s`.
     pub fn text(&self) -> String {
         let longest = format::duration(two_digits(self.longest_ns));
         match self.count {
@@ -197,16 +196,17 @@ impl Stalls {
     }
 }
 
-/// Whether a stall is the server's own. A void trial can still show that: if the generator was the
-/// limit, by sent requests without a response; on a busy machine, by a stall longer than other
-/// processes occupy a core. A handful of users may all wait for something else, as for a lost SYN
-/// at a full accept queue: then the stall is the server's only if a sent request was answered late.
+/// Returns whether a stall is the server's own. A void trial may still show this. If the generator
+/// was the limit, requests already sent must have waited. On a busy machine, the stall must be
+/// longer than other processes keep a core. With a handful of users, all may wait for something
+/// else, such as a lost first packet of a connection. Their silence is the server's if a request
+/// already sent was answered late.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.had_left;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
-        // The silence that a disturbed trial begins with may be the backlog of the one before.
+        // An initial silence of a disturbed trial may be the backlog of the trial before.
         Verdict::Void if trial.interference.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
         }
@@ -214,26 +214,26 @@ fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     }
 }
 
-/// The time for which a server with one queue works on the backlog of a trial, ns: no request of
-/// the next trial is answered until then. `0` where the trial had no response at all.
+/// Returns how long a server with one queue processes the backlog of a trial, ns: until then no
+/// request of the next trial gets a response. Returns `0` if the trial had no response.
 fn drained_ns(trial: &TrialOutcome) -> u64 {
     let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
-/// The response time without a queue: the least median of all trials, since the first trial may
-/// have met a stall. With several routes, slow requests keep others waiting and are far from the
-/// median: there it is the least p99.
+/// Returns the response time without a queue, ns: the minimum median of all trials, since the first
+/// trial may have met a stall. With several routes it is the minimum p99, because slow requests
+/// delay other requests.
 fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
-/// The longest service time that the server's own variance explains; such a silence is no stall. If
-/// a single user's p99 is close to the mean, three times that. Otherwise the value that an
-/// exponential tail with that mean (or through that p99) exceeds once in a hundred such searches.
-/// Fewer than fifty service times do not define a tail.
+/// Returns a service time that the server's own variance explains, ns: a silence of this length is
+/// no stall. If a single user's p99 is close to the mean, it is three times the p99. Otherwise it
+/// is exceeded once in a hundred such searches by an exponential tail with that mean (or through
+/// that p99). Fewer than fifty service times show no tail.
 fn natural_ns(history: &[TrialOutcome]) -> u64 {
     const LIGHT: f64 = 2.0;
     const TELLING: f64 = 50.0;
@@ -254,15 +254,15 @@ fn two_digits(ns: u64) -> f64 {
     (ns as f64 / unit).round() * unit
 }
 
-/// The share of the observation in `count` trials that holds with a probability of 4 in 5: the 20 %
-/// point of a gamma distribution of that shape over its mean.
+/// Returns the share of the observed interval of `count` stalls that is certain with a probability
+/// of 4 in 5: the 20 % point of a gamma distribution of that shape, divided by its mean.
 fn sure(count: usize) -> f64 {
     const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
 
-/// Whether so many of `trials` are more than are disturbed by chance: the upper tail of a binomial
-/// distribution.
+/// Returns whether `hits` of `trials` are more than chance disturbs, by the upper tail of a
+/// binomial distribution.
 fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
     let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
     for k in 0..hits.min(trials) {
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Sessions that begin together, and dear requests among cheap ones, are no stalls.
+    /// Sessions that begin together, and expensive requests among cheap ones, are no stalls.
     #[test]
     fn what_scenarios_wait_for_is_no_stall() {
         let mut base = base();
@@ -319,11 +319,11 @@ mod tests {
         }
     }
 
-    /// A server that serves in order first serves the requests that an earlier load left.
+    /// A server that serves in order first answers requests left by the earlier load.
     #[test]
     fn what_a_load_left_behind_is_no_stall_of_the_next() {
         let settings = settings(base(), SECOND);
-        // Left unanswered at so many a second, and when the silence of the next began, ms.
+        // Each row: unanswered requests, their rate, and the start of the next load's silence, ms.
         for (left, rps, at_ms, expect) in [
             (100, 100.0, 0, false),
             (100, 100.0, 900, false),
@@ -341,11 +341,12 @@ mod tests {
         }
     }
 
-    /// A limiter that admits requests in intervals is silent in between only under overload.
+    /// A limiter that admits requests periodically is silent in between only while the offered rate
+    /// exceeds its limit.
     #[test]
     fn who_is_silent_only_when_full_does_not_stall() {
         let settings = settings(base(), 60 * SECOND);
-        // Rates, whether each passed, and how many stalls it met, in a second.
+        // Each load: the rate, whether it passed, and its number of stalls in a second.
         type Loads = &'static [(f64, bool, usize)];
         const FULL: Loads = &[
             (157.0, true, 0),
@@ -380,17 +381,17 @@ mod tests {
         }
     }
 
-    /// Which silences of which trials are the server's own.
+    /// Decides which silences of which trials are the server's own.
     #[test]
     fn silences_are_the_servers_or_not() {
         use Purpose::{Climb, Peak};
         use Verdict::{Fail, Pass, Void};
-        // (purpose, verdict, disturbed), of a silence that was (ended, of requests that had left),
-        // lasted (ms); expected.
+        // Each row: (purpose, verdict, disturbed); the silence (ended, of sent requests, ms); the
+        // expected result.
         for (trial, silence, expect) in [
             ((Climb, Pass, false), (false, false, 600), true),
             ((Climb, Fail, false), (true, false, 600), true),
-            // All users wait for their connections: nothing had left, or nobody knows.
+            // All users wait for their connections: no request was sent, or this is not known.
             ((Peak, Pass, false), (false, false, 600), false),
             ((Peak, Pass, false), (true, false, 600), false),
             ((Peak, Pass, false), (true, true, 600), true),

@@ -1,33 +1,33 @@
-//! A server that accepts no connection any more ([`TargetLoss`]), although it responded before: it
-//! ended under the load, or was ended. Later trials have no information about a line, and a search
-//! that continued would find one that is far too low.
+//! A server that accepts no more connections ([`TargetLoss`]), although it responded before: it
+//! ended during the search. Later trials carry no information about a line, and a continued search
+//! would find a line that is far too low.
 //!
-//! Not here: a server that never ran, and one that is slow to accept.
+//! Not here: a server that never ran, and a server that is slow to accept.
 
 use crate::format;
 use crate::judge::{OfferedLoad, TrialOutcome};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// The least number of loads in a row, and the least time from the first to the last: a server that
-/// is restarted is back by then.
+/// The minimum number of consecutive loads, and the minimum time from the first to the last: a
+/// restarted server is available before that.
 const LOADS_MIN: usize = 3;
 const GONE_NS_MIN: u64 = 5 * SECOND;
-/// This share of what is sent finds no connection.
+/// The minimum share of requests that find no connection.
 const REFUSED_MIN: f64 = 0.98;
 
 /// The time since when the server accepts no connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TargetLoss {
-    /// How many trials came before.
+    /// Number of trials before the loss.
     pub before: usize,
-    /// The first load of which nothing was answered.
+    /// The first load without any response.
     pub under: OfferedLoad,
 }
 
 impl TargetLoss {
-    /// The loss after the trials of a search; `None`: the server responds, or it never did, or it
-    /// is too early to decide.
+    /// Finds the loss in the trials of a search. Returns `None` if the server responds, or never
+    /// did, or if it is too early to decide.
     pub fn detect(history: &[TrialOutcome]) -> Option<TargetLoss> {
         let refused = |trial: &&TrialOutcome| {
             let evidence = &trial.evidence;
@@ -44,7 +44,8 @@ impl TargetLoss {
             .then_some(TargetLoss { before: before.len(), under: first.load })
     }
 
-    /// In a few words: `the server takes no connection any more, since a load of 4 096 users`.
+    /// Formats the loss in a few words:
+    /// `the server takes no connection any more, since a load of 4 096 users`.
     pub fn text(&self) -> String {
         let load = match self.under {
             OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_told_from_who_comes_back() {
-        // When it begins, in seconds, requests that succeed and that find no connection, of 100.
+        // Each load: its start in s, and of 100 requests those that succeed and those without a
+        // connection.
         type Loads = &'static [(u64, u64, u64)];
         const ALIVE: (u64, u64, u64) = (0, 100, 0);
         for (name, loads, expect) in [

@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 /// The settings of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The request and everything else that all trials share; its load is not used.
+    /// The plan that all trials share, except for its load.
     pub base: PlanRecord,
-    /// The SLO.
+    /// The SLO that the line refers to.
     pub slo: Slo,
-    /// The search ends within this time.
+    /// The maximum length of the search, ns.
     pub budget_ns: u64,
-    /// No rate above this is tried.
+    /// The maximum rate of a trial, 1/s; `None`: unlimited.
     pub max_rate: Option<f64>,
     /// Spacing of arrivals.
     pub arrivals: Arrivals,
-    /// The time of the first response before the search; 0 without a test request. Trials are long
-    /// enough for such responses until they have shown the response time.
+    /// The time of the first response before the search, ns; 0 without a test request. Trials are
+    /// long enough for such responses until they show the response time.
     pub first_answer_ns: u64,
 }
 
-/// A trial to carry out now.
+/// A trial that the caller executes next.
 #[derive(Debug, Clone)]
 pub struct Measure {
     /// The purpose of the trial.
@@ -41,37 +41,37 @@ pub struct Measure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The bracket is 1 % wide.
+    /// The bracket is at most 1 % wide.
     Width,
-    /// No further trial fits the budget.
+    /// No further trial fits into the budget.
     Budget,
     /// The generator was the limit.
     Client,
-    /// Other processes disturbed all trials, or most of them.
+    /// Other processes disturbed most trials.
     Disturbed,
-    /// The highest rate allowed still passes.
+    /// The highest allowed rate meets the SLO.
     MaxRate,
-    /// The lowest rate tried still fails.
+    /// The lowest tried rate breaks the SLO.
     LowestFails,
-    /// The server stalls so often that no rate holds.
+    /// The server stalls so often that no rate meets the SLO.
     Stalls,
-    /// Not a single request succeeded.
+    /// No request succeeded.
     NothingSucceeds,
-    /// Not a single request was answered in the time that the first load had.
+    /// No request of the first load got a response in time.
     NothingAnswered,
-    /// The server takes no connection any more.
+    /// The server accepts no more connections.
     Gone,
-    /// It was interrupted.
+    /// The user interrupted the search.
     Interrupted,
 }
 
-/// No figure of a trial is larger than this, no time longer, and no rate smaller.
+/// The maximum of any figure and time of a trial, and the reciprocal of its minimum rate.
 pub(super) const FIGURE_MAX: f64 = 1e12;
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
 pub(super) const RATE_MIN: f64 = 1e-6;
 
-/// The trials as the search reads them. Figures that are no numbers are dropped, and a trial
-/// without completions has no capacity, so that ratios of capacities are safe.
+/// Returns the trials with valid figures. Values that are no numbers are dropped. A trial without
+/// completions has no capacity, so that ratios of capacities are safe.
 pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
@@ -88,7 +88,7 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
                     *rate = 0.0;
                 }
             }
-            // No plan has none, and twice none is none.
+            // A plan has at least one user, and twice zero would stay zero.
             OfferedLoad::Users(users) => *users = (*users).max(1),
         }
         for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
@@ -98,7 +98,7 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
         evidence.saturated_rps = evidence.saturated_rps.filter(|rps| meant(*rps) && *rps > 0.0);
         evidence.little_gap = evidence.little_gap.filter(|gap| meant(*gap));
         if !meant(evidence.saturated_error) {
-            // Not known at all.
+            // The error is not known at all.
             evidence.saturated_error = 1.0;
         }
         let evidence = [&mut evidence.excess, &mut evidence.service_mean_ns, &mut evidence.work_share];
@@ -108,17 +108,17 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     history.iter().map(clean).collect()
 }
 
-/// Whether other processes made a trial void.
+/// Returns whether other processes made a trial void.
 pub(super) fn disturbed(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.interference.disturbed
 }
 
-/// Whether a trial was more than plimsoll could carry out.
+/// Returns whether a trial exceeded plimsoll's capacity.
 pub(super) fn limited(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.evidence.generator_limited
 }
 
-/// Whether a trial was near the line, and not on the way there.
+/// Returns whether a trial was near the line, and not part of the climb.
 pub(super) fn near_line(trial: &TrialOutcome) -> bool {
     matches!(trial.purpose, Purpose::Line | Purpose::Confirm)
 }

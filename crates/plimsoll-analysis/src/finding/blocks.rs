@@ -1,4 +1,5 @@
-//! The results of comparisons and ladders: blocks, and the result of all of them together.
+//! The results of comparisons and ladders: the measured blocks, and the result of all blocks
+//! together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -9,35 +10,35 @@ use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 /// The measured blocks.
 #[derive(Debug, Clone)]
 pub struct MeasuredBlocks<'a> {
-    /// The arms in words, A first: URLs or commands.
+    /// The compared arms in words, A first: URLs or commands.
     pub arms: Vec<String>,
-    /// The plan that all loads share, but for their target and load.
+    /// The plan that all loads share, except for their target and load.
     pub plan: &'a PlanRecord,
-    /// The plan of each arm's loads in the blocks, if it came to any.
+    /// The plan of each arm's loads in the blocks; empty if no block was measured.
     pub loads: Vec<&'a PlanRecord>,
-    /// The whole blocks.
+    /// The complete blocks.
     pub blocks: Vec<Block>,
     /// The CPU used by other processes, over all loads of the blocks.
     pub interference: Interference,
-    /// Length without the profiles that were taken after it, ns; `None` when it was cut off.
+    /// Length without the later profiles, ns; `None` if the recording was cut off.
     pub elapsed_ns: Option<u64>,
 }
 
 /// The result of a comparison.
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
-    /// From what.
+    /// The blocks that the result is computed from.
     pub blocks: MeasuredBlocks<'a>,
-    /// The verdict, and what it rests on.
+    /// The verdict, and its evidence.
     pub proof: Proof,
-    /// How the interval of the measure that decides narrowed.
+    /// The interval of the primary measure after successive blocks.
     pub narrowing: Vec<InterimEstimate>,
 }
 
 /// The result of a ladder.
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
-    /// From what.
+    /// The blocks that the result is computed from.
     pub blocks: MeasuredBlocks<'a>,
     /// The throughput of each rung, compared with the rung before.
     pub ladder: Ladder,
@@ -74,7 +75,7 @@ pub(super) fn ladder<'a>(
 }
 
 impl<'a> MeasuredBlocks<'a> {
-    /// The blocks, and why the measurement ended early, if it did.
+    /// Reads the blocks from the record, and the reason if the measurement ended early.
     fn from_experiment(
         experiment: &'a Experiment,
         spec: &'a BlocksSpec,
@@ -97,8 +98,8 @@ impl<'a> MeasuredBlocks<'a> {
     }
 }
 
-/// Length of the comparison, without the profiles that were taken after it; `None` when it was cut
-/// off.
+/// Returns the length of the comparison without the later profiles, ns; `None` if the recording was
+/// cut off.
 fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
     let whole_ns = experiment.elapsed_ns?;
     if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {

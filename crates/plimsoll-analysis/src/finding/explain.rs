@@ -1,5 +1,5 @@
-//! The bottleneck of a load line: of an explanation by its steady loads, of a search by its own
-//! trials.
+//! The bottleneck of a load line: from the steady loads of an explanation, or from the trials of a
+//! search.
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
@@ -17,20 +17,20 @@ use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purp
 /// An explanation of a load line.
 #[derive(Debug, Clone)]
 pub struct ExplainFinding<'a> {
-    /// The search that it rests on.
+    /// The search whose line is explained.
     pub search: SearchFinding<'a>,
-    /// The answer.
+    /// The explanation of the line.
     pub explanation: Explanation,
 }
 
-/// The probable bottleneck of a line, in short.
+/// The probable bottleneck of a line in a few words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// Its name.
+    /// The probable cause.
     pub cause: Cause,
     /// The resource in this case.
     pub subject: String,
-    /// How it shows.
+    /// The visible effect of the cause.
     pub how: String,
 }
 
@@ -54,10 +54,10 @@ pub(super) fn conclude<'a>(
     Ok(Assessment::new(doubts.collect(), found))
 }
 
-/// The facts behind a recorded explanation, as the corpus keeps them. `None`: it is no explanation.
+/// Returns the facts and outcomes of a recorded explanation, as the corpus stores them. Returns
+/// `None` if the recording is no explanation.
 ///
 /// # Errors
-///
 /// The recording has no finding.
 pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
@@ -68,8 +68,8 @@ pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, Intervention
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
-/// A steady load at the line or below it is longer than any trial of the search. If it breaks the
-/// SLO, the line is withdrawn.
+/// Withdraws the line if a steady load at the line or below broke the SLO. Such a load is longer
+/// than any trial of the search.
 fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
@@ -89,8 +89,8 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Experiments that a flag requested and that were not made, and why. `worth`: the experiments that
-/// separate the remaining causes.
+/// Collects the experiments that a flag requested and that were not made, with the reasons.
+/// `worth`: the experiments that separate the remaining causes.
 fn untried(
     experiment: &Experiment,
     spec: &ExplainSpec,
@@ -98,7 +98,7 @@ fn untried(
     worth: &[Intervention],
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    // A study that ended early says so itself.
+    // The finding of a study that ended early reports this already.
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
@@ -122,7 +122,7 @@ fn untried(
     doubts
 }
 
-/// Changes that could not be made, and why.
+/// Collects the changes that could not be made, with the reasons.
 fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
@@ -137,15 +137,15 @@ fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     doubts
 }
 
-/// The same of a search, as far as its own trials tell.
+/// Explains the line of a search from the search's own trials.
 pub fn of_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<ExplainFinding<'a>> {
     let found = searched.open().1;
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     explained(searched, &loads, &ExperimentLoads::default())
 }
 
-/// The bottleneck of a search's line, as far as its own trials show it; `None`: they do not, or the
-/// server is not the limit.
+/// Returns the bottleneck of a search's line, from the search's own trials. Returns `None` if the
+/// trials do not show it, or if the server is not the limit.
 pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());

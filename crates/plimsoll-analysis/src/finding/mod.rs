@@ -1,8 +1,8 @@
 //! The finding of an experiment ([`conclude`]): computed from its record, with all evidence against
-//! it. A study that has just ended and a run file that is read both enter here.
+//! the finding. Both a study that has just ended and a run file that is read enter here.
 //!
-//! A study has three parts: the next load (`study`), its finding (an arm of [`Finding`] here), and
-//! the look of that (`plimsoll-report`).
+//! A study has three parts: the next load (`study`), its finding (an arm of [`Finding`]), and the
+//! report (`plimsoll-report`).
 //!
 //! Not here: how a finding looks.
 
@@ -28,23 +28,23 @@ use plimsoll_model::{Experiment, ExperimentSpec};
 /// The finding of an experiment.
 #[derive(Debug, Clone)]
 pub enum Finding<'a> {
-    /// One load.
+    /// The finding of one load.
     Run(Box<RunFinding<'a>>),
-    /// One load for each of several concurrencies.
+    /// The finding of a sweep: one load for each of several concurrencies.
     Sweep(SweepFinding<'a>),
-    /// A search for the load line.
+    /// The finding of a search for the load line.
     Find(Box<SearchFinding<'a>>),
-    /// The limit of the load line.
+    /// The finding of an explanation: the limit of the load line.
     Explain(Box<ExplainFinding<'a>>),
-    /// A load past the line.
+    /// The finding of a load above the line.
     Overload(Box<OverloadFinding<'a>>),
-    /// A comparison.
+    /// The finding of a comparison.
     Prove(Box<ProveFinding<'a>>),
-    /// A ladder.
+    /// The finding of a ladder.
     Ladder(LadderFinding<'a>),
 }
 
-/// The finding of an experiment, as far as it is recorded.
+/// Computes the finding of an experiment from the recorded part.
 pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.spec {
         ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),

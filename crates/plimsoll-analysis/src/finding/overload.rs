@@ -1,4 +1,4 @@
-//! The behaviour of a server past its line.
+//! The finding of an overload: the behaviour of a server above its line.
 
 use super::recording::{NoFinding, cut_off};
 use super::search;
@@ -11,14 +11,14 @@ use crate::study::overload::overload_tag;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 
-/// The behaviour of a server past its line.
+/// The behaviour of a server above its line.
 #[derive(Debug, Clone)]
 pub struct OverloadFinding<'a> {
     /// The plan of the load.
     pub plan: &'a PlanRecord,
     /// The SLO of the search, as users write it.
     pub slo: String,
-    /// How often a request came again that failed.
+    /// The maximum number of retries of a failed request.
     pub retries: u32,
     /// The result.
     pub overload: OverloadResult,
@@ -33,7 +33,7 @@ pub(super) fn conclude<'a>(
     spec: &OverloadSpec,
 ) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
-    // The steps are shares of what was the line when they began.
+    // The steps are multiples of the line that was known when they began.
     let searched = match spec.line_rps {
         Some(_) => None,
         None => Some(search::conclude(experiment, &spec.search)?.open().1.findings.clone()),

@@ -1,32 +1,32 @@
-//! Limits of a recording: it may have no finding, or not all of the measurements.
+//! Limits of a recording: it may have no finding, or lack some measurements.
 
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::Experiment;
 
-/// Why nothing can be concluded from a recording.
+/// Why a recording has no finding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFinding {
-    /// The recording has no load.
+    /// The recording contains no load.
     #[error("the run file was cut before its run began")]
     NoLoad,
     /// Its SLO cannot be parsed.
     #[error("the run file's SLO: {0}")]
     Promise(String),
-    /// The load past the line needs a line, and no load of the search met the SLO.
+    /// The load above the line needs a line, and no load of the search met the SLO.
     #[error("no load met the SLO, so there is no line to exceed: plimsoll find shows the trials")]
     NoLine,
-    /// The search for that line came to no end.
+    /// The search for the line of the overload did not end.
     #[error("it was ended before its line was found: it holds nothing of what lies beyond")]
     NoEnd,
-    /// The search for the line took the time of the overload.
+    /// The search for the line of the overload used all the time of the overload.
     #[error("the search for the line used up the budget: give a longer one, or name the line")]
     NoTime,
-    /// It compares nothing.
+    /// The recording compares nothing.
     #[error("the run file contains no comparison")]
     NoArms,
 }
 
-/// The doubt of a recording that has no end.
+/// Returns the doubt about a recording that was cut off.
 pub(super) fn cut_off(experiment: &Experiment) -> Option<Doubt> {
     let text = match (experiment.elapsed_ns, experiment.broken()) {
         (Some(_), _) => return None,

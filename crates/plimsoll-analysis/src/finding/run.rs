@@ -10,11 +10,11 @@ use plimsoll_model::{Experiment, Trial};
 /// The result of one load.
 #[derive(Debug, Clone)]
 pub struct RunFinding<'a> {
-    /// The load.
+    /// The recorded load.
     pub trial: &'a Trial,
-    /// Its figures.
+    /// The figures of the load.
     pub summary: Summary,
-    /// The figures of each route, where there are several.
+    /// The figures of each route, if the plan has several routes.
     pub routes: Vec<RouteSummary>,
     /// The observations of the server.
     pub server: ServerView<'a>,
@@ -28,8 +28,8 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
-/// The evidence against the figures of a load. Warnings from before the load come after the doubt
-/// whether the figures are the server's.
+/// Returns the evidence against the figures of a load. Warnings from before the load come after the
+/// doubt whether the figures are the server's.
 fn with_noted(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =

@@ -1,4 +1,4 @@
-//! The result of a search: the line, and the server's CPU and memory there.
+//! The result of a search: the load line, and the server's CPU and memory at the line.
 
 use super::recording::{NoFinding, cut_off};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
@@ -17,50 +17,50 @@ use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
 pub struct SearchFinding<'a> {
     /// The settings of the search.
     pub settings: Settings,
-    /// The line, and how it was found.
+    /// The load line and the trials of the search.
     pub findings: Findings,
-    /// The load with the headroom of `--headroom`, where it was measured.
+    /// The load with the headroom of `--headroom`, if it was measured.
     pub planned_load: Option<PlannedLoad>,
     /// The number of instances for the rate of `--need`.
     pub instance_estimate: Option<InstanceEstimate>,
     /// The result of a long load at the line (`--soak`).
     pub soak: Option<Soak>,
-    /// The observations of the server: its CPU and memory at the line, and all loads of the search
-    /// in the order of its trials.
+    /// The server's CPU and memory at the line, and all loads of the search in the order of its
+    /// trials.
     pub server: ServerView<'a>,
 }
 
 /// A load that leaves headroom below the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannedLoad {
-    /// The share of the line that stays free.
+    /// The share of the line that the load leaves as headroom.
     pub headroom: f64,
-    /// Its rate, 1/s.
+    /// The rate of the load, 1/s.
     pub rate_rps: f64,
-    /// Requests in flight, on average.
+    /// Mean number of requests in flight; `None`: not known.
     pub in_flight: Option<f64>,
-    /// Response time that 99 % stay below, ns.
+    /// Response time p99, ns; `None`: not known.
     pub p99_ns: Option<f64>,
     /// Whether the load met the SLO.
     pub is_sustained: bool,
 }
 
-/// How many instances like the measured one carry a rate.
+/// The number of instances like the measured one that together sustain a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceEstimate {
-    /// The rate, 1/s.
+    /// The rate to be sustained, 1/s.
     pub rate_rps: f64,
-    /// The number at the lower end of the line, with the headroom.
+    /// The number of instances for the lower end of the line, with the headroom.
     pub instances: f64,
-    /// At its upper end.
+    /// The number of instances for the upper end of the line, with the headroom.
     pub instances_min: f64,
-    /// Cores that the servers use for it, where that was seen.
+    /// Cores that the servers use for the rate; `None` if the CPU time was not observed.
     pub cores: Option<f64>,
 }
 
-/// The load below the line.
+/// Reads the load with headroom from the record.
 fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
-    // Loads of this purpose are something else in an explanation.
+    // Loads of this purpose have another meaning in an explanation.
     let headroom = spec.planning.headroom?;
     let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
     let sight = LoadSignals::from_run(&trial.run);
@@ -73,8 +73,8 @@ fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, s
     })
 }
 
-/// The number of instances for the rate of `--need`. `each_us`: CPU time of the servers for one
-/// request or session, us.
+/// Computes the number of instances for the rate of `--need`. `each_us`: CPU time of the servers
+/// for one request or session, us.
 fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
     let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - spec.planning.headroom.unwrap_or(0.0));
@@ -86,8 +86,9 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
     })
 }
 
-/// A soak that met the SLO confirms a line; one that broke it from the start withdraws the line. A
-/// later break means that the line does not last. Returns the doubt.
+/// Applies the result of a soak to the line. A soak that met the SLO confirms the line. A soak that
+/// broke the SLO from the start withdraws the line. A later break means that the line does not
+/// last. Returns the doubt.
 fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
@@ -105,7 +106,8 @@ fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
 }
 
 impl SearchFinding<'_> {
-    /// CPU time of the server for each request at the line, us, where it was seen.
+    /// Returns the CPU time of the server for each request at the line, us; `None` if it was not
+    /// observed.
     pub fn cpu_us(&self) -> Option<f64> {
         self.server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request())
     }
@@ -120,7 +122,7 @@ pub(super) fn conclude<'a>(
     let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
-    // The search was over when loads began that are none of its own.
+    // Loads of other purposes begin after the search.
     let is_after = |trial: &&Trial| is_after_search(trial.tag.purpose);
     let began_ns = experiment.trials.iter().find(is_after).map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
@@ -135,7 +137,7 @@ pub(super) fn conclude<'a>(
     };
     let server = ServerView { usage: used, from, runs };
     let cpu_us = server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request());
-    // A session is several requests.
+    // A session consists of several requests.
     let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
     let planned_load = planned_load(experiment, spec, &findings, &settings.slo);

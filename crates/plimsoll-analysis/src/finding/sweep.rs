@@ -15,28 +15,28 @@ use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 /// The result of a sweep at one concurrency.
 #[derive(Debug, Clone)]
 pub struct SweepLevel<'a> {
-    /// Users.
+    /// Number of users.
     pub concurrency: u64,
-    /// The figures, or why the level could not be measured.
+    /// The figures of the level, or the reason why the level was skipped.
     pub outcome: Result<SweepFigures<'a>, LoadSkipReason>,
 }
 
 /// The figures of a level that was measured.
 #[derive(Debug, Clone)]
 pub struct SweepFigures<'a> {
-    /// The load behind the figures.
+    /// The load that was measured.
     pub load: MeasuredLoad<'a>,
-    /// All figures of its load.
+    /// All figures of the load.
     pub summary: Summary,
-    /// Its figures by route, where it has several.
+    /// The figures of each route, if the plan has several routes.
     pub routes: Vec<RouteSummary>,
-    /// The same as a level among others.
+    /// The figures in the form in which levels are compared.
     pub level: Level,
-    /// Half the 95 % interval of its goodput, as a share of it; `None` where too little was
-    /// measured to tell.
+    /// The error of the goodput: half its 95 % interval, as a share of the goodput. `None` if too
+    /// little was measured.
     pub error: Option<f64>,
-    /// Whether the interval comes from separate visits of the level, so that it covers drift
-    /// between them.
+    /// Whether `error` comes from separate visits of the level, so that it includes the variation
+    /// between visits.
     pub replicated: bool,
     /// The server's CPU and memory; `None` where they are not known.
     pub server: Option<ServerUse>,
@@ -45,24 +45,24 @@ pub struct SweepFigures<'a> {
 /// The result of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepFinding<'a> {
-    /// The levels in the order of the command line, with those that could not be measured.
+    /// The levels in the order of the command line, including skipped levels.
     pub levels: Vec<SweepLevel<'a>>,
-    /// The level with the highest goodput. Disturbed levels count as they are, since the machine
-    /// was so.
+    /// The level with the highest goodput. Disturbed levels count, since the whole machine was
+    /// disturbed.
     pub peak: Option<Level>,
-    /// The one with the fewest users that has 95 % of the peak.
+    /// The level with the fewest users that reaches 95 % of the peak.
     pub knee: Option<Level>,
     /// The CPU used by other processes during all levels.
     pub interference: Interference,
 }
 
 impl<'a> SweepLevel<'a> {
-    /// The level that a load measured by itself; `None` where it is none.
+    /// Computes the level that a single load measured; `None` if the load is no level.
     pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
         SweepLevel::from_load(MeasuredLoad::from_visits(vec![trial])?)
     }
 
-    /// The level that these visits measured; `None` where it is none.
+    /// Computes the level that these visits measured; `None` if the load is no level.
     pub fn from_load(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
         let (LoadUnit::Concurrency, level) = Level::from_run(&load.run)? else { return None };
         let between = visits_error(&load.rates());
@@ -78,19 +78,19 @@ impl<'a> SweepLevel<'a> {
         Some(SweepLevel { concurrency: figures.level.load as u64, outcome: Ok(figures) })
     }
 
-    /// A level that could not be measured.
+    /// Creates a level that was skipped.
     pub fn unheld(concurrency: u64, reason: &LoadSkipReason) -> SweepLevel<'a> {
         SweepLevel { concurrency, outcome: Err(reason.clone()) }
     }
 
-    /// The figures, where it was measured.
+    /// Returns the figures, if the level was measured.
     pub fn figures(&self) -> Option<&SweepFigures<'a>> {
         self.outcome.as_ref().ok()
     }
 }
 
 impl<'a> SweepFinding<'a> {
-    /// The result of these levels together.
+    /// Combines these levels into the result of a sweep.
     pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
             Interference::over(
@@ -104,13 +104,13 @@ impl<'a> SweepFinding<'a> {
         SweepFinding { interference: others(&levels), peak, knee, levels }
     }
 
-    /// The levels that were measured.
+    /// Returns the measured levels.
     pub fn measured(&self) -> Vec<Level> {
         self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
     }
 
-    /// The evidence against the figures, with the warnings from before the sweep: levels where the
-    /// generator was the limit, and levels that were not measured or are imprecise.
+    /// Collects the evidence against the figures. Warnings from before the sweep come first. Then
+    /// come levels with the generator as the limit, and skipped or imprecise levels.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
         let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::noted(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));

@@ -1,10 +1,10 @@
-//! Each law by itself: what it permits, and what it excludes.
+//! Tests of single laws: the causes that each law permits, and the causes that each law rules out.
 
 use super::*;
 use crate::explain::queues::{database_locks, threads_at_work};
 
-/// Of two pools with fixed sizes the main peer is the one that gets requests, however many idle
-/// connections the other has.
+/// Of two fixed pools of connections, the main peer is the one with requests, even if many other
+/// connections are idle.
 #[test]
 fn the_main_peer_is_one_that_is_asked() {
     let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
@@ -19,12 +19,12 @@ fn the_main_peer_is_one_that_is_asked() {
     }
 }
 
-/// Without a line, or with a wide bracket, higher throughput past the nominal line does not
-/// disprove saturation.
+/// Without a line, or with a line between two distant rates, a higher throughput above the line is
+/// no evidence against a plateau.
 #[test]
 fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
-    // Two processes, where most are answered so soon past the line.
+    // Two processes; above the line most responses are this fast.
     let several = |past_ns: f64| {
         let (p50, p99) = ((P50, 9e6, 9e6, past_ns), (P99, 12e6, 200e6, 3e9));
         case(950.0, Some(960.0)).with_signals(&[p50, p99, (Processes, 3.0, 3.0, 3.0)])
@@ -56,7 +56,8 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     }
 }
 
-/// Slow responses at the end of a load arrive after its window: no sign of a plateau.
+/// If responses take long even without load, those of the last requests arrive after the load. They
+/// are no evidence of a plateau.
 #[test]
 fn what_is_answered_after_the_window_was_not_too_much() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
@@ -68,8 +69,9 @@ fn what_is_answered_after_the_window_was_not_too_much() {
     }
 }
 
-/// The number of threads with similar names, at the line and past it. Sleeping statements are as
-/// many as requests in service; statements that wait for rows are many more.
+/// The values are the numbers of threads with equal names, at the line and above. The number of
+/// working threads equals that of requests in service for sleeping statements, and exceeds it for
+/// statements that wait for rows.
 #[test]
 fn statements_that_sleep_are_served() {
     for (waiting, cores, storage, stands) in
@@ -85,7 +87,7 @@ fn statements_that_sleep_are_served() {
     }
 }
 
-/// One of the threads that take turns at an interpreter waits for that as if it slept.
+/// Of the threads that alternate at an interpreter, one waits for it like a sleeping thread.
 #[test]
 fn who_waits_for_the_interpreter_is_not_at_work() {
     for (server, asleep, expect) in

@@ -1,8 +1,9 @@
-//! Each cause on histories made up by its law.
+//! Tests of each cause on synthetic histories that follow the law of the cause.
 
 use super::*;
 
-/// Polling threads: their number asleep and the requests in flight, at the line and past it.
+/// A server whose threads poll. The pairs are sleeping threads and requests in flight, at the line
+/// and above.
 fn polling(asleep: (f64, f64), under_way: (f64, f64)) -> Contrast {
     usual().alone(1.2).peers(36.0, 36.0, 36.0).with_signals(&[
         (InSleep, 1.0, asleep.0, asleep.1),
@@ -841,7 +842,8 @@ fn each_cause_by_its_law() {
             Cause::Ports,
         ),
     ];
-    // They were made up, each by one law: a cause may be left open, but hardly ever be another one.
+    // Each synthetic history follows one law. A cause may stay unnamed, but a wrong cause must be
+    // rare.
     let said: Vec<(&str, Cause, Cause)> =
         cases.iter().map(|(what, case, cause)| (*what, named(case), *cause)).collect();
     let of = |is: &dyn Fn(Cause, Cause) -> bool| -> Vec<String> {
@@ -857,16 +859,16 @@ fn each_cause_by_its_law() {
     assert!(open.len() as f64 <= OPEN_MAX * count, "{} of {count} open\n{all}", open.len());
 }
 
-/// Shares of the made-up cases that may be wrong, and left open.
+/// Maximum share of synthetic cases with a wrong cause.
 const WRONG_MAX: f64 = 0.05;
-/// See [`WRONG_MAX`].
+/// Maximum share of synthetic cases without a named cause.
 const OPEN_MAX: f64 = 0.3;
 
-/// One in sixteen responses takes a second. The low load is too short to contain one.
+/// One in sixteen responses takes a second. A very small low load contains no such response.
 #[test]
 fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
-    // Response time p99 and p50 at half of the line, at it and past it; dispersion of the
-    // responses; length of the low load, s.
+    // The values are: response time p99 and p50 at half the line, at the line and above; dispersion
+    // of the responses; seconds of the low load.
     type TimesAndDispersion = ([f64; 3], [f64; 3], f64, f64);
     const LATE: [f64; 3] = [1.002e9, 1.002e9, 1.003e9];
     const SOON: [f64; 3] = [0.6e6, 0.6e6, 0.6e6];

@@ -1,7 +1,8 @@
-//! An invented server whose signals are changed one law at a time, and the diagnosis.
+//! A synthetic server whose signals the tests change one law at a time, and the resulting
+//! explanation.
 //!
-//! Not here: the tests themselves (each cause by its law; each law by itself; cases without a
-//! cause; sentences).
+//! Not here: the tests of each cause (`made_up`), of single laws (`laws`), of cases without a named
+//! cause (`unnamed`), and of texts (`told`).
 
 mod laws;
 mod made_up;
@@ -13,8 +14,8 @@ use crate::find::StopReason;
 use crate::slo::Slo;
 use Signal::*;
 
-/// A server with cores to spare that answers 1 000/s at most, each request in 10 ms when alone: ten
-/// at a time.
+/// Creates a server with idle cores and a capacity of 1 000/s. A single request takes 10 ms, and
+/// ten requests are in service at once.
 pub(super) fn usual() -> Contrast {
     let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {
         values: [
@@ -93,7 +94,7 @@ pub(super) fn usual() -> Contrast {
 }
 
 impl Contrast {
-    /// The same with these values at the low load, at the line, and past it.
+    /// Sets these signals at the low load, at the line, and above.
     pub(super) fn with_signals(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
         for (signal, low, line, past) in values {
             self.low.values.insert(*signal, *low);
@@ -117,7 +118,7 @@ impl Contrast {
         self
     }
 
-    /// Calls to what the peer is that are not answered, at the low load and past the line.
+    /// Sets the mean number of open calls to a dependency, at the low load and above the line.
     pub(super) fn calls(mut self, name: &str, low: f64, past: f64) -> Contrast {
         let address = "127.0.0.1:6379";
         for (sight, calls) in [(&mut self.low, low), (&mut self.past, past)] {
@@ -140,7 +141,7 @@ pub(super) fn named(case: &Contrast) -> Cause {
     explained(case, &InterventionOutcomes::default(), LoadLine::NONE).cause
 }
 
-/// The answer of a feature, by its word.
+/// Returns the answer to the question of a feature, by its word.
 pub(super) fn answer(case: &Contrast, feature: Feature) -> Option<&'static str> {
     let card = feature.card();
     (card.read)(case).map(|value| card.values[value].word)

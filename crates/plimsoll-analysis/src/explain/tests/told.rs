@@ -1,5 +1,5 @@
-//! The sentences of a diagnosis: the cause, its consequence, why nothing is known, and the
-//! comparison of functions.
+//! Tests of the texts: the sentence, the prediction, the missing evidence, and the comparison of
+//! functions.
 
 use super::*;
 use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
@@ -12,7 +12,7 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
         (150.0, 1000.0, None),
         (70.0, 1000.0, Some(70.0)),
         (0.0, 1000.0, Some(0.0)),
-        // Without a line the server never sustained so much.
+        // Without a line, the search never sustained this rate.
         (70.0, 0.0, None),
     ] {
         let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
@@ -80,7 +80,7 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(not_known::sentence(&short, &[]).contains("the budget was too short"));
 }
 
-/// A server that stalls is seen between its stalls by short trials.
+/// For a server that stalls, short trials measure the throughput between the stalls.
 #[test]
 fn without_a_line_what_is_told_is_what_goes_on() {
     let past = |asked: f64, got: f64| {
@@ -89,7 +89,7 @@ fn without_a_line_what_is_told_is_what_goes_on() {
     for (has_line, steady_rps, past, expect) in [
         (false, Some(1000.0), past(2000.0, 1000.0), 1000.0),
         (true, Some(1000.0), past(2000.0, 1000.0), 1600.0),
-        // A server without a higher offered rate may be able to do more.
+        // A load that did not saturate the server does not show its capacity.
         (false, Some(1000.0), past(1000.0, 1000.0), 1600.0),
         (false, None, LoadSignals::default(), 1600.0),
         (false, Some(0.0), past(2000.0, 0.0), 1600.0),
@@ -129,9 +129,9 @@ fn a_pool_is_of_what_is_a_fixed_number() {
     };
     for (case, expect) in [
         (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
-        // They come and go.
+        // The connections open and close.
         (calls(8.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api, for calls to node at 127.0.0.1:6379"),
-        // The others wait for something else.
+        // The other threads wait for another resource.
         (calls(3.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api"),
     ] {
         assert_eq!(text(&case, Cause::Pool).subject, expect);
@@ -143,7 +143,7 @@ fn words_are_the_vocabulary() {
     let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
     assert_eq!(unique.len(), Cause::ALL.len());
-    // Each has a card, but for the one that is no cause.
+    // Each cause has a card, except [`Cause::Unknown`].
     let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::card_of(**cause).is_none()).collect();
     assert_eq!(missing, [&Cause::Unknown]);
 }
@@ -179,8 +179,8 @@ fn without_a_collector_its_cores_are_left_for_requests() {
     assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
 }
 
-/// A load with a window of a second and this number of samples of one function; `None`: no
-/// sampling.
+/// A load whose window of one second has `count` samples of one function; `None`: functions were
+/// not sampled.
 fn sampled(count: Option<u32>) -> plimsoll_model::Run {
     use plimsoll_model::{Curve, LoadShape, Plan, Run, SampleInterval, SampledStack};
     let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
@@ -203,7 +203,7 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
         (Some(0), Some(9), Some(0), Some(30), Ok(Some(["half", "past"]))),
         (Some(0), Some(0), Some(30), Some(30), Err("at the low load and at half the line")),
         (Some(9), Some(9), Some(0), Some(0), Err("at the line and past it")),
-        // Nobody looked.
+        // No load was sampled.
         (None, None, None, None, Ok(None)),
     ] {
         let runs = [low, half, line, past].map(sampled);
@@ -219,7 +219,7 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
             Err(when) => assert!(names.is_none() && why.as_ref().is_some_and(|why| why.contains(when)), "{why:?}"),
         }
     }
-    // A missing load is reported as missing.
+    // A missing load gives no reason.
     assert_eq!(FunctionObservation::uncaught(&Loads::default()), None);
 }
 

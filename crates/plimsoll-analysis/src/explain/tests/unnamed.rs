@@ -1,4 +1,5 @@
-//! No cause is named if evidence is missing or contradictory; the load alone still tells some.
+//! Tests without a named cause, because observations are missing or contradict each other; and of
+//! causes that the load alone shows.
 
 use super::*;
 use crate::find::StopReason;
@@ -72,14 +73,14 @@ fn too_little_names_nothing() {
     }
 }
 
-/// A pause of half a second in the middle of a low load makes its tail late, and that of no other.
+/// A pause of half a second in the low load makes its tail late, and no other load's.
 fn stalled_when_low() -> Contrast {
     let mut case = usual();
     case.low.values.insert(P99, 600e6);
     case
 }
 
-/// A remote target: only the evidence of the load itself.
+/// For a remote target, some causes are known from the load alone.
 #[test]
 fn the_load_alone_tells_some() {
     let seen: Vec<Signal> =
@@ -98,8 +99,8 @@ fn the_load_alone_tells_some() {
     }
 }
 
-/// A search that ended with the server has none of the steady loads: the kernel's report of its end
-/// is used.
+/// If the server ended during the search, there are no steady loads. The kernel may report why the
+/// server ended.
 #[test]
 fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();

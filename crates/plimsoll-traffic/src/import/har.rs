@@ -304,7 +304,7 @@ impl<'a> HarReader<'a> {
                 let mut part = match text(parameter, "fileName") {
                     None => DraftPart::text(name, DraftText::fixed(text(parameter, "value").unwrap_or_default())),
                     // Its content was recorded (HAR 1.2, `params`).
-                    Some(file) if text(parameter, "value").is_some_and(|value| is_text(value)) => {
+                    Some(file) if text(parameter, "value").is_some_and(is_text) => {
                         let content = text(parameter, "value").unwrap_or_default();
                         let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
                         DraftPart {

@@ -1,9 +1,8 @@
-//! Runs over time: what a list shows of each ([`HistoryRun`]), which of them may be compared
-//! ([`incomparability`]), the lanes of runs that may ([`lanes`]), where a lane changed
-//! ([`change_points`]), and whether a new run is worse than the runs before it ([`gate`]).
+//! Runs over time. A list shows the entry of each run ([`HistoryRun`]). [`incomparability`] decides
+//! which runs are comparable, and [`lanes`] groups these. [`change_points`] finds changes of a
+//! lane, and [`gate`] compares a new run with earlier runs.
 //!
-//! Not here: where runs are kept and found (`plimsoll-history`), and how they look
-//! (`plimsoll-report`).
+//! Not here: where runs are stored (`plimsoll-history`), and how runs look (`plimsoll-report`).
 
 pub mod change_points;
 pub mod gate;

@@ -1,10 +1,11 @@
-//! What holds the line, as a study: a search with a part of the budget, then steady loads at a low
-//! rate, half way, at the line and just past it. What changes from one to the next tells the cause;
-//! all are of one length, so that they compare. Then, for the causes that stand after that, loads
-//! with one thing changed, between two without a change; last, loads with other values of a setting
-//! of the server's.
+//! The study of a load line's limit. First, a search uses a part of the budget. Then steady loads
+//! run at a low rate, half the line, the line and just above. Their differences show the cause; all
+//! have one length, so that they are comparable.
 //!
-//! Not here: what they say (`explain`).
+//! For the remaining causes, loads with one change follow, between two loads without a change. Last
+//! come loads with other values of a server's setting.
+//!
+//! Not here: the meaning of the loads (`explain`).
 
 use super::search::Search;
 use super::step::{History, Step, StopRule, closed};
@@ -23,34 +24,34 @@ use plimsoll_model::{
     Stop, Tag, Trial,
 };
 
-/// The steady loads.
+/// The level of a steady load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldLevel {
     /// 15 % of the line: no request queues.
     Low,
-    /// Half of it.
+    /// Half the line.
     Half,
-    /// 95 % of it.
+    /// 95 % of the line.
     Line,
-    /// Just past what did not hold.
+    /// Just above the rate that was not sustained.
     Past,
 }
 
 impl HoldLevel {
-    /// In the order of the loads: the load past the line comes last.
+    /// All levels in the order of the loads: the load above the line comes last.
     pub const ALL: [HoldLevel; 4] = [HoldLevel::Low, HoldLevel::Half, HoldLevel::Line, HoldLevel::Past];
 
-    /// Its tag.
+    /// Returns the tag of the level.
     pub fn tag(self) -> Tag {
         Tag { turn: self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
 
-    /// The level of a tag.
+    /// Returns the level of a tag.
     pub fn from_tag(tag: &Tag) -> Option<HoldLevel> {
         HoldLevel::ALL.into_iter().find(|level| level.tag() == *tag)
     }
 
-    /// The name of the level.
+    /// Returns the name of the level.
     pub fn text(self) -> &'static str {
         match self {
             HoldLevel::Low => "a low load",
@@ -60,7 +61,8 @@ impl HoldLevel {
         }
     }
 
-    /// Its rate after a search; `None`: it would say nothing, or is not allowed.
+    /// Returns the rate of the level after a search, 1/s; `None`: the load would have no
+    /// information, or is not allowed.
     fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = level_of(findings);
         let share = match self {
@@ -68,14 +70,14 @@ impl HoldLevel {
             HoldLevel::Half => 0.5,
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
-                // Without a failed load there is nothing past the line, and a limit of plimsoll is
+                // Without a failed load there is no rate above the line, and a limit of plimsoll is
                 // none of the server.
                 if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
-                // For a wide bracket, at most the rate that the server has reached.
+                // For a wide bracket, the rate is at most the rate that the server has reached.
                 let rate = upper.unwrap_or(level).min(most).max(level) * PAST;
                 return rate_max.is_none_or(|most| rate <= most).then_some(rate);
             }
@@ -84,71 +86,72 @@ impl HoldLevel {
     }
 }
 
-/// How far past the line is just past it.
+/// The load above the line has this multiple of the rate that was not sustained.
 const PAST: f64 = 1.1;
-/// A load past the line that was answered to this share was not past it: the next is so much
-/// higher, so often at the most, and no higher than this times the most that was answered before
-/// where nothing is known not to hold.
+/// A load whose responses reach this share of its rate was not above the line. The next load has
+/// this multiple of the rate, for at most this number of times. Without a rate known to fail, it is
+/// at most this multiple of the highest earlier throughput.
 const ANSWERED: f64 = 0.97;
 const FURTHER: f64 = 1.4;
 const FURTHER_MAX: usize = 3;
 const FURTHER_TIMES: f64 = 3.0;
-/// How long a steady load is.
+/// The range of the length of a steady load, ns.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
-/// Load before it that is not measured; a queue of the load before is gone after that.
+/// Warm-up before a steady load, ns, in which the backlog of the load before disappears.
 const WARMUP_NS: u64 = 500 * MS;
-/// The least time beside the schedule: connecting, and the handover of the result.
+/// Minimum time in addition to the schedule, ns: connecting, and the transfer of the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// A disturbed load, or an experiment in which plimsoll was late, is made this often.
+/// Maximum number of attempts of a disturbed load, or of an experiment in which plimsoll was late.
 const TRIES_MAX: usize = 2;
-/// Connections made ready, at most.
+/// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 2048.0;
-/// How long a load with a change is.
+/// Length of a load with a change, ns.
 const CHANGED_NS: u64 = 2 * SECOND;
-/// This part of the budget is reserved for experiments, and no more than this.
+/// The part of the budget reserved for experiments, and the maximum of this time, ns.
 const CHANGED_PART: u64 = 4;
 const CHANGED_NS_MAX: u64 = 30 * SECOND;
-/// A load with a change lies between two without one.
+/// Minimum number of loads with experiments: one with a change between two without.
 const CHANGED_LEAST: u64 = 3;
-/// With time reserved, steady loads are not shorter than this.
+/// If time is reserved, steady loads are at least this long, ns.
 const KEPT_FROM_NS: u64 = 1200 * MS;
-/// Users of a load with a change: this times those who reach the peak, within these bounds. They
-/// fill the server for certain.
+/// Users of a load with a change: this multiple of the users at the peak, within these bounds. They
+/// certainly saturate the server.
 const USERS_TIMES: u64 = 2;
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
-/// More than are answered in this time, or in twice the time of one that is alone, would only wait.
+/// More users than the server serves in this time, s, or in twice the time of a single request,
+/// would only wait.
 const USERS_WAIT_S: f64 = 0.25;
-/// Users who go on while what is behind the server is stopped, at most.
+/// Maximum number of users that continue while a dependency is paused.
 const BRIDGING_MAX: u64 = 1024;
-/// Bursts: a tenth of a second at four times the rate, then nothing for three.
+/// Bursts: this time, ns, at four times the rate, then three times as long without requests.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
-/// Requests at once leave within this time; then there is none for so many times what one takes
-/// alone, so that all are answered before the next ones come, even if one is answered after the
-/// other, and a bucket is full again.
+/// Simultaneous requests leave within this time, ns. Then follows a pause of a multiple of the
+/// service time of one request. All requests complete before the next ones, even one after another,
+/// and a token bucket fills up.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
-/// With fewer requests at once, a mean needs more of them: that load is so many times as long.
+/// With few simultaneous requests, a mean needs more of them: the load is this multiple as long.
 const ABREAST_TIMES: u64 = 2;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
-/// The length of the load with this tag, as a multiple of the others.
+/// Returns the length of the load with this tag, as a multiple of the other loads.
 fn times_as_long(tag: Tag) -> u64 {
     if tag == Intervention::Abreast.tag() { ABREAST_TIMES } else { 1 }
 }
 
-/// An explanation under way.
+/// The state of a running explanation.
 #[derive(Debug)]
 pub struct Explain {
-    /// Its search.
+    /// The search for the line.
     pub search: Search,
-    /// All of it ends within this time, ns.
+    /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
     /// The possible experiments.
     pub interventions: Vec<Intervention>,
-    /// Those of them that a flag asks for.
+    /// The experiments that a flag requests.
     pub flagged: Vec<Intervention>,
-    /// Values of a setting of the server's that are tried after that.
+    /// Values of a server's setting that are tried after the experiments.
     pub varied: Vec<f64>,
 }
 

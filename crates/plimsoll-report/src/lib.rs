@@ -1,7 +1,7 @@
-//! How findings look. Figures become a [`Report`] of blocks; blocks become text, Markdown or a
-//! page. The same figures become JSON, CSV, JUnit's XML and charts.
+//! Renderers of findings. Figures become a [`Report`] of blocks, and blocks become text, Markdown
+//! or a page. Figures also become JSON, CSV, JUnit's XML and charts.
 //!
-//! This crate does not know how numbers were computed, and nothing of the engine. It returns text;
+//! This crate does not know how figures were computed, and nothing of the engine. It returns text;
 //! the binary decides where the text goes.
 
 #![forbid(unsafe_code)]

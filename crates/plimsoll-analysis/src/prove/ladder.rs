@@ -32,15 +32,15 @@ pub struct Rung {
 pub struct Ladder {
     /// The rungs in the order of the command line.
     pub rungs: Vec<Rung>,
-    /// Blocks that count.
+    /// Number of valid blocks.
     pub blocks: usize,
-    /// Blocks that say nothing: the generator was the limit, or nothing was answered in the time.
+    /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,
     /// The evidence against these figures.
     pub doubts: Doubts,
 }
 
-/// The ladder of these blocks. `broken`: why the measurement ended early, if it did.
+/// Computes the ladder from these blocks. `broken`: the reason if the measurement ended early.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
     // Without any response the cost is not known.
     let known = |block: &&Block| {

@@ -19,9 +19,9 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// Returns the length of the period, in ns, whose arrivals waited longer than `bound_ns` in this
-    /// stall. If the load ended during the stall, the stall is assumed to last twice its observed
-    /// length.
+    /// Returns the length of the period, in ns, whose arrivals waited longer than `bound_ns` in
+    /// this stall. If the load ended during the stall, the stall is assumed to last twice its
+    /// observed length.
     pub fn beyond_ns(&self, bound_ns: u64) -> u64 {
         let whole_ns = if self.ended { self.length_ns } else { self.length_ns.saturating_mul(2) };
         whole_ns.saturating_sub(bound_ns).min(self.length_ns)

@@ -77,7 +77,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Returns the two-sided p of the hypothesis that the values are symmetric about 0, by the
+/// Returns the two-sided p of the hypothesis that the values are symmetric about 0. The test is the
 /// sign-flip permutation test of the sum of the signed ranks. Equal sizes share their mean rank;
 /// zeros are ranked and never flip (Pratt). NaN counts as the largest value. Without values p is 1.
 pub fn sign_flip_p(values: &[f64]) -> f64 {

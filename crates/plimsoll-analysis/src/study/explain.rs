@@ -156,7 +156,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Nothing is measured yet.
+    /// Creates the study before its first load.
     pub fn new(spec: &ExplainSpec, slo: Slo) -> Explain {
         Explain {
             search: Search::new(&spec.search, slo),
@@ -187,13 +187,13 @@ impl Explain {
         let mut missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
         if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
-            // The load past the line comes last.
+            // The load above the line comes last.
             missing.clear();
         }
         let is_wide = is_wide(&findings);
         let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
-        // Where there is no time for all: half way tells least, and the line itself the search has
-        // seen.
+        // If there is not enough time for all loads, half the line is the least informative. The
+        // search has measured the line itself.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
@@ -208,7 +208,7 @@ impl Explain {
         if let Some(step) = self.further(history, &findings, left_ns) {
             return step;
         }
-        // A disturbed load is made again, if there is time left.
+        // A disturbed load is repeated if there is time.
         let again = wanted.clone().find(|(level, _)| {
             let tries: Vec<&Trial> = trials_at_level(history.trials, *level).collect();
             tries.len() < TRIES_MAX && tries.iter().all(|trial| Interference::from_run(&trial.run).disturbed)
@@ -225,16 +225,16 @@ impl Explain {
         }
     }
 
-    /// For a wide bracket, and without a line, the rate past the line is not known beforehand. A
-    /// load that was sustained is followed by a higher one: without a load above capacity all loads
-    /// look alike.
+    /// Returns a higher load above the line. For a wide bracket, and without a line, that rate is
+    /// not known beforehand. A load that was sustained is followed by a higher one: without a load
+    /// above capacity all loads look alike.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // Where the first one was too low and the second was disturbed, another one follows.
+        // If the first load was too low and the second was disturbed, another one follows.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= ANSWERED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_MAX || !(answered || again) {
@@ -243,12 +243,12 @@ impl Explain {
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
-        // Where the rate that failed before is sustained now, the old bound no longer counts.
+        // If a rate that failed before is sustained now, the old bound no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
         let (next, least) = if again { (made, made) } else { ((made * FURTHER).min(most), made * PAST) };
-        // Shorter than the one before where that leaves time for changes.
+        // The load is shorter than the one before if that leaves time for experiments.
         let (made_ns, beside_changes_ns) = (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.kept_ns()));
         let short_ns = self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= KEPT_FROM_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
@@ -259,13 +259,14 @@ impl Explain {
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 
-    /// The next load with another value of the setting. A value that could not be set is not tried
-    /// again.
+    /// Returns the next load with another value of the setting. A value that could not be set is
+    /// not tried again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
-            // Twice the users of the other experiments: the users must not be the limit.
+            // The load has twice the users of the other experiments: the users must not be the
+            // limit.
             Some(tag) if left_ns >= self.changed_ns() => {
                 self.loaded(tag, self.filling(Intervention::MoreUsers, findings))
             }
@@ -273,12 +274,12 @@ impl Explain {
         }
     }
 
-    /// The whole time of an experiment's load, ns.
+    /// Returns the total time of an experiment's load, ns.
     fn changed_ns(&self) -> u64 {
         WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns()
     }
 
-    /// The next load with a change, or without one before and after all of them.
+    /// Returns the next load with a change, or a control before or after all of them.
     fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let needs_ns = self.changed_ns();
         let left_ns = left_ns.saturating_sub(self.varied_ns());
@@ -309,7 +310,7 @@ impl Explain {
         self.changed(next, history.trials, findings)
     }
 
-    /// The changes that tell the causes apart that stand after the steady loads.
+    /// Returns the experiments that separate the causes remaining after the steady loads.
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
         let at_a_time = [Intervention::Together, Intervention::Abreast];
@@ -320,8 +321,8 @@ impl Explain {
         interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
     }
 
-    /// The effects that the remaining causes predict for an experiment, in words; written down
-    /// before it is made.
+    /// Returns the effects that the remaining causes predict for an experiment, in words. They are
+    /// recorded before the experiment.
     pub fn predicted(&self, trials: &[Trial], intervention: Intervention) -> Vec<(crate::explain::Cause, String)> {
         let searched_ns = trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold).map_or(0, |it| it.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
@@ -344,7 +345,7 @@ impl Explain {
         }
     }
 
-    /// A load as short as all that are made to tell causes apart.
+    /// Creates the step of an experiment's load, with the length of all experiments.
     fn loaded(&self, tag: Tag, plan: PlanRecord) -> Step {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
@@ -358,7 +359,7 @@ impl Explain {
         Step::measure(tag, PlanRecord { load, ..plan }, StopRule::End)
     }
 
-    /// As many users as fill the server for certain.
+    /// Returns the plan of a closed loop with enough users to saturate the server.
     fn filling(&self, intervention: Intervention, findings: &Findings) -> PlanRecord {
         let base = &self.search.settings.base;
         let most = u64::from(base.carriage.connections_max).max(1);
@@ -366,7 +367,7 @@ impl Explain {
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let answered = (level_of(findings) * USERS_WAIT_S.max(2.0 * alone_s)).ceil() as u64;
         let users = (USERS_TIMES * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
-        // So many that enough of them wait elsewhere while what is behind is stopped.
+        // Enough users are needed to keep the server busy while a dependency is paused.
         let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
@@ -376,13 +377,13 @@ impl Explain {
         closed(base, users)
     }
 
-    /// Requests at once, and again when those are answered.
+    /// Returns the plan of `count` simultaneous requests, repeated after their responses.
     fn together(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
         let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
-        // Nothing first: the time before the window goes on as it begins.
+        // The cycle begins with the pause, so that the warm-up has no requests.
         let cycle = [level(0.0, apart_ns), level(rate, TOGETHER_NS)];
         let cycles = (WARMUP_NS + ABREAST_TIMES * CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -397,7 +398,7 @@ impl Explain {
             let level = rate * times as f64;
             Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
-        // Nothing first: the time before the window goes on as it begins.
+        // The cycle begins with the pause, so that the warm-up has no requests.
         let cycle = [level(0, BURST_TIMES - 1), level(BURST_TIMES, 1)];
         let cycles = CHANGED_NS / (BURST_NS * BURST_TIMES);
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -408,23 +409,23 @@ impl Explain {
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
-    /// The part of the budget reserved for experiments, ns.
+    /// Returns the part of the budget reserved for experiments, ns.
     fn kept_ns(&self) -> u64 {
-        // An experiment and its control are the least: a smaller reserve would be of no use.
+        // An experiment and its control are the minimum: a smaller reserve would be useless.
         let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
         changed_ns + self.varied_ns()
     }
 
-    /// The same for loads with another value of the setting, and the time that its command takes.
+    /// Returns the time reserved for loads with another value of the setting, ns, including the
+    /// time of the setting's command.
     fn varied_ns(&self) -> u64 {
         (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// The length of each of so many steady loads. Experiments get time as long as steady loads do
-    /// not become too short; a setting of `--vary` always does. For a wide bracket a higher load
-    /// may follow the one past the line. There is time for that, or it uses that of the
-    /// experiments.
+    /// Returns the length of each of `loads` steady loads, ns. Experiments get time as long as
+    /// steady loads do not become too short; a setting of `--vary` always does. For a wide bracket
+    /// a higher load above the line may follow, in reserved time or in that of the experiments.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept =
@@ -434,15 +435,16 @@ impl Explain {
         kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
     }
 
-    /// How long a load can be that takes `all_ns` with everything; `None`: too short to say
-    /// anything.
+    /// Returns the maximum length of a load that takes `all_ns` in total, ns; `None`: too short to
+    /// have information.
     fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
         let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
         let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
         HOLD_NS.contains(&length_ns).then_some(length_ns)
     }
 
-    /// A request that waits longer than the longest bound is bad already.
+    /// Returns the grace period, ns: a request that waits longer than the longest bound is already
+    /// bad.
     fn grace_ns(&self) -> u64 {
         let grace_ns = self.search.settings.base.load.grace_ns;
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
@@ -469,7 +471,8 @@ impl Explain {
     }
 }
 
-/// The time of a load beside its schedule, by the last load: before its start, and after its end.
+/// Returns the time of the last load in addition to its schedule, ns: before its start, and after
+/// its end.
 fn overhead_ns(history: &History) -> u64 {
     let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
     let (before, last) = match history.trials {
@@ -481,30 +484,30 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Whether it is not known closely what the server can do: nothing is known to hold, or not to
-/// hold, or much lies between the two.
+/// Returns whether the server's capacity is not known closely: no rate is known to be sustained, or
+/// none to fail, or the two are far apart.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * rps)
 }
 
-/// The loads that were carried out to their end.
+/// Returns the loads that ran to their end.
 fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
     let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
     trials.iter().filter(whole)
 }
 
-/// The loads of a level that were carried out.
+/// Returns the finished loads of a level.
 fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == level.tag())
 }
 
-/// The loads with this change that were carried out.
+/// Returns the finished loads with this change.
 fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == intervention.tag())
 }
 
-/// Whether it turned out that a load cannot be made.
+/// Returns whether a remark says that a load cannot be made.
 pub(crate) fn is_unheld(remarks: &[Remark], tag: Tag) -> bool {
     remarks.iter().filter_map(Remark::unheld).any(|(other, _)| other == tag)
 }
@@ -513,12 +516,12 @@ fn has_changed(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| Intervention::from_tag(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
 }
 
-/// The loads of a record that were made to tell causes apart.
-/// `varied`: the values of a setting that were to be tried.
+/// Returns the loads of a record's experiments. `varied`: the values of the setting that were
+/// planned.
 pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
     let last = |intervention: Intervention| intervention_trials(trials, intervention).last();
-    // In the order in which they were made.
+    // The experiments are in the order of time.
     let mut changed: Vec<(Intervention, &Trial)> = changes.filter_map(|it| Some((it, last(it)?))).collect();
     changed.sort_by_key(|(_, trial)| trial.start_ns);
     ExperimentLoads {
@@ -532,15 +535,15 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     }
 }
 
-/// The steady loads of a record.
+/// Returns the steady loads of a record.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first undisturbed load. Where all were disturbed, the first of all: a later one may meet
-    // the backlog of the load past the line.
+    // The first undisturbed load counts. If all were disturbed, the first load counts: a later one
+    // may meet the backlog of the load above the line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
-    // Loads past the line have rising rates: the last valid one counts.
+    // Loads above the line have rising rates: the last valid one counts.
     let calm =
         trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
     let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);

@@ -21,8 +21,8 @@ const SERVERS_MAX: u32 = 5;
 const RUNGS_MAX: usize = 8;
 const ROUTES_MAX: usize = 3;
 
-/// Returns numbers of servers (A, B) with equal capacity, from the cost of a request on B divided
-/// by that on A, with the smallest numbers.
+/// Returns the smallest numbers of servers (A, B) with equal capacity. `cost_ratio`: the cost of a
+/// request on B divided by that on A.
 fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);

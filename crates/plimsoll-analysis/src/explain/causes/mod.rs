@@ -2,8 +2,8 @@
 //! expected features, the predicted effects of experiments, the sentence, and the next limit
 //! without the cause.
 //!
-//! A new cause needs a file in this folder, a line in [`cards`] and a name in `Cause`. It also needs
-//! a page under `docs/causes`, and three cases of the corpus.
+//! A new cause needs a file in this folder, a line in [`cards`] and a name in `Cause`. It also
+//! needs a page under `docs/causes`, and three cases of the corpus.
 //!
 //! Not here: the features (`features`).
 

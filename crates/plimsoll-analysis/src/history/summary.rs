@@ -1,4 +1,5 @@
-//! A finding in a few figures ([`study_summary`]), as it stands at the end of a run file.
+//! The summary of a finding in a few figures ([`study_summary`]), as stored at the end of a run
+//! file.
 //!
 //! Not here: how each figure is computed, and how it looks.
 
@@ -12,10 +13,10 @@ use crate::prove::Proof;
 use crate::summary::Summary;
 use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 
-/// Trials count as trials at the line from this share of it on.
+/// From this share of the line on, trials count as trials at the line.
 const AT_LINE: f64 = 0.98;
 
-/// The summary of a finding, for lists of runs.
+/// Summarises a finding for lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.open();
     match finding {
@@ -48,7 +49,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     }
 }
 
-/// A text that a summary may hold.
+/// Cuts a text to the maximum length in a summary.
 fn bounded(text: &str) -> String {
     text.chars().take(200).collect()
 }
@@ -97,7 +98,7 @@ fn of_search(found: &SearchFinding) -> StudySummary {
     }
 }
 
-/// Response time p99 in the longest trial at the line that met the SLO, ns.
+/// Returns the response time p99 of the longest trial at the line that met the SLO, ns.
 fn p99_at_line_ns(trials: &[TrialOutcome], line_rps: f64) -> Option<f64> {
     let at_line = trials.iter().filter(|trial| {
         trial.verdict == Verdict::Pass

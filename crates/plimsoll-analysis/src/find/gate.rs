@@ -199,7 +199,7 @@ mod tests {
             ("line<=4000", Ok(Some("the line was 4 000 requests/s"))),
             ("goodput<1", Ok(Some("nothing was measured"))),
             ("knee>1", Ok(Some("nothing was measured"))),
-            ("CPU > 1.5ms", Ok(Some("it was 2.00 ms at the line"))),
+            ("CPU > 1.5ms", Ok(Some("the value was 2.00 ms at the load line"))),
             ("cpu>2.5ms", Ok(None)),
             ("p99>5ms", Err("line<5000")),
             ("p99>5ms", Err("Choose line (or rate), peak (or goodput), knee, scale or cpu")),

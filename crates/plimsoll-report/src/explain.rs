@@ -166,7 +166,7 @@ fn varied_text(varied: &VariedSetting) -> String {
             2f64.powf(elasticity),
             match varied.holds() {
                 Some(true) => "; it limits the line",
-                Some(false) => "; it does not limit the line",
+                Some(false) => "; the setting does not limit the load line",
                 None => "",
             }
         ),

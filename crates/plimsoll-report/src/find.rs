@@ -17,9 +17,9 @@ use std::net::IpAddr;
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
-        StopReason::Width => "the line is known well enough",
+        StopReason::Width => "the interval of the load line is narrow enough",
         StopReason::Budget => "the budget was exhausted",
-        StopReason::Client => "the generator could not offer more",
+        StopReason::Client => "the load generator could not offer a higher rate",
         StopReason::Disturbed => "other processes used the machine during most of the trials",
         StopReason::MaxRate => "--max-rate was reached",
         StopReason::LowestFails => "the lowest load already breaks the SLO",
@@ -251,7 +251,10 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
         Purpose::Saturate => {
             (format!("saturating: {load}"), "the server's throughput while requests always queue".into())
         }
-        Purpose::Climb => (format!("climbing: {load}"), format!("until the SLO breaks, then closing in; {line}")),
+        Purpose::Climb => (
+            format!("climbing: {load}"),
+            format!("rates rise until the SLO is violated, then approach the load line; {line}"),
+        ),
         Purpose::Line => (format!("near the line: {load}"), format!("the share of late requests at this rate; {line}")),
         Purpose::Confirm => (format!("confirming: {load}"), format!("a longer trial at the lower end; {line}")),
         Purpose::Settle => (
@@ -269,7 +272,7 @@ pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
-    let broken = if is_sustained { "" } else { "; that rate broke the SLO" };
+    let broken = if is_sustained { "" } else { "; the confirming trial at that rate violated the SLO" };
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 

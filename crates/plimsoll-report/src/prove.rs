@@ -172,7 +172,7 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
         ProveVerdict::Better => "B is better than A",
         ProveVerdict::Worse => "B is worse than A",
         ProveVerdict::Same => "B is the same as A",
-        ProveVerdict::Small => "B differs from A, but by little",
+        ProveVerdict::Small => "B differs from A by less than the margin",
         ProveVerdict::Inconclusive => return inconclusive(proof),
     };
     let primary = proof.measures.first().filter(|one| one.primary);
@@ -385,7 +385,7 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
 /// Formats the variation between two loads on one side.
 fn spread_text(proof: &Proof) -> String {
     let what =
-        if proof.fresh { "one start of a build differs from the next" } else { "one load differs from the next" };
+        if proof.fresh { "goodput varies from start to start of a build" } else { "goodput varies from load to load" };
     match proof.spread {
         [Some(a), Some(b)] => {
             let (a, b) = (percent(a), percent(b));

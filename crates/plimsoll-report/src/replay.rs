@@ -115,7 +115,7 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
 fn how(facts: &ReplayFacts) -> String {
     let times = |milli: u64| (milli as f64 / 1e3).to_string();
     match (facts.speed_milli, facts.scale_milli) {
-        (1000, 1000) => "at the times of the log".to_owned(),
+        (1000, 1000) => "requests are sent at the times of the log".to_owned(),
         (speed, 1000) => format!("time runs {} times as fast, with shorter pauses of visitors", times(speed)),
         (_, scale) => format!("{} times the visitors: further copies of sessions at other times", times(scale)),
     }

@@ -241,7 +241,7 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     };
     let late = ledger.succeeded.saturating_sub(*succeeded_in_window);
     let (in_window, in_the_end) = match late as f64 > LATE_SHARE_SAID * ledger.succeeded as f64 {
-        true => (" in the window", format!(", {} of them after the window", count(late))),
+        true => (" in the window", format!(", {} of them completed after the measured window", count(late))),
         false => ("", String::new()),
     };
     let requests = if ledger.scheduled == 1 { "request" } else { "requests" };
@@ -368,7 +368,7 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
         text.push_str(&format!(", {times} times the server waited for plimsoll's flow-control window"));
     }
     if summary.load.resent > 0 {
-        text.push_str(&format!(", {} sent again that the server had not accepted", count(summary.load.resent)));
+        text.push_str(&format!(", {} sent again because the server had not accepted them", count(summary.load.resent)));
     }
     text
 }

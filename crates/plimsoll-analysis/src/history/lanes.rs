@@ -138,7 +138,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     for (number, run) in runs.iter().enumerate() {
         let why = match (run.followed_rps(), &run.revision, order) {
             (None, _, _) => Some(run.why_without_figure().to_owned()),
-            (Some(_), None, LaneOrder::Commit) => Some("it was made outside a repository".to_owned()),
+            (Some(_), None, LaneOrder::Commit) => Some("the run was made outside a git repository".to_owned()),
             (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
                 Some("files differed from the commit".to_owned())
             }

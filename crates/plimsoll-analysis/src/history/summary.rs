@@ -84,7 +84,7 @@ fn of_search(found: &SearchFinding) -> StudySummary {
     let void = match findings.stopped_by {
         StopReason::Client => Some("the load generator was the limit"),
         StopReason::Disturbed => Some("other processes disturbed the machine"),
-        StopReason::Interrupted if line.rps <= 0.0 => Some("it was interrupted before a line was found"),
+        StopReason::Interrupted if line.rps <= 0.0 => Some("the search was interrupted before it found a load line"),
         _ if trials[0] + trials[1] == 0 => Some("all trials were void"),
         _ => None,
     };

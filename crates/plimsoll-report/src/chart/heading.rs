@@ -166,7 +166,7 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
                 true => format!("{most_percent:.1} %"),
                 false => format!("{least:.1} to {most_percent:.1} %"),
             };
-            format!("{name} varied by {range} in itself")
+            format!("the goodput of {name} varied by {range} within the recording")
         }
     }
 }
@@ -191,7 +191,7 @@ pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let changes = changes(a.1, b.1);
     let title = match range(changes.iter().filter_map(|c| c.rps)) {
         Some(range) => format!("{} against {}: {range} requests/s", b.0, a.0),
-        None => format!("{} and {} have no load in common", b.0, a.0),
+        None => format!("{} and {} have no common number of users or rate", b.0, a.0),
     };
     Heading { title, subtitle: caveat(a, b) }
 }
@@ -202,9 +202,9 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let extent = super::scale::extent(changes.iter().map(|c| c.success_points * 100.0));
     let points = |value: f64| format!("{value:+.2}").replace('-', "\u{2212}");
     let title = match extent {
-        None => format!("{} and {} have no load in common", b.0, a.0),
+        None => format!("{} and {} have no common number of users or rate", b.0, a.0),
         Some((lo, hi)) if lo.abs() < 0.005 && hi.abs() < 0.005 => {
-            format!("{} against {}: the same success rate", b.0, a.0)
+            format!("{} against {}: equal success rates", b.0, a.0)
         }
         Some((lo, hi)) if points(lo) == points(hi) => {
             format!("{} against {}: success rate {} points", b.0, a.0, points(lo))

@@ -418,7 +418,7 @@ mod tests {
             (Better, Criterion::P99, 0.9, "better than A", "\u{2212}10.0 %, better", Some(false), Paint::Green),
             (Worse, Criterion::Cpu, 1.3, "worse than A", "+30.0 %, worse", Some(true), Paint::Vermilion),
             (Same, Criterion::Goodput, 1.001, "the same as A", "+0.1 %, same", None, Paint::Muted),
-            (Small, Criterion::P50, 1.015, "by little", "+1.5 %, small", Some(true), Paint::Ink),
+            (Small, Criterion::P50, 1.015, "by less than the margin", "+1.5 %, small", Some(true), Paint::Ink),
             (Inconclusive, Criterion::Goodput, 1.011, "inconclusive", "+1.1 %, inconclusive", None, Paint::Muted),
             (Inconclusive, Criterion::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
         ] {

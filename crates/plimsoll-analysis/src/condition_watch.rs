@@ -83,7 +83,7 @@ impl ConditionTotals {
 }
 
 impl ConditionWatch {
-    /// The minimum number of requests before a share is checked, unless [`PATIENCE_NS`] has passed.
+    /// The minimum number of requests before a share is checked, unless `PATIENCE_NS` has passed.
     const REQUESTS_MIN: u64 = 20;
     /// After this part of the measured window, in ns, shares of fewer requests are also checked.
     const PATIENCE_NS: u64 = 5 * units::SECOND;

@@ -240,7 +240,7 @@ impl Watch {
         Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
-    /// Creates a watch that ends a priming load after [`SETTLED_TICKS`] consecutive ticks with
+    /// Creates a watch that ends a priming load after `SETTLED_TICKS` consecutive ticks with
     /// rejections.
     pub fn until_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
         Watch { until: EarlyStop::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }

@@ -8,8 +8,7 @@ use plimsoll_model::{Run, WatchedServer};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The whole of a process's figures in one line:
-/// `1.52 cores, 105 us a request, 9 500 requests/s a core`.
+/// Formats the server's use in one line: `1.52 cores, 105 us a request, 9 500 requests/s a core`.
 pub(crate) fn used_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
@@ -42,7 +41,7 @@ fn gaps_text(readings: &BTreeMap<&str, SeriesReadings>) -> String {
     }
 }
 
-/// Adds what was seen of the server to a report: above a table at its end.
+/// Adds the observations of the server to a report, above a table at its end.
 pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     if !view.watched() {
         return;
@@ -168,8 +167,8 @@ impl<'a> ProbeFields<'a> {
     }
 }
 
-/// All readings of an experiment as CSV: load, series, unit, time in the load, value. Counters are
-/// sums.
+/// Formats all readings of an experiment as CSV: load, series, unit, time in the load, value.
+/// Counters are cumulative.
 pub fn probes_csv(runs: &[&Run]) -> String {
     let mut out = String::from("trial,series,unit,at_s,value\n");
     for (number, run) in runs.iter().enumerate() {

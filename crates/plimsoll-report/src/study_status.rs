@@ -20,18 +20,19 @@ use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, Lengths, Purpose, S
 /// Between two planned looks at a comparison, one of so many blocks has a row.
 const BLOCKS_A_ROW: usize = 20;
 
-/// What is shown of a load.
+/// The description of the current step of a study.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StudyStatus {
-    /// What is being done.
+    /// The current step.
     pub doing: String,
-    /// Why; empty where that needs no words.
+    /// The reason for the step; empty if it needs none.
     pub why: String,
-    /// How long it takes, at most, s.
+    /// Maximum length of the study, s; `None`: not known.
     pub total_s: Option<f64>,
 }
 
-/// The purpose of the load `trial` of a study. `standing`: the interim state of a comparison.
+/// Describes the load `trial` of a study, and its reason. `standing`: the interim result of a
+/// comparison.
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,
@@ -80,7 +81,7 @@ fn block_text(trial: &TrialPlan) -> String {
     }
 }
 
-/// What a trial of a search does, and why.
+/// Describes a trial of a search, and its reason.
 fn trial_text(search: &Search, trial: &TrialPlan, history: &History) -> (String, String) {
     search_text(trial.tag.purpose, &trial.plan, search.so_far(history.elapsed_ns))
 }
@@ -101,7 +102,7 @@ fn explain_text(explain: &Explain, trial: &TrialPlan, history: &History) -> (Str
     }
 }
 
-/// The same of a load under which profiles are taken.
+/// Describes a load under which profiles are taken.
 fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
     let load = &trial.plan.load;
     let (doing, why) = match trial.tag.arm {
@@ -139,16 +140,16 @@ pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, hi
     }
 }
 
-/// What an outcome adds to the screen.
+/// The row that an outcome adds to the screen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutcomeRow {
     /// The headings of the row, and the row.
     pub row: Option<(String, String)>,
-    /// How a comparison stands now.
+    /// The interim result of a comparison.
     pub standing: Option<String>,
 }
 
-/// The row of the latest outcome of a study, in lines of at most `columns`.
+/// Formats the row of the latest outcome of a study, in lines of at most `columns`.
 pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> OutcomeRow {
     let search: &Search = match study {
         Study::Find(search) => search,

@@ -25,7 +25,8 @@ pub(crate) const REMARK: &str = "for the machine in its state then: ";
 /// 78 columns in all: a terminal of 80 shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
-/// A row in lines of `columns`: cells without room go to the next line, right of the users.
+/// Formats a row in lines of `columns`: cells without space move to the next line, right of the
+/// users.
 fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     let mut lines = vec![String::new()];
     let mut length = 0;
@@ -43,12 +44,12 @@ fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     lines.join("\n")
 }
 
-/// The headings of a sweep's table, in lines of `columns`.
+/// Formats the headings of a sweep's table, in lines of `columns`.
 pub fn sweep_header(columns: Option<usize>) -> String {
     row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
 }
 
-/// The columns of the server for a level.
+/// Formats the server's columns of a level.
 fn server_cells(level: &SweepLevel) -> [String; 2] {
     let server = level.figures().and_then(|figures| figures.server.as_ref());
     [
@@ -69,7 +70,7 @@ fn ended_cells(summary: &Summary) -> [String; 2] {
     }
 }
 
-/// The row of one level; why one was not measured stands in its place, in lines of `columns`.
+/// Formats the row of one level in lines of `columns`. A skipped level shows its reason instead.
 pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     let concurrency = count(level.concurrency);
     let [cores, cpu] = server_cells(level);
@@ -108,7 +109,7 @@ fn users(number: f64) -> String {
     if number == 1.0 { "1 user".to_owned() } else { format!("{} users", count(number as u64)) }
 }
 
-/// The result of a sweep in one sentence: peak and knee, each with its number of users.
+/// Formats the result of a sweep in one sentence: peak and knee, each with its number of users.
 pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let (levels, measured) = (&found.levels, found.measured());
     let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
@@ -173,8 +174,8 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
     }
 }
 
-/// The line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`; `None` for a
-/// level that was not measured.
+/// Formats the line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`;
+/// `None` for a skipped level.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
     let mean_ns = summary.whole.response.mean_ns;
@@ -196,7 +197,7 @@ pub struct RouteDat {
     pub lines: String,
 }
 
-/// The same of each route, in the order of the plan; none where there is only one.
+/// Returns the `.dat` lines of each route, in the order of the plan; empty for a single route.
 pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
     let mut files: Vec<RouteDat> = Vec::new();
     for level in levels {
@@ -225,7 +226,7 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
     }
 }
 
-/// The page of a sweep.
+/// Renders the page of a sweep.
 pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &PageContext) -> Report {
     let mut report = sweep_report(experiment, found);
     let (levels, measured) = (&found.levels, found.measured());

@@ -6,12 +6,12 @@ use anstyle::{AnsiColor, Style};
 
 pub use crate::wrap::broken;
 
-/// The report as text. `colour`: with ANSI styles.
+/// Renders the report as text. `colour`: with ANSI styles.
 pub fn render(report: &Report, colour: bool) -> String {
     render_in(report, colour, None)
 }
 
-/// The same in lines of at most `columns`: nothing is cut, and nothing broken inside a word.
+/// Renders the report in lines of at most `columns`: no text is cut, and no word is broken.
 pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> String {
     let mut out = String::new();
     let mut after_text = true;

@@ -12,7 +12,7 @@ use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::logs::Stamp;
 use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
 
-/// A log that was read.
+/// A log file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSummary {
     /// Its path.
@@ -23,7 +23,7 @@ pub struct LogSummary {
     pub stamp: Stamp,
 }
 
-/// Where the figures come from.
+/// The logs that the figures come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficContext<'a> {
     /// The logs.
@@ -52,7 +52,7 @@ fn percent(part: u64, whole: u64) -> String {
     format::share(share_of(part, whole))
 }
 
-/// The finding in one sentence.
+/// Formats the finding in one sentence.
 fn answer(figures: &Figures) -> String {
     let span = format::duration(figures.span_ns as f64);
     let mean = format::rate(figures.rate_mean_rps());
@@ -66,7 +66,7 @@ fn answer(figures: &Figures) -> String {
     )
 }
 
-/// The evidence against the figures.
+/// Returns the evidence against the figures.
 pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     let mut doubts = Doubts::default();
     if context.lines_unparsed > 0 {
@@ -262,7 +262,7 @@ fn tables(report: &mut Report, figures: &Figures, top: usize) {
     }
 }
 
-/// The traffic as text, with the first `top` rows of each table.
+/// Renders the traffic as text, with the first `top` rows of each table.
 pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(figures));
@@ -337,7 +337,7 @@ fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
     first.iter().map(row).collect()
 }
 
-/// The page: the figures, and charts of the rate over time, burstiness and popularity.
+/// Renders the page: the figures, and charts of the rate over time, burstiness and popularity.
 pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut charts = Report::default();
     let panels = time_panels(figures);

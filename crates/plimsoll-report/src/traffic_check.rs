@@ -13,33 +13,33 @@ const BODY_CHARS_MAX: usize = 400;
 
 /// One of the first requests.
 pub struct CheckedRequest<'a> {
-    /// The number of the arrival, from 0.
+    /// The number of the arrival that sends this request, from 0.
     pub arrival: u64,
-    /// The pause before it, ns.
+    /// The pause before the request, ns.
     pub wait_ns: u64,
     /// The route of the request.
     pub route: RouteNumber,
-    /// The encoded request, over HTTP/2 with its head as lines.
+    /// The bytes of the request on the wire; for HTTP/2, with its header in lines.
     pub bytes: &'a [u8],
 }
 
-/// A file of traffic that was understood.
+/// A file of traffic that was parsed.
 pub struct TrafficCheck<'a> {
     /// The traffic of the file.
     pub traffic: &'a Traffic,
-    /// The server has a say in which HTTP is spoken.
+    /// Whether the server's answer decides the HTTP version.
     pub chooses_http: bool,
-    /// The messages of gRPC are described.
+    /// Whether the file has a schema of its gRPC messages.
     pub has_schema: bool,
     /// The seed of the first requests.
     pub seed: u64,
-    /// How many requests are wanted.
+    /// The requested number of requests.
     pub wanted: usize,
     /// The first requests.
     pub first: &'a [CheckedRequest<'a>],
 }
 
-/// The text of a check.
+/// Renders the text of a check.
 pub fn check_text(check: &TrafficCheck) -> String {
     let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
     let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;

@@ -15,7 +15,7 @@ pub fn json(document: &Value) -> String {
     escaped(format!("{document:#}"))
 }
 
-/// The same on one line, with its end.
+/// Formats the JSON document on one line, with the newline at the end.
 pub fn json_line(document: &Value) -> String {
     escaped(format!("{document}\n"))
 }

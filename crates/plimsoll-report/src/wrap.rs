@@ -5,23 +5,23 @@
 /// Units that stay with the number before them.
 const UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "m", "min", "h", "B", "kB", "MB", "GB"];
 
-/// Columns that `text` takes.
+/// Returns the width of `text` in columns.
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Width of the widest part of `text` that cannot be broken.
+/// Returns the width of the widest unbreakable part of `text`, in columns.
 pub fn widest_atom(text: &str) -> usize {
     pieces(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
 }
 
-/// The parts of `text` that stay whole, without the spaces between them.
+/// Iterates over the unbreakable parts of `text`, without the spaces between them.
 pub fn atoms(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().map(|piece| piece.1)
 }
 
-/// `text` in lines of at most `columns`; from the second line on after `indent` spaces. Spaces at
-/// the beginning stay, and so do lines that the text has already.
+/// Wraps `text` into lines of at most `columns`. Lines after the first begin with `indent` spaces.
+/// Leading spaces and existing line breaks are kept.
 pub fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let indent = indent.min(columns / 2);

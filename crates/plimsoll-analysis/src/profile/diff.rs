@@ -95,12 +95,12 @@ pub struct CostChange {
 }
 
 impl CostChange {
-    /// The added cost.
+    /// Returns the added cost.
     pub fn delta(&self) -> f64 {
         self.after - self.before
     }
 
-    /// Whether the difference is more than chance.
+    /// Returns whether the difference is more than chance.
     pub fn is_finding(&self) -> bool {
         self.q.is_some_and(|q| q <= FINDING_Q) && self.z.is_some_and(|z| z.abs() >= FINDING_Z)
     }
@@ -418,7 +418,8 @@ fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut Co
     by_p.len()
 }
 
-/// The chance of a standard normal value at least so far from 0, to twelve digits.
+/// Returns the probability that a standard normal value is at least this far from 0, to twelve
+/// digits.
 fn two_sided_p(z: f64) -> f64 {
     let x = z.abs() * FRAC_1_SQRT_2;
     if x < 3.0 {

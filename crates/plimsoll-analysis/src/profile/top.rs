@@ -7,7 +7,7 @@
 use super::View;
 use plimsoll_model::profile::{FunctionId, Profile};
 
-/// What a profile's functions sum up to.
+/// The sums of a profile by function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Top {
     /// Denominator of percentages; see [`View::total`].
@@ -24,9 +24,9 @@ pub struct Top {
 pub struct Row {
     /// The function.
     pub function: FunctionId,
-    /// Spent in the function itself.
+    /// Value spent in the function itself.
     pub flat: i64,
-    /// Spent in the function and what it called.
+    /// Value spent in the function and its callees.
     pub cum: i64,
 }
 
@@ -39,7 +39,7 @@ pub enum Sort {
     Cum,
 }
 
-/// A value as percent of a total; 0 where there is nothing.
+/// Returns a value as a percentage of a total; 0 if the total is 0.
 pub fn percent(value: i64, total: i64) -> f64 {
     if total == 0 { 0.0 } else { value as f64 / total as f64 * 100.0 }
 }

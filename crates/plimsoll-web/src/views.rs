@@ -139,7 +139,8 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
                 spark(lane),
                 lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
                 lane.runs.len().to_string(),
-                latest.map_or_else(|| "-".to_owned(), |run| text(&day(run))),
+                // To the minute: the table fits a screen.
+                latest.map_or_else(|| "-".to_owned(), |run| text(&day(run).chars().take(16).collect::<String>())),
             ]
         })
         .collect();

@@ -296,7 +296,7 @@ fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
         (lag_ns, _) if lag_ns > LAG_NOTED_NS => check(
             name,
             if lag_ns > LAG_MAX_NS { Fitness::Unfit } else { Fitness::Limited },
-            format!("requests leave late at {rate}/s: lag p99 {lag}"),
+            format!("plimsoll sends requests late at {rate}/s: lag p99 {lag}"),
             Some("Stop other processes, or use a machine with more or faster cores"),
         ),
         (_, highest) if highest < RATE_LOW_RPS => check(
@@ -305,7 +305,7 @@ fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
             format!("{}/s at most from one thread", format::rate(highest)),
             Some("Make load from a faster machine, or from several"),
         ),
-        _ => check(name, Fitness::Fit, format!("requests leave on time at {rate}/s: lag p99 {lag}"), None),
+        _ => check(name, Fitness::Fit, format!("plimsoll sends requests on time at {rate}/s: lag p99 {lag}"), None),
     }
 }
 

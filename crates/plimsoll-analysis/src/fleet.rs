@@ -27,7 +27,7 @@ pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> 
     let late = latest.and_then(|agent| Some((agent, agent.lag_p99_ns.filter(|lag_ns| *lag_ns > lag_max_ns)?)));
     late.map(|(agent, lag_ns)| {
         let (lag, allowed) = (format::duration(lag_ns as f64), format::duration(lag_max_ns as f64));
-        format!("requests of agent {} left late: lag p99 {lag}, more than the {allowed} allowed", agent.name)
+        format!("agent {} sent requests late: lag p99 {lag}, more than the {allowed} allowed", agent.name)
     })
 }
 
@@ -58,7 +58,7 @@ mod tests {
             (vec![], None),
             (vec![agent("a", 0.5, 1), agent("b", 0.9, 2)], None),
             (vec![agent("a", 0.99, 1), agent("b", 0.5, 99)], Some("thread of agent a was busy 99 %")),
-            (vec![agent("a", 0.5, 1), agent("b", 0.5, 99)], Some("agent b left late: lag p99 99.0 ms")),
+            (vec![agent("a", 0.5, 1), agent("b", 0.5, 99)], Some("agent b sent requests late: lag p99 99.0 ms")),
             (vec![agent("a", 0.99, 99), lost], Some("agent c was lost (its ssh ended), and 1 200 of its requests")),
         ] {
             let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));

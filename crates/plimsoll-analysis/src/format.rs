@@ -19,7 +19,9 @@ pub fn stop(stop: &Stop) -> &str {
 /// Formats the reason why a load was skipped.
 pub fn unheld(reason: &LoadSkipReason) -> Sentence {
     match reason {
-        LoadSkipReason::NoTime => Sentence::from("the time ended before it (").remedy(Remedy::Budget).words(")"),
+        LoadSkipReason::NoTime => {
+            Sentence::from("the available time ended before this load (").remedy(Remedy::Budget).words(")")
+        }
         LoadSkipReason::Machine(reason) => reason.as_str().into(),
     }
 }

@@ -245,7 +245,9 @@ impl Summary {
 
     /// Returns the address with this number. An address that is not in the plan was resolved later.
     pub fn address(&self, number: u16) -> &str {
-        self.addresses.get(usize::from(number)).map_or("an address resolved during the load", String::as_str)
+        self.addresses
+            .get(usize::from(number))
+            .map_or("an address that plimsoll resolved during the load", String::as_str)
     }
 }
 
@@ -335,7 +337,7 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
     }
     if open && generator.lag.p99_ns > lag_max_ns {
         let (lag, allowed) = (generator.lag.tail(), format::duration(lag_max_ns as f64));
-        return Some((true, format!("requests left late: lag {lag}, more than the {allowed} allowed").into()));
+        return Some((true, format!("plimsoll sent requests late: lag {lag}, more than the {allowed} allowed").into()));
     }
     if open && generator.sent_share < SENT_SHARE_MIN {
         let share = format::share(generator.sent_share);

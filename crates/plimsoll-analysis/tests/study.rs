@@ -325,13 +325,13 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
         (
             vec![Intervention::Identities],
             12,
-            vec!["several client identities was not tried: the budget left no time for it"],
+            vec!["several client identities was not tried: the budget left no time for the change"],
         ),
         (
             vec![Intervention::Identities],
             6,
             vec![
-                "several client identities was not tried: the budget left no time for it",
+                "several client identities was not tried: the budget left no time for the change",
                 "the setting at 4 was not tried: the budget left no time for it",
             ],
         ),

@@ -207,7 +207,7 @@ impl Collector {
 
     /// The whole run, once every part is done or lost.
     pub fn finish(mut self) -> Run {
-        debug_assert!(self.open.is_empty(), "every part has said that it is done");
+        debug_assert!(self.open.is_empty(), "every worker has reported its end");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
         self.run.ending = Some(match self.stopped {
             Some(reason) => LoadEnd::Stopped(reason),

@@ -142,8 +142,8 @@ impl Agent {
         match &self.calibration {
             // A repeated request: the reply was lost, or is still to come.
             Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAct::Send)),
-            Some((_, None)) => acts.push(refused("it is calibrated for another question")),
-            _ if self.is_loading() => acts.push(refused("it makes a load, and is calibrated only without one")),
+            Some((_, None)) => acts.push(refused("the agent is being calibrated by another command")),
+            _ if self.is_loading() => acts.push(refused("the agent makes a load: calibrate it after the load")),
             _ => {
                 self.calibration = Some((task.number, None));
                 acts.push(AgentAct::Calibrate(task));

@@ -99,7 +99,7 @@ async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, Stri
     object.take(FILE_BYTES_MAX).read_to_end(&mut bytes).await.map_err(|error| system_text(&error))?;
     match codec::is_run_file(&bytes) {
         true => Ok(Some(bytes)),
-        false => Err("what is stored is no run file".to_owned()),
+        false => Err("the stored data is not a run file".to_owned()),
     }
 }
 
@@ -217,7 +217,7 @@ impl StoredLoad {
                 },
                 seal => {
                     let why = seal.as_ref().and_then(|seal| seal.died.clone());
-                    let why = why.unwrap_or_else(|| "the end of its part is not stored".to_owned());
+                    let why = why.unwrap_or_else(|| "the end of the agent's load is not stored".to_owned());
                     account.loss_reason = Some(why.clone());
                     account.ledger.in_flight += account.ledger.without_end();
                     PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }

@@ -187,7 +187,10 @@ impl<B: Bus> FleetLoad<B> {
                         is_over = false;
                         if now_ns >= begun_ns + CALIBRATED_NS_MAX {
                             let seconds = CALIBRATED_NS_MAX / 1_000_000_000;
-                            drop(self.coordinator.lose(agent, format!("it was not calibrated within {seconds} s")));
+                            drop(
+                                self.coordinator
+                                    .lose(agent, format!("the calibration did not finish within {seconds} s")),
+                            );
                         }
                     }
                     Some(_) => {}
@@ -392,7 +395,8 @@ impl<B: Bus> FleetLoad<B> {
                 for agent in self.parts.clone() {
                     let part = self.parts.iter().position(|it| *it == agent);
                     if part.is_some_and(|part| merge.is_made(part)) {
-                        self.events.extend(self.coordinator.lose(agent, "it did not end its load in time".to_owned()));
+                        self.events
+                            .extend(self.coordinator.lose(agent, "the agent did not end its load in time".to_owned()));
                     }
                 }
                 for event in std::mem::take(&mut self.events) {

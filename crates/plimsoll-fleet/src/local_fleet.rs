@@ -45,7 +45,7 @@ pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<
     say(&format!("Try: plimsoll run --fleet {url} http://{host}:8080/"));
     while !signal::interrupted() {
         if let Some(name) = fleet.ended() {
-            return Err(Failure::start(format!("{name} ended by itself: see what it says above")));
+            return Err(Failure::start(format!("{name} ended unexpectedly: see the output of {name} above")));
         }
         std::thread::sleep(LOOK);
     }

@@ -89,7 +89,7 @@ impl Merge {
         let made = &self.parts[part];
         if u64::from(index) < made.ticks || u64::from(index) > INTERVALS_MAX || !matches!(made.state, MergedPart::Made)
         {
-            return Err("it sent an interval of an unknown load".to_owned());
+            return Err("the agent sent an interval of an unknown load".to_owned());
         }
         let flow = self.hand_on(part, u64::from(index), interval, on_tick);
         let counted = self.count_unsent(self.ticks_complete(), on_tick);
@@ -122,7 +122,7 @@ impl Merge {
             return Ok(ControlFlow::Continue(()));
         }
         if seal.ledger != made.account.ledger {
-            return Err("its final totals differ from the sums of its intervals".to_owned());
+            return Err("the agent's final totals differ from the sums of its intervals".to_owned());
         }
         if let Some(why) = seal.died {
             return Err(why);

@@ -370,7 +370,7 @@ impl BusWorker {
                     }
                     let down_ns = monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed));
                     if down_ns > DOWN_NS_MAX {
-                        hearing.lose_all("its bus did not answer for 60 s");
+                        hearing.lose_all("the agent's bus did not respond for 60 s");
                     }
                 }
             }

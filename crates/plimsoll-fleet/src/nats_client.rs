@@ -195,7 +195,9 @@ pub fn ended_alone() -> Failure {
 /// Subscribes to a subject.
 pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> Result<Subscriber, Failure> {
     let heard = client.subscribe(subject).await;
-    heard.map_err(|error| Failure::start(format!("the bus at {} is not heard: {error}", access.address.url)))
+    heard.map_err(|error| {
+        Failure::start(format!("messages of the bus at {} cannot be received: {error}", access.address.url))
+    })
 }
 
 /// The JetStream context of this connection.

@@ -266,7 +266,7 @@ struct LoadWatch {
 impl Drop for LoadWatch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let why = "one of its load threads ended unexpectedly".to_owned();
+            let why = "a load thread of the agent ended unexpectedly".to_owned();
             let _ = self.events.send(ServiceEvent::Prepared(self.epoch, Err(why.clone())));
             let seal = Seal { died: Some(why), ..Seal::default() };
             let _ = self.events.send(ServiceEvent::Ended(self.epoch, seal));
@@ -292,7 +292,7 @@ fn carry_out(
     if task.preflight {
         reach(&plan)?;
     }
-    let stripe = task.stripe().ok_or("it has no part of the load")?;
+    let stripe = task.stripe().ok_or("the agent has no part of the load")?;
     let (injector, fitted) = fit(&mut plan, task, stripe)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
     let aids = LoadHelpers { authors: Vec::new(), texts };
@@ -337,7 +337,7 @@ fn carry_out(
 fn reach(plan: &Plan) -> Result<(), String> {
     for address in &plan.carriage.addresses {
         TcpStream::connect_timeout(address, CONNECT_PATIENCE)
-            .map_err(|error| format!("it cannot connect to {address}: {}", system_text(&error)))?;
+            .map_err(|error| format!("the agent cannot connect to {address}: {}", system_text(&error)))?;
     }
     Ok(())
 }

@@ -315,7 +315,7 @@ impl SpoolWriter {
     fn fail(&mut self, error: &io::Error) {
         if !self.has_failed {
             self.has_failed = true;
-            (self.outlet.failed)(format!("its spool cannot be written: {}", system_text(error)));
+            (self.outlet.failed)(format!("the agent's spool cannot be written: {}", system_text(error)));
         }
     }
 }

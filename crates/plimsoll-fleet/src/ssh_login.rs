@@ -120,7 +120,7 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &s
         (Some(wrong), "") => wrong,
         (Some(wrong), last) => format!("{wrong}; its last output: {last}"),
         (None, "") => "its ssh ended".to_owned(),
-        (None, last) => format!("its ssh ended; its last output: {last}"),
+        (None, last) => format!("the ssh connection ended; the last output of ssh: {last}"),
     }
 }
 

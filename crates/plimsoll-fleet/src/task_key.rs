@@ -182,18 +182,17 @@ impl TaskVerifier {
         now_unix_s: u64,
     ) -> Result<(), String> {
         let Some(TaskSignature { expires_unix_s, signature }) = signature else {
-            return Err(
-                "it takes signed plans only: name the file of the key that it trusts in $PLIMSOLL_FLEET_KEY".to_owned()
-            );
+            return Err("the agent accepts only signed plans: set $PLIMSOLL_FLEET_KEY to the file of the \
+                key that the agent trusts"
+                .to_owned());
         };
         let bytes = bytes(*expires_unix_s);
         let key = UnparsedPublicKey::new(&ED25519, &self.public);
         let is_genuine = from_hex(signature).is_some_and(|signature| key.verify(&bytes, &signature).is_ok());
         if !is_genuine {
-            return Err(
-                "it trusts another key than the one that signed the plan: name its file in $PLIMSOLL_FLEET_KEY"
-                    .to_owned(),
-            );
+            return Err("the agent does not trust the key that signed the plan: set $PLIMSOLL_FLEET_KEY \
+                to the file of the trusted key"
+                .to_owned());
         }
         if !(now_unix_s..=now_unix_s + 2 * VALID_S).contains(expires_unix_s) {
             return Err(

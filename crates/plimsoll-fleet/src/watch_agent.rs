@@ -50,11 +50,11 @@ impl WatchAgent {
             },
             ToAgent::Sample { number } => acts.push(WatchAct::Sample(number)),
             ToAgent::Prepare(task) => {
-                let reason = "it only watches (--watch-only), and makes no load".to_owned();
+                let reason = "the agent only observes a server (--watch-only), and makes no load".to_owned();
                 acts.push(WatchAct::Send(ToCoordinator::Refused { epoch: task.epoch, reason }));
             }
             ToAgent::Calibrate(CalibrationTask { number, .. }) => {
-                let result = Err("it only watches (--watch-only), and makes no load".to_owned());
+                let result = Err("the agent only observes a server (--watch-only), and makes no load".to_owned());
                 acts.push(WatchAct::Send(ToCoordinator::Calibrated { number, result }));
             }
             ToAgent::Leave => acts.push(WatchAct::Leave),

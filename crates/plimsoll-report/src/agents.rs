@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) const HEADINGS: [&str; 10] =
     ["agent", "threads", "scheduled", "share", "succeeded", "failed", "unsent", "busy", "lag p99", "clock within"];
 
-/// Adds the table of agents, where there are any, and a line for each that was lost.
+/// Adds the table of agents if there are any, and a line for each lost agent.
 pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
     if agents.is_empty() {
         return;
@@ -25,7 +25,7 @@ pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
     }
 }
 
-/// The figures of each agent.
+/// Formats the figures of each agent as a row.
 pub(crate) fn rows(agents: &[AgentAccount]) -> Vec<Vec<String>> {
     let scheduled = scheduled(agents);
     agents.iter().map(|agent| row(agent, scheduled)).collect()
@@ -54,7 +54,7 @@ fn row(agent: &AgentAccount, scheduled: u64) -> Vec<String> {
     ]
 }
 
-/// An agent in a document.
+/// The fields of one agent in a JSON document.
 #[derive(Serialize)]
 pub(crate) struct AgentFields {
     name: String,
@@ -73,7 +73,7 @@ pub(crate) struct AgentFields {
     lost: Option<String>,
 }
 
-/// The agents in a document; none where there is no fleet.
+/// Returns the fields of all agents; empty without a fleet.
 pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
     let scheduled = scheduled(agents);
     let fields = |agent| AgentFields::new(agent, scheduled);

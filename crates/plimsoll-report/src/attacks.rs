@@ -1,5 +1,5 @@
-//! Results of vegeta as a page: how many were sent, how long they took, and what failed, over time
-//! and by attack.
+//! The page of vegeta results: how many requests were sent, their latencies, and the failures, over
+//! time and by attack.
 //!
 //! Not here: the figures (`plimsoll_traffic::vegeta`), and vegeta's own reports.
 
@@ -9,9 +9,9 @@ use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::series;
 use plimsoll_traffic::vegeta::{AttackCourse, CoursePoint, VegetaCourse};
 
-/// The largest number of intervals in a chart.
+/// The maximum number of intervals in a chart.
 const COLUMNS: usize = 150;
-/// Errors of one attack that are shown.
+/// The maximum number of errors shown for one attack.
 const ERRORS_SHOWN: usize = 20;
 
 fn name(attack: &AttackCourse) -> &str {
@@ -26,7 +26,7 @@ fn time(attack: &AttackCourse, quantile: f64) -> String {
     duration(attack.latency.quantile_ns(quantile) as f64)
 }
 
-/// One attack in a sentence.
+/// Formats one attack as a sentence.
 fn sentence(attack: &AttackCourse) -> String {
     let requests = attack.requests();
     let pace = match attack.attack_ns() {
@@ -51,7 +51,7 @@ fn line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) -> Opt
     }
 }
 
-/// Rates of all attacks in one place, and the latencies of each in its own.
+/// Creates one panel with the rates of all attacks, and a panel with the latencies of each.
 fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
     let of: Vec<(&AttackCourse, Vec<CoursePoint>)> =
         attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();
@@ -74,7 +74,7 @@ fn panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
         }
         panels.push(panel(title, AxisUnit::Time, true, lines));
     }
-    // Attacks of a moment have no rate.
+    // A very short attack has no rate.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }
@@ -91,8 +91,8 @@ fn row(attack: &AttackCourse) -> Vec<String> {
     row
 }
 
-/// The page. `title`: the heading, if any; `columns_max`: the largest number of intervals in a
-/// chart.
+/// Renders the page. `title`: the heading, if any; `columns_max`: the maximum number of intervals
+/// in a chart.
 pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> Report {
     let attacks = course.attacks();
     let mut report = Report::default();

@@ -1,5 +1,5 @@
-//! A report as data: blocks in reading order. Control characters in its text become visible
-//! ([`crate::visible`]), so that text from a run file or a server cannot steer the terminal.
+//! A report as data: blocks in reading order. Control characters in its text are made visible
+//! ([`crate::visible`]), so that text from a run file or a server cannot control the terminal.
 
 use crate::chart::Theme;
 use crate::visible::visible;
@@ -12,52 +12,52 @@ fn all_seen(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows.into_iter().map(|row| row.into_iter().map(visible_text).collect()).collect()
 }
 
-/// The meaning of a block.
+/// The role of a sentence in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// As it is.
+    /// The sentence is ordinary text.
     Plain,
-    /// The answer.
+    /// The sentence is the answer.
     Answer,
-    /// Something to be doubted or heeded.
+    /// The sentence is a doubt or a warning.
     Warning,
 }
 
-/// A chart of a report, as pages show it.
+/// A chart of a report for pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartBlock {
-    /// The SVG, drawn in [`crate::chart::Theme::Page`].
+    /// The SVG in the theme [`crate::chart::Theme::Page`].
     pub svg: String,
-    /// The same for a narrow screen, drawn in [`crate::chart::Theme::Phone`]; `None`: there is no
-    /// narrow form.
+    /// The SVG for a narrow screen in the theme [`crate::chart::Theme::Phone`]; `None`: the wide
+    /// chart is used.
     pub narrow: Option<String>,
-    /// The figures of the chart as a table, for readers who cannot see the picture: the headings.
+    /// The headings of the chart's figures as a table, for readers who cannot see the chart.
     pub headings: Vec<String>,
-    /// See `headings`.
+    /// The rows of the chart's figures as a table.
     pub rows: Vec<Vec<String>>,
 }
 
-/// One piece of a report.
+/// One block of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportBlock {
-    /// The heading of what follows.
+    /// The heading of the following blocks.
     Heading(String),
-    /// A chart. Only pages show it.
+    /// A chart, which only pages show.
     Chart(ChartBlock),
-    /// Literal HTML, such as a flame graph. Only pages show it.
+    /// Unescaped HTML, such as a flame graph, which only pages show.
     Fragment(String),
     /// A sentence.
     Text(Tone, String),
-    /// Labels and their values, one pair a line.
+    /// Labels and their values, one pair on each line.
     Facts(Vec<(String, String)>),
-    /// A table: headings, then rows of as many cells.
+    /// A table: headings, then rows with an equal number of cells.
     Table(Vec<String>, Vec<Vec<String>>),
 }
 
 /// The blocks of a report, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
-    /// The blocks.
+    /// The blocks of the report.
     pub blocks: Vec<ReportBlock>,
 }
 
@@ -68,14 +68,15 @@ impl Report {
         self
     }
 
-    /// Adds a chart and the figures behind it.
+    /// Adds a chart with its figures as a table.
     pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| visible_text(*h)).collect();
         self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: all_seen(rows) }));
         self
     }
 
-    /// Adds a chart that is drawn for wide and for narrow screens, and the figures behind it.
+    /// Adds a chart that `draw` renders for wide and for narrow screens, with its figures as a
+    /// table.
     pub fn drawn(&mut self, draw: impl Fn(Theme) -> String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         self.chart(draw(Theme::Page), headings, rows);
         if let Some(ReportBlock::Chart(chart)) = self.blocks.last_mut() {
@@ -84,7 +85,8 @@ impl Report {
         self
     }
 
-    /// Adds labelled values above a table at the end, or at the end.
+    /// Adds labelled values above the table at the end of the report. Without such a table, adds
+    /// the values at the end.
     pub fn facts_above_table(&mut self, facts: Vec<(String, String)>) -> &mut Self {
         let table = match self.blocks.last() {
             Some(ReportBlock::Table(..)) => self.blocks.pop(),
@@ -95,7 +97,7 @@ impl Report {
         self
     }
 
-    /// Makes `sentence` the answer; the previous answer becomes the sentence after it.
+    /// Inserts `sentence` as the answer. The previous answer becomes the sentence after it.
     pub fn headline(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {
@@ -106,20 +108,20 @@ impl Report {
         self
     }
 
-    /// Adds literal HTML. It must be self-contained, load nothing, and have its text escaped.
+    /// Adds unescaped HTML. It must be complete and load nothing, and its text must already be
+    /// escaped.
     pub fn fragment(&mut self, html: String) -> &mut Self {
         self.blocks.push(ReportBlock::Fragment(html));
         self
     }
 
-    /// Adds all blocks of another report.
+    /// Appends all blocks of another report.
     pub fn append(&mut self, other: Report) -> &mut Self {
         self.blocks.extend(other.blocks);
         self
     }
 
-    /// The blocks up to the answer, then the blocks of `between`, then the rest: a chart follows
-    /// the answer.
+    /// Inserts `between` after the answer, so that a chart follows the answer.
     pub fn after_answer(&mut self, between: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! The calibrations of a fleet, as a table and as a document.
+//! The report of a fleet's calibrations: a table, and a document.
 //!
 //! Not here: calibrating machines, and the resulting shares.
 
@@ -10,7 +10,7 @@ use plimsoll_model::AgentCalibration;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The share of each agent by its weight; all are equal where there are no weights.
+/// Returns the share of each agent by its weight; shares are equal without weights.
 fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     let sum: u32 = weights.iter().sum();
     match weights.len() == agents.len() && sum > 0 {
@@ -19,7 +19,7 @@ fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     }
 }
 
-/// The table, and what disturbed an agent's measurement.
+/// Renders the table, and the disturbances of the agents' measurements.
 pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String {
     let row = |(agent, part): (&AgentCalibration, f64)| {
         let measured = &agent.measurement;
@@ -68,7 +68,7 @@ struct CalibrationFields<'a> {
     disturbed: Option<&'a str>,
 }
 
-/// The calibrations as a document.
+/// Renders the calibrations as a JSON document.
 pub fn calibration_document(agents: &[AgentCalibration], weights: &[u32]) -> Value {
     let parts = agents.iter().zip(shares(agents, weights));
     let agents = parts.map(|(agent, share)| CalibrationFields::new(agent, share)).collect();

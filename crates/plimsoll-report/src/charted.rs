@@ -1,6 +1,6 @@
-//! Reports with charts, as pages show them: answer, chart, evidence, environment. Sentences and
-//! tables are those of the terminal. Charts of one load are here too, because every kind of
-//! experiment has some.
+//! Reports with charts for pages: the answer, the chart, the evidence, the environment. The
+//! sentences and tables are those of the terminal. This file also contains the charts of one load,
+//! since every kind of experiment shows some.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
@@ -15,27 +15,27 @@ use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::series_table as table;
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
-/// The largest number of columns in a chart over time.
+/// The maximum number of columns in a chart over time.
 const COLUMNS: usize = 150;
-/// Rows of heat maps.
+/// Number of rows of a heat map.
 const ROWS: usize = 48;
 
-/// The parts of a page beyond the figures of its experiment.
+/// The parts of a page in addition to the figures of its experiment.
 #[derive(Debug, Clone, Default)]
 pub struct PageContext {
-    /// The run file, as the reader can name it.
+    /// The run file, in a form that the reader can name.
     pub file: String,
-    /// More evidence, placed before the environment: a flame graph, series of probes, a verdict.
+    /// Additional evidence before the environment: a flame graph, series of probes, a verdict.
     pub extra: Report,
 }
 
-/// One load over time.
+/// Draws one load over time.
 pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     chart::time_chart(&heading::time(&run.plan, summary), &panels, theme)
 }
 
-/// Response against service time of one load, by percentile.
+/// Draws response time and service time of one load, by percentile.
 pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let totals = run.totals();
     let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
@@ -43,7 +43,7 @@ pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     chart::percentile_chart(&heading::percentiles(&run.plan, summary), &lines, theme)
 }
 
-/// Which response times came when in one load.
+/// Draws the heat map of the response times of one load.
 pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let moments = series::over_time(run, COLUMNS);
     let of = |name: &str, value: fn(&series::IntervalFigures) -> Option<f64>| {
@@ -54,8 +54,8 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     chart::heat_chart(&heading::heat(&run.plan, summary), &series::heat(run, COLUMNS, ROWS), &lines, theme)
 }
 
-/// A chart of series from probes: panels in a column over seconds since the start, with their
-/// figures.
+/// Renders a section with a chart of observed series, such as those of a probe. The panels share a
+/// time axis in seconds since the start, and their figures follow as a table.
 pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: title.into(), subtitle: subtitle.into() };
@@ -72,8 +72,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// Panels of watched series: title, unit, and the series in it. The server's own metrics have a
-/// panel each.
+/// The panels of observed series: title, unit, and the series. Each of the server's own metrics has
+/// an additional panel.
 const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -86,15 +86,15 @@ const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     ("connections that waited to be accepted", AxisUnit::Count, &[table::LISTEN_QUEUE.name]),
 ];
 
-/// The series of the server during one load, over time; empty where the server was not observed.
+/// Renders the series of the server during one load; empty if the server was not observed.
 fn watched(run: &Run) -> Report {
     let line = |name: &str, shown: String| {
         let drawn = run.probes.series.get(name)?.drawn().into_iter().filter(|sample| sample.at_ns >= 0);
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
         (!points.is_empty()).then_some(Line { name: shown, points })
     };
-    // The part behind the point, unless another of the panel ends alike: both are called `cpu`
-    // then.
+    // A series is named by the part after the point. If two series of a panel have equal endings,
+    // such as `cpu`, the whole name is used.
     let ending = |name: &'static str| name.split_once('.').map_or(name, |(_, rest)| rest);
     let shown = |names: &[&'static str], name: &'static str| {
         let alone = names.iter().filter(|&&other| ending(other) == ending(name)).count() == 1;
@@ -114,7 +114,7 @@ fn watched(run: &Run) -> Report {
     }
 }
 
-/// Four significant digits.
+/// Rounds to four significant digits.
 fn round4(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -123,7 +123,7 @@ fn round4(value: f64) -> f64 {
     (value / unit).round() * unit
 }
 
-/// A share as whole percent.
+/// Formats a share as a whole percentage.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -163,9 +163,9 @@ fn time_rows(run: &Run) -> Vec<Vec<String>> {
 const TIME_HEADINGS: [&str; 9] =
     ["from", "scheduled/s", "succeeded/s", "bad/s", "p50", "p99", "max", "lag p99", "client busy"];
 
-/// The charts of one load: figures over time and, where a request succeeded, its latencies.
+/// Adds the charts of one load: figures over time and, if a request succeeded, its latencies.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
-    // The text above says already how many requests succeeded.
+    // The text above already states how many requests succeeded.
     let heading = heading::time(&run.plan, summary).untitled();
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
@@ -177,7 +177,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     report.drawn(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
-/// The environment of the measurement, and how to repeat it.
+/// Renders the environment of the measurement, and how to repeat it.
 pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;
@@ -220,13 +220,13 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &P
     report
 }
 
-/// The unit of the rates of two searches: one word for both, unless the units differ.
+/// Returns the unit of the rates of two searches: one word for both, unless the units differ.
 pub(crate) fn counted_of_both(a: &Findings, b: &Findings) -> &'static str {
     if a.counted == b.counted { a.counted } else { "requests or sessions" }
 }
 
-/// The picture of two searches in one, each by its name. It claims nothing beyond what was
-/// measured.
+/// Renders one chart of two searches, each with its name. The chart claims nothing beyond the
+/// measurements.
 pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| NamedSearch { name, findings });
     let heading = Heading {
@@ -245,7 +245,7 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     report
 }
 
-/// The page of one load.
+/// Renders the page of one load.
 pub(crate) fn run_page(
     experiment: &Experiment,
     context: &RunContext,
@@ -263,7 +263,7 @@ pub(crate) fn run_page(
     report
 }
 
-/// The page of a search.
+/// Renders the page of a search.
 pub(crate) fn find_page(
     experiment: &Experiment,
     context: &RunContext,
@@ -306,7 +306,7 @@ pub(crate) fn find_page(
     report
 }
 
-/// The picture of one comparison.
+/// Draws one comparison.
 pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
     let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context));
     chart::prove_chart(&above, compared(found), theme)
@@ -316,7 +316,7 @@ fn compared<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
     ComparedBlocks { proof: &found.proof, blocks: &found.blocks.blocks, narrowing: &found.narrowing }
 }
 
-/// The page of a comparison.
+/// Renders the page of a comparison.
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
@@ -329,7 +329,7 @@ pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &
     report
 }
 
-/// The picture of one ladder.
+/// Draws one ladder.
 pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: Theme) -> String {
     chart::ladder_chart(&heading::ladder(&found.ladder, &compared_load(context)), drawn(found), theme)
 }
@@ -338,7 +338,7 @@ fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
     LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, sides: &found.blocks.arms }
 }
 
-/// The page of a ladder.
+/// Renders the page of a ladder.
 pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(&found.ladder);
@@ -355,7 +355,7 @@ fn measuring(purpose: Purpose) -> bool {
     !matches!(purpose, Purpose::Settle | Purpose::Profile)
 }
 
-/// The longest trial at the load line that met the SLO.
+/// Returns the longest trial at the load line that met the SLO.
 fn at_the_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
     let line = findings.load_line_rps.lower;
     let held = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass);
@@ -388,7 +388,7 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
     report.drawn(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
-    // A straight line at 100 % shows nothing that the table does not.
+    // A constant success rate of 100 % shows nothing that the table does not.
     if levels.iter().any(|level| level.success_rate < 1.0) {
         report.drawn(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
     }

@@ -1,5 +1,5 @@
-//! Two recordings in comparison ([`RecordedPair`]): loads by level, or searches for the load line.
-//! Their table, charts, document and page.
+//! Two recordings side by side ([`RecordedPair`]): loads by their level, or searches for the load
+//! line. This file creates their table, their charts, their document and their page.
 //!
 //! Not here: the text for each kind (`diff`, `searches`), and reading files.
 
@@ -12,17 +12,17 @@ use crate::searches::{
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use serde_json::Value;
 
-/// The comparable content of a file.
+/// The comparable content of a run file.
 #[derive(Debug, Clone)]
 pub enum RecordedInput {
-    /// Loads in this unit, each with its figures.
+    /// Levels with this unit of load, each with its figures.
     Levels(LoadUnit, Vec<Level>),
     /// A search for the load line.
     Search(Box<RecordedSearch>),
 }
 
 impl RecordedInput {
-    /// The kind, in words.
+    /// Returns the kind of content, in words.
     pub fn kind(&self) -> &'static str {
         match self {
             RecordedInput::Levels(LoadUnit::Concurrency, _) => "loads of concurrent users",
@@ -36,15 +36,15 @@ impl RecordedInput {
 /// Two recordings of one kind.
 #[derive(Debug, Clone)]
 pub enum RecordedPair<'a> {
-    /// Two recordings of loads in this unit.
+    /// Two recordings of levels with this unit of load.
     Levels(LoadUnit, [DiffSide<'a>; 2]),
     /// Two searches.
     Searches([SearchSide<'a>; 2]),
 }
 
 impl<'a> RecordedPair<'a> {
-    /// The recordings `a` and `b`, each with its file and its name; `None` where they are of
-    /// different kinds.
+    /// Combines the recordings `a` and `b`, each with its file and its name; `None` if their kinds
+    /// differ.
     pub fn new(
         (file_a, name_a, a): (String, &'a str, &'a RecordedInput),
         (file_b, name_b, b): (String, &'a str, &'a RecordedInput),
@@ -61,7 +61,7 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// The charts of both, each with the end of its file's name.
+    /// Draws the charts of the pair, each with the suffix of its file name.
     pub fn charts(&self) -> Vec<(&'static str, String)> {
         match self {
             RecordedPair::Searches(sides) => {
@@ -80,7 +80,7 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// The table and the sentence about what it proves.
+    /// Renders the table, and the sentence about its evidence.
     pub fn report(&self) -> Report {
         match self {
             RecordedPair::Searches(sides) => searches_report(sides),
@@ -88,7 +88,7 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// The same as a page shows it: two searches with their chart.
+    /// Renders the report for a page: two searches with their chart.
     pub fn page(&self) -> Report {
         let mut report = self.report();
         if let RecordedPair::Searches(sides) = self {
@@ -101,7 +101,7 @@ impl<'a> RecordedPair<'a> {
         report
     }
 
-    /// The JSON document; `charts`: where charts were written.
+    /// Renders the JSON document; `charts`: the files of the charts.
     pub fn document(&self, charts: &[String]) -> Value {
         match self {
             RecordedPair::Searches(sides) => searches_document(sides, charts),

@@ -1,12 +1,12 @@
-//! The intervals of runs as CSV (RFC 4180), one row for each interval; with several routes, also a
-//! row for each route. The columns are those of the table of measures.
+//! The intervals of runs as CSV (RFC 4180), one row for each interval. If a load has several
+//! routes, a row for each route follows. The columns are those of the table of measures.
 
 use crate::visible::visible;
 use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};
 use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
-/// The headings of a figure's columns.
+/// Returns the headings of a figure's columns.
 fn headings(figure: &Figure) -> Vec<String> {
     let Some((name, columns)) = figure.csv else { return Vec::new() };
     let heading = |column: &Column| match (figure.kind, column) {
@@ -21,7 +21,7 @@ fn headings(figure: &Figure) -> Vec<String> {
     columns.iter().flat_map(heading).collect()
 }
 
-/// The values of a figure in its columns.
+/// Returns the values of a figure in its columns.
 fn values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
     match held {
@@ -47,12 +47,13 @@ fn texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHi
     held.flat_map(|(figure, held)| values(figure, held)).map(|value| value.to_string()).collect()
 }
 
-/// Whether a figure is about sessions.
+/// Returns whether a figure counts sessions.
 fn is_of_sessions(figure: &Figure) -> bool {
     figure.unit == Unit::Sessions || figure.name == "session_time"
 }
 
-/// All intervals of an experiment. Times in ns; `start_s` is schedule time within the trial.
+/// Formats all intervals of an experiment. Times are in ns; `start_s` is schedule time within the
+/// trial.
 pub fn intervals(experiment: &Experiment) -> String {
     of_trials(&experiment.trials)
 }
@@ -78,7 +79,7 @@ fn of_trials(trials: &[Trial]) -> String {
             let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
             rows.push(whole.chain(texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
-                // Figures of the load as a whole belong to no route.
+                // Figures of the whole load belong to no route.
                 let nothing = of_load.iter().map(|_| String::new());
                 let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
                 let name = name.unwrap_or_else(|| route.to_string());
@@ -90,7 +91,7 @@ fn of_trials(trials: &[Trial]) -> String {
     rows.iter().map(|row| row.join(",") + "\r\n").collect()
 }
 
-/// Text as a cell: text with separators is quoted, and text that a spreadsheet would take for a
+/// Formats text as a cell. Text with separators is quoted. Text that a spreadsheet would take for a
 /// formula gets an apostrophe (OWASP, CSV injection).
 pub fn cell(text: &str) -> String {
     let text = visible(text);
@@ -103,7 +104,7 @@ pub fn cell(text: &str) -> String {
     }
 }
 
-/// The name of a purpose in every output.
+/// Returns the name of a purpose in every output.
 pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Run => "run",
@@ -122,7 +123,8 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
-/// The name of a load in every output: its purpose; in a block, the letter of its arm.
+/// Returns the name of a load in every output: its purpose; for a load of a block, the letter of
+/// its arm.
 fn tag_name(tag: Tag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {
         (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),

@@ -1,4 +1,5 @@
-//! Two recordings in comparison: a table of relative changes, and a sentence about what they prove.
+//! The comparison of two recordings side by side: a table of relative changes, and the sentence
+//! about their evidence.
 
 use crate::block::{Report, Tone};
 use crate::chart::heading;
@@ -8,18 +9,18 @@ use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One of the two recordings.
+/// One of the two compared recordings.
 #[derive(Debug, Clone)]
 pub struct DiffSide<'a> {
-    /// The file it was read from.
+    /// The file of the recording.
     pub file: String,
-    /// Its name in tables and charts.
+    /// The name of the recording in tables and charts.
     pub name: &'a str,
     /// The measured levels.
     pub levels: &'a [Level],
 }
 
-/// (change, level of A, level of B) at each load that both hold.
+/// Returns (change, level of A, level of B) at each load that both recordings contain.
 fn rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
     let of = |side: &DiffSide, load: f64| side.levels.iter().find(|l| l.load == load).cloned();
     let row = |change: LevelChange| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));
@@ -30,7 +31,7 @@ fn percent(change: Option<f64>) -> String {
     change.map_or("-".into(), |change| format!("{:+.1} %", change * 100.0))
 }
 
-/// How many loads only one of the two holds, in words.
+/// Formats how many loads only one recording contains.
 fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
     let only = [0, 1].map(|n| sides[n].levels.len() - matched);
     match only {
@@ -42,7 +43,7 @@ fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
     }
 }
 
-/// The table of relative changes of the second against the first.
+/// Renders the table of relative changes of the second recording compared with the first.
 pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     let mut report = Report::default();
     let rows = rows(sides);
@@ -82,8 +83,9 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     report
 }
 
-/// `plimsoll.diff/1` of two recordings of loads. Rates in 1/s, times in ns, shares 0..=1, changes
-/// as B over A less 1; a spread is a coefficient of variation, null where a file does not tell it.
+/// The document `plimsoll.diff/1` of two recordings of levels. Rates are in 1/s, times in ns,
+/// shares 0..=1, changes are B over A minus 1. A spread is a coefficient of variation, and null if
+/// a file lacks it.
 #[derive(Serialize)]
 struct LevelsDiffDocument<'a> {
     schema: &'static str,
@@ -139,7 +141,7 @@ struct LevelChangeFields {
     success_points: f64,
 }
 
-/// The same as a document of the schema `plimsoll.diff/1`.
+/// Renders the document `plimsoll.diff/1`.
 pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -> Value {
     let rows = rows(sides);
     let [a, b] = sides;

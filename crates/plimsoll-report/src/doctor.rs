@@ -14,10 +14,10 @@ use plimsoll_model::machine_facts::{MachineFacts, SelfMeasurement};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The source of the figures of the other machine.
+/// The page with the figures of the benchmark machine.
 const BENCHMARK_PAGE: &str = "docs/reference/benchmarks.md";
 
-/// The answer in one sentence.
+/// Formats the answer in one sentence.
 fn answer(fitness: &MachineFitness) -> String {
     let list = |of: Fitness| fitness.named(of).join(", ");
     match fitness.fitness() {
@@ -27,7 +27,8 @@ fn answer(fitness: &MachineFitness) -> String {
     }
 }
 
-/// The figures of this machine beside those of the benchmark machine: name, here, there.
+/// Returns the figures of this machine and of the benchmark machine: name, this machine, benchmark
+/// machine.
 fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     let row = |name: &str, here: String, there: String| [name.to_owned(), here, there];
     let (per_s, cpu) = (|rps: f64| format!("{}/s", rate(rps)), |us: f64| duration(us * 1e3));
@@ -39,7 +40,8 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     ]
 }
 
-/// The screen: the answer, a line for each check, plimsoll's own capacity, and the next step.
+/// Renders the screen: the answer, a line for each check, the figures of plimsoll itself, and the
+/// remedies.
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(fitness));
@@ -51,7 +53,8 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
         report.table(&["10 s against the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
-    // The most serious first: the document contains those that do not fit on the screen.
+    // The most serious remedies come first. The document contains those that do not fit on the
+    // screen.
     let mut remedies: Vec<(Fitness, &str)> =
         fitness.checks.iter().filter_map(|check| Some((check.fitness, check.remedy.as_deref()?))).collect();
     remedies.sort_by_key(|(fitness, _)| std::cmp::Reverse(*fitness));
@@ -131,7 +134,7 @@ impl From<&SelfMeasurement> for MeasuredFields {
     }
 }
 
-/// The document `plimsoll.doctor/1`.
+/// Renders the document `plimsoll.doctor/1`.
 pub fn doctor_document(facts: &MachineFacts, measured: Option<&SelfMeasurement>, fitness: &MachineFitness) -> Value {
     let checks = fitness.checks.iter().map(|check| CheckFields {
         name: check.name,
@@ -182,7 +185,7 @@ mod tests {
         disturbance: None,
     };
 
-    /// A machine that lacks everything still fits on a screen.
+    /// A machine that fails every check still has a complete screen.
     #[test]
     fn the_worst_machine_has_a_screen() {
         let facts = MachineFacts {

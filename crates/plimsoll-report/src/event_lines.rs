@@ -1,7 +1,8 @@
-//! A study in progress as lines of JSON (`--json-lines`): the study, each load, each tick, each
-//! ended load, and the finding. docs/reference/json.md describes them (`plimsoll.events/1`).
+//! The events of a running study as lines of JSON (`--json-lines`): the study, each load, each
+//! tick, each load that ended, and the finding. docs/reference/json.md describes the lines
+//! (`plimsoll.events/1`).
 //!
-//! Not here: the time of events (`plimsoll-study`), and the output of lines (the binary).
+//! Not here: when an event happens (`plimsoll-study`), and where the lines go (the binary).
 
 use crate::csv::purpose_name;
 use crate::document::value;
@@ -16,7 +17,7 @@ use serde_json::Value;
 /// The schema of the lines.
 const SCHEMA: &str = "plimsoll.events/1";
 
-/// The study begins.
+/// The event at the beginning of a study.
 #[derive(Serialize)]
 struct StudyBeginsFields {
     event: &'static str,
@@ -25,7 +26,7 @@ struct StudyBeginsFields {
     command: &'static str,
 }
 
-/// A load begins. Loads are numbered from 0, in the order of the run file.
+/// The event at the beginning of a load. Loads are numbered from 0, in the order of the run file.
 #[derive(Serialize)]
 struct LoadBeginsFields {
     event: &'static str,
@@ -44,7 +45,7 @@ struct LoadBeginsFields {
     elapsed_s: f64,
 }
 
-/// A tick of a load has passed.
+/// The event after a tick of a load.
 #[derive(Serialize)]
 struct TickEventFields {
     event: &'static str,
@@ -70,7 +71,7 @@ struct EventTimesFields {
     max: u64,
 }
 
-/// A load has ended.
+/// The event at the end of a load.
 #[derive(Serialize)]
 struct LoadEndsFields {
     event: &'static str,
@@ -92,25 +93,25 @@ struct LoadEndsFields {
     elapsed_s: f64,
 }
 
-/// The finding: the document of `--json`.
+/// The event with the finding: the document of `--json`.
 #[derive(Serialize)]
 struct FindingEventFields<'a> {
     event: &'static str,
     document: &'a Value,
 }
 
-/// One event as its line, with figures as in every document.
+/// Formats one event as its line, with figures as in every document.
 fn line(event: &impl Serialize) -> String {
     crate::visible::json_line(&tidy(&value(event)))
 }
 
-/// The first line: which study.
+/// Formats the first line, which names the study.
 pub fn begin(asked: &ExperimentSpec) -> String {
     let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
     line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
 }
 
-/// A load that begins. `load`: its number.
+/// Formats the line of a load that begins. `load`: the number of the load.
 pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
     let level = plan.load.shape.curve().max();
     let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
@@ -129,7 +130,7 @@ pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -
     })
 }
 
-/// A tick of load number `load`, from `start_ns` to `end_ns` of its schedule.
+/// Formats the line of a tick of load number `load`, from `start_ns` to `end_ns` of its schedule.
 pub fn tick(
     load: usize,
     phase: &'static str,
@@ -158,7 +159,7 @@ pub fn tick(
     })
 }
 
-/// A load that ended: its figures, and what the study makes of it.
+/// Formats the line of a load that ended: its figures, and the study's verdict on it.
 pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
     let summary = Summary::from_run(&trial.run);
     let search = match study {
@@ -186,7 +187,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
     })
 }
 
-/// The last line: the document of `--json`.
+/// Formats the last line: the document of `--json`.
 pub fn finding(document: &Value) -> String {
     line(&FindingEventFields { event: "finding", document })
 }

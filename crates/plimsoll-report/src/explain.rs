@@ -1,5 +1,5 @@
-//! The report of a diagnosis: the cause that limits the line, its evidence, what was ruled out, and
-//! what would move the line.
+//! The report of an explanation: the limit of the line, the evidence for it, the causes that were
+//! ruled out, and what would move the line.
 //!
 //! Not here: its document (`explain_json`).
 
@@ -16,7 +16,7 @@ use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubts, Findings};
 use plimsoll_model::Intervention;
 
-/// The answer in one sentence, with its probability where a cause is named.
+/// Formats the answer in one sentence, with its probability if a cause is named.
 pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     if explanation.cause == Cause::Unknown {
         return spelled(&explanation.sentence);
@@ -26,7 +26,8 @@ pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     format!("{}{sure}: {}", explanation.cause, spelled(&explanation.sentence))
 }
 
-/// The names of the steady loads. Without a line, the loads are shares of the peak throughput.
+/// Returns the names of the steady loads. Without a line, the loads are shares of the peak
+/// throughput.
 pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     match findings.load_line_rps.rps > 0.0 {
         true => ["low load", "at the line", "past it"],
@@ -34,16 +35,16 @@ pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     }
 }
 
-/// The headings of the table of places.
+/// Returns the headings of the table of places.
 pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
     let [low, line, past] = level_headings(findings);
     ["where requests are", low, line, past]
 }
-/// A place with a smaller share than this is left out.
+/// A place with a smaller share is left out.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
-/// The places of requests in flight, the fullest past the line first: shares at the low load, at
-/// the line and past it.
+/// Returns the places of requests in flight, the largest above the line first: shares at the low
+/// load, at the line and above.
 fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
@@ -54,7 +55,7 @@ fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     found
 }
 
-/// Rows of the table of places, with a bar of as many blocks as tenths.
+/// Formats the rows of the table of places, with a bar of one character for each tenth.
 pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
@@ -64,10 +65,10 @@ pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     places(explanation).into_iter().map(row).collect()
 }
 
-/// Share from which the report explains "not observed".
+/// From this share on, the report explains "not observed".
 const UNOBSERVED_MIN: f64 = 0.2;
 
-/// The explanation if many requests are at no observed place, and how to observe them.
+/// Formats a note if many requests are at no observed place: its meaning, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
@@ -77,7 +78,7 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     })
 }
 
-/// The picture of where requests are.
+/// Draws the places of the requests.
 fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
     let of = |(place, shares): (RequestPlace, [Option<f64>; 3])| EvidenceBars {
@@ -92,7 +93,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// The headings of the table of evidence.
+/// Returns the headings of the table of evidence.
 fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
     let [low, line, past] = level_headings(findings);
     ["signal", low, line, past, "evidence for", "from"]
@@ -119,7 +120,7 @@ fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
     }
 }
 
-/// The picture of what speaks for a cause.
+/// Draws the evidence for a cause.
 pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
     let heading = Heading {
@@ -129,7 +130,7 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// The prediction of an experiment, before it runs.
+/// Formats the prediction of an experiment, before it is made.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => "the reference for loads with a change".to_owned(),
@@ -157,7 +158,7 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
     vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
-/// How much a setting of the server matters.
+/// Formats the effect of a setting of the server.
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
@@ -165,7 +166,7 @@ fn varied_text(varied: &VariedSetting) -> String {
             2f64.powf(elasticity),
             match varied.holds() {
                 Some(true) => "; it limits the line",
-                Some(false) => "; it does not limit the line",
+                Some(false) => "; the setting does not limit the load line",
                 None => "",
             }
         ),

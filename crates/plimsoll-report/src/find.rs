@@ -17,9 +17,9 @@ use std::net::IpAddr;
 /// Why a search ended, in words.
 pub fn stopped_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
-        StopReason::Width => "the line is known well enough",
+        StopReason::Width => "the interval of the load line is narrow enough",
         StopReason::Budget => "the budget was exhausted",
-        StopReason::Client => "the generator could not offer more",
+        StopReason::Client => "the load generator could not offer a higher rate",
         StopReason::Disturbed => "other processes used the machine during most of the trials",
         StopReason::MaxRate => "--max-rate was reached",
         StopReason::LowestFails => "the lowest load already breaks the SLO",
@@ -31,7 +31,7 @@ pub fn stopped_text(stopped_by: StopReason) -> &'static str {
     }
 }
 
-/// The answer in one sentence, with the main doubt.
+/// Formats the answer in one sentence, with the doubts about the line.
 pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
@@ -87,12 +87,12 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     line + &doubts + &disturbed
 }
 
-/// For a log, the multiple of its rate, to precede a rate; otherwise empty.
+/// Formats a rate as a multiple of the log, as a prefix of the rate; empty without a log.
 pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
 
-/// The upper bound of a load line that has no lower one; or that no line was found.
+/// Formats the upper bound of a load line without a lower bound, or that no line was found.
 pub(crate) fn not_found_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.counted, &findings.slo);
     match findings.load_line_rps.upper {
@@ -106,7 +106,7 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     }
 }
 
-/// A load line that is proven, with its interval. `seen`: for how long, to stand behind the
+/// Formats a proven load line with its interval. `seen`: the observed time, placed after the
 /// arrivals.
 pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
@@ -120,7 +120,7 @@ pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String
     )
 }
 
-/// The spacing of arrivals, to follow a rate.
+/// Formats the spacing of arrivals as a suffix of a rate.
 pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     match arrivals {
         Arrivals::Poisson => "random arrivals",
@@ -129,7 +129,7 @@ pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     }
 }
 
-/// A budget of at least `seconds`, as the flag takes it.
+/// Formats a budget of at least `seconds` as the value of a flag.
 pub(crate) fn budget_text(seconds: f64) -> String {
     if seconds < 120.0 {
         format!("{}s", (seconds / 10.0).ceil() * 10.0)
@@ -149,15 +149,15 @@ const INTERVAL_90: f64 = 1.645;
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
     ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
 
-/// One trial as a row of the table: kind, load, length, goodput, success, p50, p99, lag, verdict
-/// and reason.
+/// Formats one trial as a row of the table: kind, load, length, goodput, success, p50, p99, lag,
+/// verdict and reason.
 pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let load = match trial.load {
         OfferedLoad::Rate(offered) => format!("{}/s", rate(offered)),
         OfferedLoad::Users(number) => users(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
-        // Closed trials and load in between are not judged by the SLO.
+        // Closed trials and loads in between are not judged by the SLO.
         (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict, spelled(&trial.reason)),
@@ -175,21 +175,21 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     ]
 }
 
-/// Columns of the live log: which cell of [`trial_row`], and how wide. The kind stands before them,
-/// the verdict after.
+/// The columns of the live log: the index of the cell of [`trial_row`], and the width. The kind is
+/// before them, the verdict after.
 const LIVE: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
-/// The columns to drop for want of width, in order.
+/// The columns that are left out first when space is short, in order.
 const LEFT_OUT: [usize; 4] = [3, 2, 5, 4];
-/// Columns of the time and the kind of a trial, and of the verdict.
+/// Width of the time, the kind and the verdict of a trial, in columns.
 const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
-/// The rest of a row that is broken stands below its kind.
+/// Indentation of the continuation of a broken row, in columns.
 const LIVE_INDENT: usize = 10;
 
-/// The columns of the live log that fit.
+/// Returns the columns of the live log that fit.
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
-    // Reasons need room, too: below 110 columns the two that say least are left out at once.
+    // Reasons also need space: below 110 columns the two least informative columns are left out.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
     for left_out in LEFT_OUT {
         if wide(&shown) <= room {
@@ -208,7 +208,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     let (verdict, reason) = cells[8].split_once(": ").unwrap_or((&cells[8], ""));
     row.push_str(&format!("  {verdict}"));
     let row = row.trim_end();
-    // A reason that finds no room beside the verdict has lines of its own.
+    // A reason without space beside the verdict is printed on separate lines.
     match (reason.is_empty(), columns) {
         (true, _) => row.to_owned(),
         (false, Some(columns)) if width(row) + 2 + width(reason) >= columns => {
@@ -218,17 +218,18 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     }
 }
 
-/// The headings of [`trial_line`].
+/// Formats the headings of [`trial_line`].
 pub fn trial_heading(columns: Option<usize>) -> String {
     live_row("at", &TRIAL_HEADINGS.map(str::to_owned), columns)
 }
 
-/// One trial as a row of the live log, in lines of at most `columns`.
+/// Formats one trial as a row of the live log, in lines of at most `columns`.
 pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>) -> String {
     live_row(&format!("{:.1} s", elapsed_ns as f64 / 1e9), &trial_row(trial), columns)
 }
 
-/// The purpose of a load in a search. `so_far`: the line by the trials so far.
+/// Describes what a search does with a load, and why. `so_far`: the line as it would be reported
+/// now.
 pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = load.curve().max();
@@ -250,7 +251,10 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
         Purpose::Saturate => {
             (format!("saturating: {load}"), "the server's throughput while requests always queue".into())
         }
-        Purpose::Climb => (format!("climbing: {load}"), format!("until the SLO breaks, then closing in; {line}")),
+        Purpose::Climb => (
+            format!("climbing: {load}"),
+            format!("rates rise until the SLO is violated, then approach the load line; {line}"),
+        ),
         Purpose::Line => (format!("near the line: {load}"), format!("the share of late requests at this rate; {line}")),
         Purpose::Confirm => (format!("confirming: {load}"), format!("a longer trial at the lower end; {line}")),
         Purpose::Settle => (
@@ -263,16 +267,16 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
     }
 }
 
-/// What to plan with.
+/// Formats the load with headroom, as a rate for planning.
 pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
-    let broken = if is_sustained { "" } else { "; that rate broke the SLO" };
+    let broken = if is_sustained { "" } else { "; the confirming trial at that rate violated the SLO" };
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
-/// How often the log was asked, and how many times over its busiest times the line is.
+/// Formats the rate of the log, and the line as a multiple of its busiest times.
 pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
     let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
@@ -292,7 +296,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     text
 }
 
-/// How many it takes.
+/// Formats the number of required instances.
 pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
     let many = match instances {
@@ -304,7 +308,7 @@ pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     format!("{many} for {} {counted}/s{cores}", rate(rate_rps))
 }
 
-/// The suspected bottleneck, and the command that would check it.
+/// Formats the probable bottleneck of the line, and how to check it.
 fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
         [_] => format!("plimsoll explain {}", context.plan.traffic.url()),
@@ -313,9 +317,9 @@ fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
     format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
 }
 
-/// The report of a search, below the evidence against its figures. `held_by`: the suspected
-/// bottleneck, if it is clear. `with_trials`: with the table of all trials, unless they were shown
-/// during the search.
+/// Renders the report of a search, below the evidence against its figures. The answer contains the
+/// doubts about the line. `held_by`: the probable bottleneck, if it is clear. `with_trials`:
+/// whether to include the table of all trials, which the live log may have shown already.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
@@ -395,8 +399,8 @@ pub(crate) fn find_report(
     report
 }
 
-/// From how many addresses of the loopback loads came, one each, if not all came from where the
-/// system has it.
+/// Formats the number of loopback source addresses, one for each machine, unless all loads used the
+/// default address.
 fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     let source = |trial: &Trial| match trial.run.injectors.first()?.sources.as_slice() {
         [only] if only.count() == 1 => Some(only.nth(0)),
@@ -430,7 +434,7 @@ mod tests {
         };
         for (sources, count) in [
             (&["", ""][..], None),
-            // The original load, and one with an intervention.
+            // These trials are the requested load, and loads with a change that separates causes.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
             (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),

@@ -1,11 +1,13 @@
-//! Flame graphs: merged stacks as a self-contained picture, as SVG and inside a page.
+//! Flame graphs: merged stacks as a standalone drawing, as SVG and inside a page.
 //!
-//! The picture is complete without a script. `flame.js` draws it again from the same frames, which
-//! are embedded as JSON, and adds zoom, search and the inverted view. Both work from disk: nothing
-//! is fetched. In a difference the width is the mean of both sides, so that a function that
-//! disappeared stays visible; red is more expensive, blue cheaper, grey within chance.
+//! The drawing is complete without a script. Where a script runs, `flame.js` redraws it from the
+//! frames, which are stored beside it as JSON, and adds zoom, search and the inverted view. Both
+//! work offline: nothing is fetched.
 //!
-//! Not here: merging stacks (`plimsoll-analysis`), and the rest of the page.
+//! In a difference, the width of a frame is the mean of both sides, so that removed frames stay
+//! visible. Red frames cost more, blue ones less, and grey changes may be chance.
+//!
+//! Not here: merging stacks (`plimsoll-analysis`), and the other content of the page.
 
 use crate::chart;
 use crate::profile::amount;
@@ -14,7 +16,7 @@ use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Most frames of a flame graph: a browser still scrolls a page of this many smoothly.
+/// Maximum number of frames that a browser draws smoothly.
 pub const FRAMES_MAX: usize = 20_000;
 
 const SCRIPT: &str = include_str!("flame.js");
@@ -30,31 +32,31 @@ const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo
     .plimsoll-flame .frames g:hover rect{stroke:#fff}.plimsoll-flame .button rect{fill:#1d2630;stroke:#5a6b7b}\
     .plimsoll-flame .button.on rect{fill:#28527a}}";
 
-/// The size of a row and the margins, in px; `flame.js` has the same.
+/// Height of a row, in px; `flame.js` has an equal value.
 const ROW: usize = 17;
 const TOP: usize = 76;
 const SIDE: f64 = 10.0;
 const WIDTH: f64 = 1200.0;
-/// Width of a character, in px, of the widest of the usual fonts.
+/// Width of a character, in px, in the widest of the usual fonts.
 const CHARACTER: f64 = 7.3;
-/// The script that brings flame graphs to life, for pages that load it from a place of its own.
+/// Returns the script of flame graphs, for pages that load it from a separate URL.
 pub fn script() -> &'static str {
     SCRIPT
 }
 
-/// The picture without script leaves out what is narrower, in px.
+/// The drawing without script leaves out narrower frames; the unit is px.
 const NARROWEST: f64 = 0.8;
 
-/// A flame graph and the words around it.
+/// A flame graph with its texts.
 #[derive(Debug, Clone, Copy)]
 pub struct Flame<'a> {
     /// The frames, at most about [`FRAMES_MAX`].
     pub tree: &'a Tree,
-    /// Heading.
+    /// The heading.
     pub title: &'a str,
     /// The line below the heading: the kind of samples, their duration, and the samples not shown.
     pub subtitle: &'a str,
-    /// Unit of the values, as pprof spells it; `percent` for shares.
+    /// Unit of the values, in the spelling of pprof; `percent` for shares.
     pub unit: &'a str,
     /// The unit that values are divided by, such as `request`.
     pub per: Option<&'a str>,
@@ -62,12 +64,12 @@ pub struct Flame<'a> {
     pub total: f64,
 }
 
-/// The flame graph as a file of its own.
+/// Renders the flame graph as a standalone file.
 pub fn svg(flame: &Flame) -> String {
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", inline_svg(flame))
 }
 
-/// The flame graph as a page of its own; `body` is put below it as it is.
+/// Renders the flame graph as a standalone page; `body` is inserted below it without escaping.
 pub fn html(flame: &Flame, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>body{{margin:0;\
@@ -79,8 +81,8 @@ pub fn html(flame: &Flame, body: &str) -> String {
     )
 }
 
-/// The flame graph as an element for a page. It brings its script and its style along; several on a
-/// page do not mind.
+/// Renders the flame graph as an element of a page. The element contains its script and style; a
+/// page may have several such elements.
 pub fn inline_svg(flame: &Flame) -> String {
     let tree = flame.tree;
     let total = tree.width();
@@ -118,9 +120,10 @@ pub fn inline_svg(flame: &Flame) -> String {
     out
 }
 
-/// The frames wide enough for the picture without script, and where each begins, in units of width.
+/// Returns the frames that are wide enough for the drawing without script, and the left end of
+/// each, in units of width.
 fn drawn(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
-    // Where the next frame of each depth begins.
+    // The left end of the next frame at each depth.
     let mut next: Vec<f64> = vec![0.0];
     let mut starts = tree.nodes.iter().map(move |node| {
         let depth = node.depth as usize;
@@ -158,7 +161,8 @@ fn flame_value(flame: &Flame, value: f64) -> String {
     format!("{}{per}", amount(value, flame.unit))
 }
 
-/// The frames for the script: columns of numbers. The text cannot end its HTML element.
+/// Formats the frames for the script as columns of numbers. No text in it can end the surrounding
+/// element.
 fn data(flame: &Flame) -> String {
     let tree = flame.tree;
     let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| number(of(node))).collect::<Vec<_>>();
@@ -184,12 +188,12 @@ fn data(flame: &Flame) -> String {
     data.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// Whole numbers without a decimal point.
+/// Formats whole numbers without a decimal point.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }
 
-/// Text without the characters that XML forbids or that could steer its surroundings.
+/// Removes characters that XML forbids, or that could control the surrounding text.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
 }
@@ -198,19 +202,20 @@ fn escaped(text: &str) -> String {
     chart::escaped(&printable(text))
 }
 
-/// The part of a name that stands for its package, module or class: its functions share a hue.
+/// Returns the part of a name that is its package, module or class: functions of one package share
+/// a hue.
 fn package(name: &str) -> &str {
     let base = name.rfind('/').map_or(0, |slash| slash + 1);
     let end = name[base..].find(['.', ':', '(']).map_or(name.len(), |end| base + end);
     &name[..end]
 }
 
-/// FNV-1a: the same colour on every machine and in every version.
+/// Computes the FNV-1a hash, so that colours are equal on every machine and in every version.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// A light colour: the hue after the package, the lightness after the function.
+/// Returns a light colour: the package determines the hue, and the function the lightness.
 fn colour(name: &str) -> String {
     let hue = f64::from(hash(package(name)) % 360);
     let lightness = 0.70 + f64::from(hash(name) % 13) / 100.0;
@@ -223,7 +228,7 @@ fn colour(name: &str) -> String {
     format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
 }
 
-/// The colour of a difference; `flame.js` has the same.
+/// Returns the colour of a difference; `flame.js` has an equal rule.
 fn change_colour(node: &Node) -> String {
     let (delta, mean) = (node.value - node.before, (node.value.abs() + node.before.abs()) / 2.0);
     if mean == 0.0 || (node.variance > 0.0 && delta.abs() < 2.0 * node.variance.sqrt()) {
@@ -255,7 +260,7 @@ mod tests {
             assert!(text.contains("b&lt;T&gt;&amp;\u{fffd}&quot;x&quot;"), "names are escaped");
             assert!(text.contains(r#""b\u003cT\u003e\u0026"#), "so is the data");
             assert!(text.contains("&lt;&amp;&gt;</t"), "and the title");
-            // b begins where a ends: 30 of 41 parts of 1180 px after the margin.
+            // Frame b begins where frame a ends: at 30 of 41 parts of 1180 px after the margin.
             assert!(text.contains("<rect x=\"873.41\" y=\"110\" width=\"287.40\""), "{text}");
         }
         assert!(svg.starts_with("<?xml") && html.contains("below"));

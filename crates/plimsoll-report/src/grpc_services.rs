@@ -6,7 +6,7 @@ use crate::visible::visible;
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use std::fmt::Write;
 
-/// The methods of a service, or of all services where `service` is empty.
+/// Lists the methods of a service, or of all services if `service` is empty.
 pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaError> {
     let mut text = String::new();
     for service in services(schema, service) {
@@ -16,8 +16,8 @@ pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaErr
     finished(schema, text, service, "")
 }
 
-/// The methods of a service, or one `method` of it, each with its shape and a command line with an
-/// example body. `origin`: where the calls go.
+/// Describes the methods of a service, or one `method`, each with its messages and a command line
+/// with an example body. `origin`: the target of the calls.
 pub fn services_described(
     schema: &Schema,
     service: &str,
@@ -46,7 +46,7 @@ fn services(schema: &Schema, service: &str) -> Vec<String> {
 
 fn finished(schema: &Schema, text: String, service: &str, method: &str) -> Result<String, SchemaError> {
     if text.is_empty() {
-        // The error names those that there are.
+        // The error names the existing methods.
         schema.method(&format!("/{service}/{method}"))?;
     }
     // Names come from the server.

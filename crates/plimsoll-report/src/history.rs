@@ -17,9 +17,8 @@ use serde_json::Value;
 /// Characters of a sparkline, from low to high.
 const SPARKS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// A sparkline shows the latest points, so many that they fit a line.
-const SPARKS_MAX: usize = 72;
-/// A sparkline ends at most so far below and above the values: small noise does not fill it.
+/// A sparkline ends at most this share below and above the values, so that small noise does not
+/// fill it.
 const SPARK_MARGIN: f64 = 0.05;
 
 /// The content of a history.
@@ -27,15 +26,15 @@ const SPARK_MARGIN: f64 = 0.05;
 pub struct HistoryView<'a> {
     /// The lanes.
     pub lanes: &'a [HistoryLane],
-    /// Their order.
+    /// The order of the runs in a lane.
     pub order: LaneOrder,
-    /// The latest rows of each lane that are shown.
+    /// The number of latest rows that are shown for each lane.
     pub last: usize,
-    /// Files that could not be read, and why.
+    /// Files that could not be read, each with the reason.
     pub unreadable: &'a [(String, String)],
 }
 
-/// Values as characters, the lowest and the highest of a range around them.
+/// Formats values as a sparkline between the lowest and the highest value of a range.
 fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
     let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));
@@ -46,7 +45,7 @@ fn sparkline(values: &[f64]) -> String {
     values.iter().map(of).collect()
 }
 
-/// Rate with its interval: `2 010/s (1 980 to 2 040)`.
+/// Formats a rate with its interval: `2 010/s (1 980 to 2 040)`.
 fn rate_text(run: &HistoryRun) -> String {
     match (run.line(), run.followed_rps()) {
         (Some(line), _) => {
@@ -58,13 +57,13 @@ fn rate_text(run: &HistoryRun) -> String {
     }
 }
 
-/// The size of a change in a few words: `-5.1 % (-6.3 to -3.9)`.
+/// Formats the size of a change in a few words: `-5.1 % (-6.3 to -3.9)`.
 fn change_text(found: &LaneChange) -> String {
     let [lower, upper] = [found.point.interval.lower, found.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
     format!("{} ({lower:+.1} to {upper:+.1})", change(found.point.ratio - 1.0))
 }
 
-/// The name of a point of a series: its commit, or when its run was made.
+/// Returns the name of a point of a series: its commit, or the time of its run.
 fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[point].runs[0]];
     match (order, run.commit_short()) {
@@ -77,7 +76,7 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Other changes at the same time, as a clause; `None`: none was observed.
+/// Formats other changes at the same time as a clause; `None`: none was observed.
 fn moved_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
@@ -100,7 +99,7 @@ fn runs_text(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs as u64)) }
 }
 
-/// The answer about a lane in one sentence.
+/// Formats the answer about a lane in one sentence.
 fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     let (measure, service) = (lane.measure, &lane.service);
     let Some(latest) = lane.points.last().map(|point| rate(point.rps)) else {
@@ -123,7 +122,7 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     }
 }
 
-/// The runs of a lane, and the reason why they are separate from other lanes.
+/// Lists the runs of a lane, and the reason why they are separate from other lanes.
 fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
@@ -141,7 +140,7 @@ fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String
 
 const HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
 
-/// The rows of a lane, the oldest first, as far as `last` goes.
+/// Formats the latest `last` rows of a lane, the oldest first.
 fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     let changed: Vec<(usize, &LaneChange)> =
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
@@ -167,7 +166,7 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     lane.runs.iter().enumerate().skip(skipped).map(|(number, run)| row(number, run)).collect()
 }
 
-/// The history as text: for each lane the answer, a sparkline, what changed, and the rows.
+/// Renders the history as text: for each lane the answer, a sparkline, the changes, and the rows.
 pub fn history_report(view: &HistoryView) -> Report {
     let mut report = Report::default();
     if view.lanes.is_empty() {
@@ -195,7 +194,7 @@ fn unreadable(report: &mut Report, files: &[(String, String)]) {
     }
 }
 
-/// The history of one lane with its picture, for a page.
+/// Renders the history of one lane with its chart, for a page.
 pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: lane_answer(lane, order), subtitle: String::new() };
@@ -268,7 +267,7 @@ struct RunRowFields<'a> {
     not_counted: Option<&'a str>,
 }
 
-/// The history as a document.
+/// Renders the history as a JSON document.
 pub fn history_document(view: &HistoryView) -> Value {
     let lane_fields = |lane: &'_ HistoryLane| -> Value {
         let point = |at: usize| PointFields {
@@ -348,7 +347,7 @@ impl GateView<'_> {
         self.run.commit_short().map_or_else(|| self.run.file.clone(), |commit| format!("commit {commit}"))
     }
 
-    /// The comparison that would tell.
+    /// Formats the command of a comparison that would decide.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
         // The name of a service is no address: the path is the user's.
@@ -358,7 +357,7 @@ impl GateView<'_> {
     }
 }
 
-/// The decision of a gate, as text.
+/// Renders the decision of a gate as text.
 pub fn gate_report(view: &GateView) -> Report {
     let mut report = Report::default();
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
@@ -405,7 +404,7 @@ struct GateDocument<'a> {
     run: &'a HistoryRun,
 }
 
-/// The same as a document.
+/// Renders the decision of a gate as a JSON document.
 pub fn gate_document(view: &GateView) -> Value {
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
     value(&GateDocument {

@@ -1,6 +1,6 @@
-//! The JSON documents of loads, sweeps and searches, and the fields that all documents share:
-//! `docs/reference/json.md` describes them. Each is a type, and its fields are those of the
-//! document. Fields are only ever added within a schema version.
+//! The JSON documents of loads, sweeps and searches, and the common fields of all documents.
+//! `docs/reference/json.md` describes them. Each document is a type whose fields are those of the
+//! document. Within a schema version, fields are only added.
 //!
 //! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two
 //! recordings (`diff`, `searches`).
@@ -35,13 +35,13 @@ use plimsoll_model::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// A document as it is written: every figure with seven digits, which is more than any of them is
-/// known to, and no more than that (2002.3, not 2002.3000000000002). Whole numbers are exact.
+/// Formats a document. Every figure has at most seven digits, more than any is known to (2002.3,
+/// not 2002.3000000000002). Whole numbers are exact.
 pub fn text(document: &Value) -> String {
     format!("{}\n", crate::visible::json(&tidy(document)))
 }
 
-/// The value with its figures as they are written.
+/// Rounds all figures of a value to the written digits.
 pub(crate) fn tidy(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, |f| rounded(f, 7).into()),
@@ -51,7 +51,7 @@ pub(crate) fn tidy(value: &Value) -> Value {
     }
 }
 
-/// The fields around the figures of every document: schema, command, machine, request.
+/// The fields of every document besides its figures: schema, command, machine, request.
 #[derive(Serialize)]
 pub(crate) struct FrameFields<'a> {
     schema: &'static str,
@@ -82,7 +82,7 @@ struct MachineFields<'a> {
     tags: &'a [(String, String)],
 }
 
-/// How loads were made.
+/// The settings with which loads were made.
 #[derive(Serialize)]
 pub(crate) struct LoadSetupFields<'a> {
     url: String,
@@ -96,7 +96,7 @@ pub(crate) struct LoadSetupFields<'a> {
 }
 
 impl<'a> LoadSetupFields<'a> {
-    /// The fields for a plan and its injectors.
+    /// Creates the settings from a plan and the machines that executed it.
     pub(crate) fn new(plan: &'a PlanRecord, injectors: &[Injector]) -> LoadSetupFields<'a> {
         let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
         LoadSetupFields {
@@ -112,7 +112,7 @@ impl<'a> LoadSetupFields<'a> {
 }
 
 impl<'a> FrameFields<'a> {
-    /// The fields of an experiment.
+    /// Creates the fields of an experiment.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -163,7 +163,7 @@ impl<'a> From<&'a Interference> for InterferenceFields<'a> {
     }
 }
 
-/// How times (ns) or sizes are distributed.
+/// The distribution of times (ns) or sizes.
 #[derive(Serialize)]
 pub(crate) struct DistributionFields {
     count: u64,
@@ -197,7 +197,7 @@ impl From<&Latency> for DistributionFields {
     }
 }
 
-/// Where every scheduled request ended.
+/// The outcomes of every scheduled request.
 #[derive(Serialize)]
 struct LedgerFields<'a> {
     scheduled: u64,
@@ -214,7 +214,7 @@ impl<'a> From<&'a Ledger> for LedgerFields<'a> {
     }
 }
 
-/// Failures by kind.
+/// The number of failures of each kind.
 struct Failures<'a>(&'a Ledger);
 
 impl Serialize for Failures<'_> {
@@ -223,7 +223,7 @@ impl Serialize for Failures<'_> {
     }
 }
 
-/// Counts by key, each key in its words.
+/// Counts by key, with each key as a word.
 struct KeyedCounts<'a, F>(&'a Tally, F);
 
 impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
@@ -232,7 +232,7 @@ impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
     }
 }
 
-/// The figures of a load by the table of measures, each under its name there.
+/// The figures of a load in the table of measures, each under its name in the table.
 struct CountedFields<'a>(&'a Summary);
 
 impl Serialize for CountedFields<'_> {
@@ -244,7 +244,7 @@ impl Serialize for CountedFields<'_> {
     }
 }
 
-/// The value of a figure of the table of measures.
+/// Returns the value of a figure of the table of measures.
 fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
     match held {
         FigureRef::Count(count) => count.into(),
@@ -269,7 +269,7 @@ fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Valu
     }
 }
 
-/// The figures of one load, without what stands around them.
+/// The figures of one load.
 #[derive(Serialize)]
 struct LoadFields<'a> {
     requests: u64,
@@ -288,7 +288,7 @@ struct LoadFields<'a> {
     others: InterferenceFields<'a>,
 }
 
-/// How sessions ended, where a load has any.
+/// The outcomes of sessions, for a load with sessions.
 #[derive(Serialize)]
 struct SessionCounts {
     started: u64,
@@ -311,7 +311,7 @@ impl SessionCounts {
     }
 }
 
-/// The generator's own figures.
+/// The figures of the generator.
 #[derive(Serialize)]
 struct GeneratorFields {
     cpu_s: f64,
@@ -397,7 +397,7 @@ impl StageFields {
     }
 }
 
-/// One of several routes.
+/// The figures of one of several routes.
 #[derive(Serialize)]
 struct RouteFields<'a> {
     name: &'a str,
@@ -438,12 +438,12 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
     }
 }
 
-/// Times of messages, where there were any.
+/// Returns the times of messages, if there were any.
 fn of_stream(times: &Latency) -> Option<DistributionFields> {
     (times.count > 0).then(|| DistributionFields::from(times))
 }
 
-/// `plimsoll.run/1`.
+/// The document `plimsoll.run/1`.
 #[derive(Serialize)]
 struct RunDocument<'a> {
     #[serde(flatten)]
@@ -462,7 +462,7 @@ struct RunDocument<'a> {
     profiles: Option<ProfilesFields<'a>>,
 }
 
-/// The document of one run: `plimsoll.run/1`.
+/// Renders the document of one run: `plimsoll.run/1`.
 pub(crate) fn run(
     experiment: &Experiment,
     context: &RunContext,
@@ -486,7 +486,7 @@ pub(crate) fn run(
     })
 }
 
-/// `plimsoll.sweep/1`.
+/// The document `plimsoll.sweep/1`.
 #[derive(Serialize)]
 struct SweepDocument<'a> {
     #[serde(flatten)]
@@ -500,7 +500,7 @@ struct SweepDocument<'a> {
     levels: Vec<LevelFields<'a>>,
 }
 
-/// Rate, concurrency and p99 of a level that another field refers to, such as `knee`.
+/// A reference to a level, such as the peak.
 #[derive(Serialize)]
 struct LevelPoint {
     rps: f64,
@@ -514,7 +514,7 @@ impl From<&Level> for LevelPoint {
     }
 }
 
-/// A level that was measured, or was not.
+/// A level that was measured or skipped.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum LevelFields<'a> {
@@ -579,7 +579,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
     }
 }
 
-/// The document of a sweep: `plimsoll.sweep/1`.
+/// Renders the document of a sweep: `plimsoll.sweep/1`.
 pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
     let first = experiment.trials.first().map(|trial| &trial.run);
     let kinds = FailedKind::of_trials(experiment.trials.iter());
@@ -598,7 +598,7 @@ pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[S
     })
 }
 
-/// `plimsoll.find/1`.
+/// The document `plimsoll.find/1`.
 #[derive(Serialize)]
 struct FindDocument<'a> {
     #[serde(flatten)]
@@ -668,7 +668,8 @@ struct InstanceEstimateFields {
     cores: Option<f64>,
 }
 
-/// The load line, 1/s: the estimate if it is provable, and its interval with this probability.
+/// The load line, 1/s: the estimate if it is proven, and the interval that contains the line with
+/// the stated probability.
 #[derive(Serialize)]
 pub(crate) struct LoadLineFields {
     estimate: Option<f64>,
@@ -754,9 +755,9 @@ pub(crate) struct TrialFields {
 }
 
 impl TrialFields {
-    /// The fields of a trial, and of its load.
+    /// Creates the fields of a trial and of its load.
     pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
-        // All machines of a load come from the same addresses.
+        // All machines of a load use equal source addresses.
         let injector = run.injectors.first();
         TrialFields {
             kind: purpose_name(trial.purpose),
@@ -778,7 +779,7 @@ impl TrialFields {
     }
 }
 
-/// The document of a search: `plimsoll.find/1`.
+/// Renders the document of a search: `plimsoll.find/1`.
 pub(crate) fn find(
     experiment: &Experiment,
     context: &RunContext,

@@ -14,25 +14,25 @@ use plimsoll_analysis::{Condition, Conditions, Doubts, Findings};
 use plimsoll_model::Experiment;
 use std::fmt::Write;
 
-/// How a case came out.
+/// The outcome of a test case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseOutcome {
-    /// The condition is true.
+    /// The demand is met.
     Passed,
-    /// The test failed, with the reason.
+    /// The demand is not met, with the reason.
     Failed(String),
-    /// Nothing can be said, and why.
+    /// The demand cannot be decided, with the reason.
     Skipped(String),
 }
 
 /// One demand, as a test case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// The condition.
+    /// The name of the demand.
     pub name: String,
-    /// How long it took, in s.
+    /// Length of the measurement, s.
     pub time_s: f64,
-    /// How it came out.
+    /// The outcome of the case.
     pub outcome: CaseOutcome,
 }
 
@@ -41,13 +41,13 @@ pub struct Case {
 pub struct Suite {
     /// The name of the file.
     pub name: String,
-    /// Its cases.
+    /// The cases of the file.
     pub cases: Vec<Case>,
     /// Warnings about the figures, in sentences.
     pub warnings: Vec<String>,
 }
 
-/// The cases of a search: that there is a line, and that it is the server's.
+/// Returns the cases of a search: that there is a line, and that the line is the server's.
 pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
     let answer = crate::find::answer(findings, doubts);
@@ -67,14 +67,14 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     ]
 }
 
-/// A case for each condition of `demands` on each load of an experiment. A load is skipped where
-/// the generator was the limit.
+/// Returns a case for each condition of `demands` on each load of an experiment. A load is skipped
+/// if the generator was the limit.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
 }
 
-/// The same of one load, its cases named after `load`.
+/// Returns the cases of one load, named after the load.
 fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case> {
     let (run, summary) = (&*load.run, load.summary());
     let case = |demand: &Condition| {
@@ -91,7 +91,7 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
     demands.0.iter().map(case).collect()
 }
 
-/// The verdict of a comparison: `worse` is a failure, and `inconclusive` is skipped.
+/// Returns the case of a comparison: `worse` is a failure, and `inconclusive` is skipped.
 pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
     let outcome = match proof.verdict {
         ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(proof)),
@@ -101,7 +101,7 @@ pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
     compared_case(experiment, outcome)
 }
 
-/// A ladder has none.
+/// Returns the case of a ladder, which is skipped because a ladder has no verdict.
 pub(crate) fn ladder_case(experiment: &Experiment) -> Case {
     compared_case(experiment, CaseOutcome::Skipped("a ladder has no verdict".into()))
 }
@@ -111,7 +111,7 @@ fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
     Case { name: "B is not worse than A".into(), time_s, outcome }
 }
 
-/// The document of several files. Warnings go to the element for standard error.
+/// Renders the XML of several files. Warnings are written to the element for standard error.
 pub fn render(suites: &[Suite]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for Suite { name, cases, warnings } in suites {

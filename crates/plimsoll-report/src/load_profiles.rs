@@ -10,22 +10,22 @@ use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTr
 use plimsoll_analysis::taken_profiles::{KindSum, KindSums, ProfileFindings, Profiles};
 use serde::Serialize;
 
-/// Rows of the table in the text, and of the document.
+/// Maximum number of rows of the table in the text, and in the document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
-/// So many of the functions that changed are named.
+/// Maximum number of named functions with a change.
 const NAMED: usize = 5;
 
 fn with_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
     format!("{} with, {} without", of(&level.with), of(&level.without))
 }
 
-/// The change by profiling, as a share.
+/// Returns the relative change of the throughput caused by profiling.
 fn cost(level: &ProfiledTrial) -> Option<f64> {
     (level.without.goodput_rps > 0.0).then(|| level.with.goodput_rps / level.without.goodput_rps - 1.0)
 }
 
-/// Where the profiles of loads went, and how to look at them.
+/// Formats the place of the loads' profile files, and how to view them.
 pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     let ProfileFindings::OfLoads(profiles) = taken else { return None };
     let profiles = profiles.open().1;
@@ -42,7 +42,7 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     ))
 }
 
-/// The part of a report that is about profiles.
+/// Renders the section of a report about profiles.
 pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     let (doubts, profiles) = profiles.open();
     let mut report = above(doubts);
@@ -86,7 +86,7 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     report
 }
 
-/// The cost of all functions per request at the first load, which is low, and at the other one.
+/// Formats the cost of all functions per request at the low load and at the load in question.
 pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -> String {
     let total = &comparison.total;
     let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
@@ -95,14 +95,14 @@ pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -
     format!("{before} {first}, {after} {second} ({sign}{delta}{z})")
 }
 
-/// The text of one of the other kinds of profile; `None` where the profile is missing.
+/// Formats one of the other kinds of profile; `None` if the profile is missing.
 fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     let caught: Vec<(KindSum, &str)> =
         kind.sums.iter().zip(names).filter_map(|(sum, name)| Some(((*sum)?, name))).collect();
     if caught.is_empty() {
         return None;
     }
-    // Go records these only with a switch in the program.
+    // Go records these kinds only with a switch in the program.
     let switch = match kind.kind.as_str() {
         "block" => Some("runtime.SetBlockProfileRate"),
         "mutex" => Some("runtime.SetMutexProfileFraction"),
@@ -121,11 +121,11 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// Share of a function's cost in a single callee above which only the callee is shown. Otherwise
+/// A function that spends this share of its cost in one callee is replaced by the callee. Otherwise
 /// chains of callers, such as middlewares, would fill the table.
 const HANDED_ON: f64 = 0.97;
 
-/// The functions with the highest cost, and the changes. `longer`: how to get more samples.
+/// Adds the functions with the highest cost, and the changes. `longer`: how to get more samples.
 pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
@@ -162,7 +162,7 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     report.text(Tone::Plain, text);
 }
 
-/// A figure with profiling and without.
+/// A figure with profiling and without profiling.
 #[derive(Serialize)]
 struct PairFields<T> {
     with: T,
@@ -175,7 +175,7 @@ impl<T> PairFields<T> {
     }
 }
 
-/// A level.
+/// The fields of one level.
 #[derive(Serialize)]
 struct ProfiledFields<'a> {
     offered_rps: f64,
@@ -186,7 +186,7 @@ struct ProfiledFields<'a> {
     files: ByName<&'a str, &'a str>,
 }
 
-/// A kind, at both levels under their names.
+/// The fields of one kind of profile, at both levels under their names.
 #[derive(Serialize)]
 struct KindFields<'a> {
     kind: &'a str,
@@ -197,7 +197,7 @@ struct KindFields<'a> {
     sums: ByName<&'a str, Option<KindSum>>,
 }
 
-/// The rows of a document: the functions with the highest cost.
+/// Returns the rows of a document: the functions with the highest cost.
 pub(crate) fn top_rows(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
@@ -220,7 +220,7 @@ pub(crate) struct ProfilesFields<'a> {
 }
 
 impl<'a> ProfilesFields<'a> {
-    /// The fields of these profiles.
+    /// Creates the fields of these profiles.
     pub(crate) fn new(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         let names = profiles.level_names();
@@ -359,9 +359,9 @@ mod tests {
             assert_eq!(told, expect, "{folded}{shown}");
         };
         check("a;b;c;dump;json 600\na;b;c;dump 100\na;b;c;log 300\n", &["c", "dump", "json", "log"]);
-        // A function as expensive as another, but not called by it, is shown.
+        // A function that costs as much as another one, but is not its callee, is listed.
         check("a;b 500\na;c;d 495\n", &["a", "b", "d"]);
-        // A function with its own work is shown, and a recursive one once.
+        // A function that works itself is listed, and a recursive function is listed once.
         check("a;b;json 960\na;b 40\n", &["b", "json"]);
         check("a;b;a;b;a 500\n", &["a"]);
         check("a 10\n", &["a"]);

@@ -3,7 +3,7 @@
 
 use crate::block::{Report, ReportBlock, Tone};
 
-/// The report as Markdown (GitHub's tables).
+/// Renders a report as Markdown (with GitHub's tables).
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     for block in &report.blocks {
@@ -38,11 +38,10 @@ pub fn render(report: &Report) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// The heading of a column that has none: a table without one is no table for some readers of
-/// Markdown.
+/// The heading of a column without one: some readers of Markdown reject a table without headings.
 const UNNAMED: &str = "of";
 
-/// Text without any meaning for Markdown.
+/// Escapes all characters that Markdown interprets.
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

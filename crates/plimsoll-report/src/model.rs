@@ -8,25 +8,25 @@ use plimsoll_traffic::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_M
 use serde::Serialize;
 use serde_json::Value;
 
-/// A model that was written.
+/// A model that was written to a file.
 pub struct ModelReport<'a> {
-    /// The file.
+    /// The file of the model.
     pub file: &'a str,
-    /// The logs.
+    /// The log files.
     pub logs: &'a [String],
-    /// Lines that were read.
+    /// Number of lines that were read.
     pub lines_read: u64,
-    /// Lines that were not understood.
+    /// Number of lines that could not be parsed.
     pub lines_unparsed: u64,
     /// The command line that sends the model's traffic.
     pub command: String,
-    /// The model.
+    /// The written model.
     pub model: &'a TrafficModel,
     /// The distance from the logs, with `--verify`.
     pub distances: Option<&'a ModelDistances>,
 }
 
-/// `plimsoll.model/1`.
+/// The document `plimsoll.model/1`.
 #[derive(Serialize)]
 struct ModelDocument<'a> {
     schema: &'static str,
@@ -100,7 +100,7 @@ struct CacheFields {
     points: f64,
 }
 
-/// The document of a model.
+/// Renders the document of a model.
 pub fn model_document(shown: &ModelReport) -> Value {
     let facts = &shown.model.facts;
     value(&ModelDocument {
@@ -161,7 +161,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
     }
 }
 
-/// The report of a model.
+/// Renders the report of a model.
 pub fn model_report(shown: &ModelReport) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();

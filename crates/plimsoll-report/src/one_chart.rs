@@ -1,6 +1,6 @@
-//! One chart of a run file, chosen by name or by the content of the file.
+//! One chart of a run file, chosen by its name or by the kind of study.
 //!
-//! Not here: drawing (`chart`), and conversion to a picture file.
+//! Not here: how a chart is drawn (`chart`), and how it becomes a picture file.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};
 use crate::charted::{heat_svg, percentiles_svg, time_svg};
@@ -9,29 +9,29 @@ use plimsoll_analysis::Summary;
 use plimsoll_analysis::levels::recorded_levels;
 use plimsoll_model::ExperimentSpec;
 
-/// The charts of run files.
+/// The kinds of charts of run files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChartKind {
-    /// A search: which rates met the SLO.
+    /// Response time over rate, of a search.
     Line,
-    /// A comparison: the change block by block.
+    /// The change in each block, of a comparison.
     Blocks,
-    /// An explanation: the evidence of each cause.
+    /// The evidence of each cause, of an explanation.
     Evidence,
-    /// Levels: throughput and response time.
+    /// Throughput and response time over the load, of levels.
     Throughput,
-    /// Levels: the success rate.
+    /// The success rate over the load, of levels.
     Success,
-    /// One load over time.
+    /// The figures of one load over time.
     Time,
-    /// One load by percentile.
+    /// The latencies of one load by percentile.
     Percentiles,
-    /// One load as a heat map.
+    /// The latencies of one load over time as a heat map.
     Heat,
 }
 
 impl ChartKind {
-    /// The chart that shows most of what was asked.
+    /// Returns the most informative kind of chart for a study.
     fn of_question(asked: &ExperimentSpec) -> ChartKind {
         match asked {
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartKind::Line,
@@ -42,7 +42,7 @@ impl ChartKind {
     }
 }
 
-/// A chart of the file with the name `file`: the requested kind, or the default for its content.
+/// Draws a chart of the file with the name `file`: the requested kind, or the most suitable one.
 /// The error says what the file lacks.
 pub fn one_chart(
     view: &ResultView,

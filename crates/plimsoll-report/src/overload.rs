@@ -15,7 +15,7 @@ use plimsoll_model::{Experiment, PlanRecord};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The answer in one sentence.
+/// Formats the answer in one sentence.
 pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
@@ -48,7 +48,7 @@ fn watched(found: &OverloadResult) -> String {
     duration(found.watched_s * 1e9)
 }
 
-/// The failures of a step, by kind.
+/// Formats the failures of a step, by kind.
 fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
     let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
@@ -76,7 +76,7 @@ pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     ]
 }
 
-/// The report of an overload, below the warnings.
+/// Renders the report of an overload, below the warnings.
 pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, overload_answer(&found.overload));
@@ -105,7 +105,8 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
-/// The line. A line in sessions also stands in requests, since the steps are in requests.
+/// Formats the line. A line in sessions is also stated in requests, since the steps are in
+/// requests.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
@@ -116,7 +117,7 @@ pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String 
 
 pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
-/// The page, with the offered rate and the goodput over time.
+/// Renders the page, with the offered rate and the goodput over time.
 pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut page = overload_report(context, found);
     let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| Line {
@@ -127,7 +128,8 @@ pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Re
     let in_time = |second: &OverloadSecond| second.in_time;
     let mut lines =
         vec![line("offered", seconds, |second| second.offered), line("completed in time", seconds, in_time)];
-    lines.extend(found.against.as_ref().map(|(_, other)| line("in time at the other target", &other.seconds, in_time)));
+    lines
+        .extend(found.against.as_ref().map(|(_, other)| line("goodput at the second target", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
     let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overload));
     page.append(series_section("Past the line and back", &subtitle, &[panel]));
@@ -196,7 +198,7 @@ impl From<&OverloadStep> for StepFields {
     }
 }
 
-/// The document of an overload: `plimsoll.overload/1`.
+/// Renders the document of an overload: `plimsoll.overload/1`.
 pub(crate) fn overload_document(
     experiment: &Experiment,
     context: &RunContext,

@@ -11,11 +11,11 @@ use plimsoll_analysis::profile::{Basis, Sort, View, diff, diff_tree, top, tree};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_model::profile::Profile;
 
-/// Frames of a flame graph inside a page: a page of a normal run stays below 1 MB.
+/// Maximum number of frames of a flame graph inside a page: a page of a usual run stays below 1 MB.
 const FRAMES_MAX: usize = 4000;
 
-/// The profiles of loads, with flame graphs of the CPU profiles at the low load and at the load in
-/// question.
+/// Renders the section about profiles of loads, with flame graphs of the CPU profiles at the low
+/// load and at the load in question.
 pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time of the server by function").append(profiles_report(profiles));
@@ -36,7 +36,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
-        // Two profiles that were compared have a tree, too.
+        // Two compared profiles have a common tree, too.
         if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,
@@ -52,8 +52,8 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     report
 }
 
-/// The flame graph of the difference of two runs, each with its CPU profile and the requests in it:
-/// B against A, a request where both counted requests.
+/// Renders the flame graph of the difference of two runs, B compared with A, each with its CPU
+/// profile. Costs are divided by requests if both runs counted requests.
 pub fn flame_difference(
     (before, before_requests): (&Profile, f64),
     (after, after_requests): (&Profile, f64),

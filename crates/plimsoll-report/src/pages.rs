@@ -1,5 +1,5 @@
-//! Reports of several run files in one: each under its name, two searches in one picture above
-//! their own, and the short form of a page.
+//! Combined reports of several run files: each under its name, a common chart of two searches
+//! first, and the short form of a page.
 //!
 //! Not here: reading files, and how one finding looks (`result_view`).
 
@@ -9,21 +9,21 @@ use crate::page;
 use crate::searches::RecordedSearch;
 use std::path::Path;
 
-/// Parts of a page that are too long for a summary: tables of every trial, and the machine.
+/// Sections of a page that are too long for a summary: tables of every trial, and the machine.
 const LONG: [&str; 3] = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
 
 /// A run file as a part of a page.
 #[derive(Debug, Clone)]
 pub struct PagePart<'a> {
-    /// Where the file is.
+    /// The path of the file.
     pub path: &'a Path,
-    /// What its page shows.
+    /// The report of the file.
     pub report: Report,
-    /// Its search, where it has one.
+    /// The search in the file, if it has one.
     pub search: Option<RecordedSearch>,
 }
 
-/// One page of several files, about this target.
+/// Renders one page of several files for a target.
 pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     let mut all = match parts.as_slice() {
         [PagePart { path: a, search: Some(first), .. }, PagePart { path: b, search: Some(second), .. }] => {
@@ -36,7 +36,7 @@ pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     page::render(&all, &format!("plimsoll: {target}"))
 }
 
-/// The reports of several files below each other, each under its name.
+/// Joins the reports of several files, each under its name.
 pub fn joined(reports: Vec<(&Path, Report)>) -> Report {
     let several = reports.len() > 1;
     let mut all = Report::default();
@@ -49,7 +49,7 @@ pub fn joined(reports: Vec<(&Path, Report)>) -> Report {
     all
 }
 
-/// The page of a run file without its long parts. The levels of a sweep are no long part.
+/// Removes the long sections from the page of a run file. The levels of a sweep are not long.
 pub fn summary(mut page: Report, is_sweep: bool) -> Report {
     let mut is_short = true;
     page.blocks.retain(|block| {
@@ -61,7 +61,7 @@ pub fn summary(mut page: Report, is_sweep: bool) -> Report {
     page
 }
 
-/// Distinct names of two files: without folders if these suffice.
+/// Returns distinct names of two files: without folders, if that suffices.
 pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
     let names = [a, b].map(|path| {
         let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();
@@ -70,11 +70,11 @@ pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
     let most = names[0].len().max(names[1].len());
     let last = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
     let apart = (1..=most).map(|count| [last(&names[0], count), last(&names[1], count)]).find(|[a, b]| a != b);
-    // The same name with two endings, or one file twice.
+    // The files have one name with two endings, or are one file.
     apart.unwrap_or_else(|| [a, b].map(file_name))
 }
 
-/// The name of a file without its folders.
+/// Returns the name of a file without its folders.
 pub fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -11,11 +11,11 @@ use plimsoll_model::profile::{Function, Profile, ValueType};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Longer names lose their middle in tables.
+/// Maximum length of a name in tables, in characters; longer names lose their middle.
 const NAME_CHARACTERS_MAX: usize = 72;
 
-/// A value with its unit as pprof spells it: times and bytes scaled (bytes by 1024), other units as
-/// counts.
+/// Formats a value with its unit in the spelling of pprof: times and bytes are scaled (bytes by
+/// 1024), other units are counts.
 pub fn amount(value: f64, unit: &str) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
@@ -43,7 +43,8 @@ fn binary_bytes(value: f64) -> String {
     if scaled.fract() == 0.0 { format!("{scaled:.0} {unit}") } else { format!("{scaled:.2} {unit}") }
 }
 
-/// A name for a terminal: one line, without control characters, its middle left out if it is long.
+/// Formats a name for a terminal: one line, without control characters, its middle left out if it
+/// is long.
 pub(crate) fn name_text(name: &str) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if characters.len() <= NAME_CHARACTERS_MAX {
@@ -54,7 +55,7 @@ pub(crate) fn name_text(name: &str) -> String {
     start.iter().chain(&['\u{2026}']).chain(end).collect()
 }
 
-/// The kind of samples, the total, and the duration.
+/// Formats the kind of samples, the total, and the duration.
 pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> String {
     let mut text = format!("{}: {} in all", column.kind, amount(total as f64, &column.unit));
     if profile.duration_ns > 0 {
@@ -63,8 +64,8 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// The table of functions: the first `limit` rows. `group` is the name of groups that stand at the
-/// roots of stacks: they get a table of their own.
+/// Renders the table of functions: the first `limit` rows. `group` names the groups at the roots of
+/// stacks, which get a separate table.
 pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
     let mut report = Report::default();
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
@@ -107,7 +108,7 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
     report
 }
 
-/// `plimsoll.profile/1`.
+/// The document `plimsoll.profile/1`.
 #[derive(Serialize)]
 struct ProfileDocument<'a> {
     schema: &'static str,
@@ -127,7 +128,7 @@ struct CostFields<'a> {
     cum_percent: f64,
 }
 
-/// The document `plimsoll.profile/1`.
+/// Renders the document `plimsoll.profile/1`.
 pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, limit: usize) -> Value {
     let row = |row: &Row| CostFields {
         function: &functions[row.function as usize].name,
@@ -145,7 +146,7 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
     })
 }
 
-/// The unit of the costs of a comparison, and what they are stated per.
+/// Returns the unit of the costs of a comparison, and the unit that costs are divided by.
 pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
         Basis::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
@@ -153,14 +154,14 @@ pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     }
 }
 
-/// Before, after, the change, and that in standard deviations.
+/// Formats a change: before, after, the change, and the change in standard deviations.
 pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     let z = change.z.map_or("-".into(), |z| format!("{z:.1}"));
     [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
 }
 
-/// The table of differences: at most `limit` findings. Differences that may be chance are only
-/// counted.
+/// Renders the table of differences: at most `limit` findings. Differences that may be chance are
+/// only counted.
 pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
     let mut report = Report::default();
     let (unit, per) = diff_unit(comparison);
@@ -247,7 +248,7 @@ impl<'a> From<&'a DiffRow> for FunctionChange<'a> {
     }
 }
 
-/// `plimsoll.profile-diff/1`.
+/// The document `plimsoll.profile-diff/1`.
 #[derive(Serialize)]
 pub(crate) struct DiffFields<'a> {
     schema: &'static str,
@@ -261,7 +262,7 @@ pub(crate) struct DiffFields<'a> {
     top: Vec<FunctionChange<'a>>,
 }
 
-/// Requests on both sides, by which costs were divided.
+/// Requests on both sides, by which the costs were divided.
 #[derive(Serialize)]
 struct RequestsFields {
     before: f64,
@@ -278,7 +279,7 @@ struct TotalFields {
 }
 
 impl<'a> DiffFields<'a> {
-    /// The fields of a comparison, with its first `limit` functions.
+    /// Creates the fields of a comparison, with its first `limit` functions.
     pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
         let (unit, per) = diff_unit(comparison);
         let requests = match comparison.basis {
@@ -300,13 +301,13 @@ impl<'a> DiffFields<'a> {
     }
 }
 
-/// The document `plimsoll.profile-diff/1`.
+/// Renders the document `plimsoll.profile-diff/1`.
 pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
     value(&DiffFields::new(comparison, limit))
 }
 
-/// Warnings about profiles that were taken with an experiment: missing profiles, and evidence
-/// against their figures.
+/// Renders the warnings about profiles that were taken with an experiment: missing profiles, and
+/// evidence against their figures.
 pub(crate) fn above(doubts: &Doubts) -> Report {
     let mut report = Report::default();
     let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);
@@ -316,7 +317,7 @@ pub(crate) fn above(doubts: &Doubts) -> Report {
     report
 }
 
-/// The same in a document.
+/// The fields of these warnings in a document.
 #[derive(Serialize)]
 pub(crate) struct DoubtsFields {
     missing: Vec<String>,

@@ -9,7 +9,7 @@ use crate::text;
 use plimsoll_analysis::profile::{ProfileDiff, Top, Tree};
 use plimsoll_model::profile::{Profile, ValueType};
 
-/// What the file of a flame graph is.
+/// The file format of a flame graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlameFormat {
     /// A drawing.
@@ -18,7 +18,7 @@ pub enum FlameFormat {
     Html,
 }
 
-/// The flame graph of one profile's column. `report`: the table of it.
+/// Renders the flame graph of one column of a profile. `report`: the table of the profile.
 pub fn profile_flame(
     (profile, column): (&Profile, &ValueType),
     (sums, tree): (&Top, &Tree),
@@ -31,7 +31,7 @@ pub fn profile_flame(
     draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, per: None, total }, format, report)
 }
 
-/// The flame graph of a difference. `report`: the table of it.
+/// Renders the flame graph of a difference. `report`: the table of the difference.
 pub fn difference_flame(
     comparison: &ProfileDiff,
     tree: &Tree,

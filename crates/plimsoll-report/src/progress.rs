@@ -1,4 +1,4 @@
-//! The display of a running load: a few lines that are rewritten, within the terminal's width, or
+//! The display of a running load: a few lines that are rewritten, no wider than the terminal, or
 //! one plain line.
 //!
 //! Not here: writing to a terminal, and collecting figures.
@@ -13,27 +13,27 @@ use plimsoll_analysis::live_meter::LiveFigures;
 pub struct Progress {
     /// The current step.
     pub doing: String,
-    /// Why; empty where that needs no words.
+    /// The reason for the current step; empty if it needs none.
     pub why: String,
     /// Time since the experiment began, in s.
     pub elapsed_s: f64,
-    /// How long it takes, at most, in s; `None` where that is not known.
+    /// Maximum length of the experiment, s; `None`: not known.
     pub total_s: Option<f64>,
-    /// Successes a second in intervals of equal length so far, oldest first.
+    /// Successes a second in intervals of equal length since the start, oldest first.
     pub rates_rps: Vec<f64>,
-    /// `None` before anything was measured.
+    /// The figures of the last second; `None` before the first measurement.
     pub now: Option<LiveFigures>,
     /// Requests that failed or were never sent, since the load began.
     pub bad: u64,
-    /// Cores that the server used in the last second; `None` where it is not seen.
+    /// Cores that the server used in the last second; `None`: not observed.
     pub server_cores: Option<f64>,
 }
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The same for terminals without Unicode.
+/// The characters of a sparkline for terminals without Unicode.
 const SIGNS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
-/// `values` as signs of a height each, oldest first, in at most `width` columns: several values are
+/// Formats `values` as a sparkline, oldest first, in at most `width` columns: several values are
 /// joined to their mean.
 pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     if values.is_empty() || width == 0 {
@@ -56,8 +56,8 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// `text` in lines of at most `columns`. A longer line is cut, since the number of lines must be
-/// known to erase them.
+/// Wraps `text` into lines of at most `columns`. Longer lines are cut, since the number of lines
+/// must be known to erase them.
 fn lines_of(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = broken(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
@@ -71,7 +71,7 @@ fn left(progress: &Progress) -> String {
 }
 
 fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
-    // No answer yet: no time.
+    // Without a response there is no time.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     let mut figures = vec![
         format!("p50 {:>7}", time(now.p50_ns)),
@@ -85,9 +85,9 @@ fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
     figures
 }
 
-/// The lines that are rewritten on a terminal of `columns`.
+/// Returns the lines that are rewritten on a terminal of `columns`.
 pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
-    // The last column stays free: some terminals break the line there.
+    // The last column stays empty: some terminals break the line there.
     let columns = columns.saturating_sub(1).max(20);
     let mut lines: Vec<String> = lines_of(&visible(&progress.doing), columns, 2).collect();
     if !progress.why.is_empty() {
@@ -113,7 +113,7 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
         let mut line = String::new();
         for figure in figures(progress, now) {
-            // A figure without room is left out whole; half of it would mislead.
+            // A figure without enough space is left out completely; half of it would mislead.
             if line.chars().count() + 2 + figure.chars().count() <= columns {
                 line.push_str("  ");
                 line.push_str(&figure);
@@ -124,7 +124,7 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
     lines
 }
 
-/// The same as one plain line, for logs.
+/// Formats the progress as one plain line, for logs.
 pub fn progress_line(progress: &Progress) -> String {
     let mut parts = vec![match progress.total_s {
         Some(total) => format!("{:.1} of {total:.0} s", progress.elapsed_s),

@@ -1,4 +1,4 @@
-//! How the result of a comparison looks.
+//! The reports of comparisons and ladders.
 
 use crate::block::{Report, Tone};
 use crate::failed;
@@ -16,21 +16,21 @@ use plimsoll_analysis::prove::{
 use plimsoll_analysis::study::StudyFailure;
 use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
 
-/// The recording around the figures of a comparison.
+/// The recording that the figures of a comparison belong to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProveContext<'a> {
     /// The recording.
     pub(crate) experiment: &'a Experiment,
-    /// The blocks.
+    /// The measured blocks.
     pub(crate) measured: &'a MeasuredBlocks<'a>,
 }
 
-/// A ratio as a change: `-4.8 %`.
+/// Formats a ratio as a change: `-4.8 %`.
 fn change(ratio: f64) -> String {
     if ratio.is_infinite() { "no bound".into() } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
 
-/// An interval of ratios as changes: `-6.1 to -3.4 %`.
+/// Formats an interval of ratios as changes: `-6.1 to -3.4 %`.
 fn changes(interval: Option<ConfidenceInterval>) -> String {
     match interval {
         Some(ConfidenceInterval { lower, upper }) if upper.is_infinite() => {
@@ -47,8 +47,8 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
     }
 }
 
-/// The interval by which a measure has its verdict: that at 95 %, or that of the tests for
-/// equivalence.
+/// Formats the interval on which the verdict of a measure is based: the 95 % interval, or that of
+/// the equivalence tests.
 fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
@@ -56,7 +56,7 @@ fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     }
 }
 
-/// A share as a percentage with one digit.
+/// Formats a share as a percentage with one digit.
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -65,7 +65,7 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
 }
 
-/// The name of a measure for people.
+/// Returns the name of a measure for people.
 pub fn measure_text(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput",
@@ -75,7 +75,7 @@ pub fn measure_text(measure: Criterion) -> &'static str {
     }
 }
 
-/// A figure with its unit.
+/// Formats a figure with its unit.
 pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     match measure {
         Criterion::Goodput => format!("{}/s", rate(value)),
@@ -83,12 +83,12 @@ pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     }
 }
 
-/// A time, which has no bound where too many requests failed.
+/// Formats a time, which is infinite if too many requests failed.
 fn time_text(ns: f64) -> String {
     if ns.is_infinite() { "no bound".into() } else { duration(ns) }
 }
 
-/// Why a comparison cannot go on.
+/// Formats the reason why a comparison cannot continue.
 pub fn broken_text(broken: &StudyFailure) -> String {
     match broken {
         StudyFailure::NoSuccess(arm, statuses) => {
@@ -105,8 +105,8 @@ pub fn broken_text(broken: &StudyFailure) -> String {
     }
 }
 
-/// The interim state of a comparison, in a sentence. `budget_enough_ns`: a budget that would
-/// probably decide, if the current one will not.
+/// Formats the interim result of a comparison. `budget_enough_ns`: the budget that would probably
+/// decide, if the present one is too small.
 pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
@@ -120,24 +120,24 @@ pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enoug
     )
 }
 
-/// A row of the live log: 57 columns, so that it fits nearly everywhere.
+/// Formats a row of the live log: 57 columns, so that it fits nearly everywhere.
 fn live_row([at, blocks, change, interval, margin]: [&str; 5]) -> String {
     format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
 }
 
-/// The headings of [`prove_line`].
+/// Formats the headings of [`prove_line`].
 pub fn prove_heading() -> String {
     live_row(["at", "blocks", "B against A", "95 % interval", "margin"])
 }
 
-/// One row of the live log.
+/// Formats one row of the live log.
 pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
     live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
 }
 
-/// The goodput of each rung of a ladder so far.
+/// Formats the interim goodput of each rung of a ladder.
 pub fn ladder_standing(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
         Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
@@ -145,25 +145,24 @@ pub fn ladder_standing(ladder: &Ladder) -> String {
     (0..).zip(&ladder.rungs).filter_map(left).collect::<Vec<_>>().join("; ")
 }
 
-/// The headings of [`ladder_line`].
+/// Formats the headings of [`ladder_line`].
 pub fn ladder_heading() -> String {
     format!("{:>8} {:>6} share of the step before (95 % interval)", "at", "blocks")
 }
 
-/// One row of the live log of a ladder, in lines of at most `columns`.
+/// Formats one row of the live log of a ladder, in lines of at most `columns`.
 pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     broken(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_standing(ladder)), columns, 18)
 }
 
-/// The answer in one sentence.
+/// Formats the answer in one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // Builds are started afresh for each load, so the interval contains the variation between
-    // starts.
+    // Builds are started anew for each load, so the interval contains the variation between starts.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
-/// The same without its subject.
+/// Formats the answer without the compared processes.
 pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
     answer_of(proof, "")
 }
@@ -173,7 +172,7 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
         ProveVerdict::Better => "B is better than A",
         ProveVerdict::Worse => "B is worse than A",
         ProveVerdict::Same => "B is the same as A",
-        ProveVerdict::Small => "B differs from A, but by little",
+        ProveVerdict::Small => "B differs from A by less than the margin",
         ProveVerdict::Inconclusive => return inconclusive(proof),
     };
     let primary = proof.measures.first().filter(|one| one.primary);
@@ -197,7 +196,7 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     }
 }
 
-/// The answer without a verdict: the estimate so far, the reason, and the way out.
+/// Formats the answer without a verdict: the estimate, the reason, and the way out.
 fn inconclusive(proof: &Proof) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {
@@ -217,7 +216,7 @@ fn inconclusive(proof: &Proof) -> String {
         }
         (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", no_effect(*why)),
         (_, Some(one), Some(seen)) => {
-            // A verdict asks for more than the interval that is shown.
+            // A verdict requires more than that the shown interval excludes 0.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
                 return format!("inconclusive, though a difference is likely: {seen}{enough}");
             }
@@ -230,7 +229,7 @@ fn inconclusive(proof: &Proof) -> String {
     }
 }
 
-/// Why a measure could not be taken.
+/// Formats the reason why a measure is missing.
 fn no_effect(why: NoEffect) -> String {
     match why {
         NoEffect::NotTaken => "the measure could not be taken".into(),
@@ -243,10 +242,10 @@ fn no_effect(why: NoEffect) -> String {
     }
 }
 
-/// A budget beyond this is no advice any more.
+/// A longer budget, in ns, is not recommended.
 const BUDGET_MOST_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// The longer comparison that would decide, where one would.
+/// Formats the longer comparison that would decide, if there is one.
 fn enough_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
@@ -254,12 +253,12 @@ fn enough_text(proof: &Proof) -> Option<String> {
         Some(ns) if ns > BUDGET_MOST_NS => "on a machine this noisy even a day would not decide".into(),
         Some(ns) if blocks => format!("--budget {} without --blocks would decide", flag_time(ns)),
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
-        // Nothing is known of how long a block takes.
+        // The length of a block is not known.
         None => format!("about {more} more blocks would decide"),
     })
 }
 
-/// Why a comparison ended, in words.
+/// Formats the reason why a comparison ended.
 pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
         ComparisonEnd::Verdict => "ended because the verdict was certain",
@@ -287,7 +286,7 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
     }
 }
 
-/// The loads of the sides in words: just one if they have the same; none if it came to none.
+/// Formats the loads of the sides: one text if they are equal; empty without loads.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
@@ -297,22 +296,22 @@ pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     loads
 }
 
-/// Length of a side's loads.
+/// Returns the length of a side's loads, ns.
 pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
     plan.load.duration_ns.unwrap_or(0)
 }
 
-/// The sides by name.
+/// Iterates over the sides and their names.
 fn sides<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)> + 'a {
     context.measured.arms.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
-/// The failed responses.
+/// Lists the failed responses.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
     failed::facts(&FailedKind::of_trials(context.experiment.trials.iter()))
 }
 
-/// The report of a comparison.
+/// Renders the report of a comparison.
 pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, prove_answer(proof));
@@ -353,10 +352,11 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     report
 }
 
-/// The column of p in [`measure_rows`].
+/// The index of the p column in [`measure_rows`].
 pub(crate) const P_COLUMN: usize = 5;
 
-/// Success, where not all of it is, and each measure: name, A, B, change, interval, p, verdict.
+/// Formats success (unless all requests succeeded) and each measure: name, A, B, change, interval,
+/// p, verdict.
 pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
     let rows = proof.measures.iter().map(|one| {
         vec![
@@ -372,7 +372,7 @@ pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
     success_row(proof).into_iter().chain(rows).collect()
 }
 
-/// The row of success, where not all of it is.
+/// Formats the row of success; `None` if all requests succeeded.
 fn success_row(proof: &Proof) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
@@ -382,10 +382,10 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
     Some(row.into())
 }
 
-/// How much two loads on one side differ.
+/// Formats the variation between two loads on one side.
 fn spread_text(proof: &Proof) -> String {
     let what =
-        if proof.fresh { "one start of a build differs from the next" } else { "one load differs from the next" };
+        if proof.fresh { "goodput varies from start to start of a build" } else { "goodput varies from load to load" };
     match proof.spread {
         [Some(a), Some(b)] => {
             let (a, b) = (percent(a), percent(b));
@@ -395,7 +395,7 @@ fn spread_text(proof: &Proof) -> String {
     }
 }
 
-/// The name of a measure of one request, for people.
+/// Returns the name of a measure of one route, for people.
 fn route_measure_text(measure: RouteMeasure) -> &'static str {
     match measure {
         RouteMeasure::Success => "success",
@@ -404,9 +404,9 @@ fn route_measure_text(measure: RouteMeasure) -> &'static str {
     }
 }
 
-/// Which requests are better and which worse, in a sentence.
+/// Formats which routes are better and which are worse, in a sentence.
 fn routes_text(routes: &[RouteComparison]) -> String {
-    /// So many fit into a sentence.
+    /// Maximum number of routes in the sentence.
     const SHOWN: usize = 6;
     let of = |verdict: ProveVerdict| {
         let told = |route: &RouteComparison| {
@@ -428,7 +428,7 @@ fn routes_text(routes: &[RouteComparison]) -> String {
     format!("{told}; corrected for their number (Holm), and secondary")
 }
 
-/// The rows of one request; that all of it succeeds on both sides needs none.
+/// Formats the rows of one route. There is no success row if all requests succeeded on both sides.
 fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     let all_succeed = route.success_rate == [1.0, 1.0];
     let shown = |one: &&MeasureComparison<RouteMeasure>| one.measure != RouteMeasure::Success || !all_succeed;
@@ -457,7 +457,7 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     rows.into_iter().enumerate().map(name).collect()
 }
 
-/// The primary measure in every block, as a table.
+/// Formats the primary measure in every block as a table.
 pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4], Vec<Vec<String>>) {
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
@@ -477,18 +477,18 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
-/// A share of the rung before, which may be more than all of it.
+/// Formats a share of the rung before, which may exceed 100 %.
 fn part(ratio: f64) -> String {
     if ratio > 1.0 { percent(ratio) } else { share(ratio) }
 }
 
-/// A cost: `+71.2 us`, `+76 900 us`.
+/// Formats a cost: `+71.2 us`, `+76 900 us`.
 fn cost(us: f64) -> String {
     let size = if us.abs() < 999.95 { format!("{:.1}", us.abs()) } else { count(us.abs().round() as u64) };
     format!("{}{size} us", if us < 0.0 { '-' } else { '+' })
 }
 
-/// Both ends of an interval, the unit once.
+/// Formats both ends of an interval, with the unit once.
 fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> String {
     let Some(ConfidenceInterval { lower, upper }) = interval else { return "too few blocks".into() };
     let (lower, upper) = (text(lower), text(upper));
@@ -496,17 +496,17 @@ fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> Str
     format!("{number} to {upper}")
 }
 
-/// The goodput as a share of the rung before, with its interval; `None` for the first.
+/// Formats the goodput as a share of the rung before, with its interval; `None` for the first rung.
 pub(crate) fn share_text(rung: &Rung) -> Option<String> {
     rung.share.map(|share| format!("{} ({})", part(share), from_to(rung.share_interval, part)))
 }
 
-/// The added cost of a request over the rung before, with its interval; `None` for the first.
+/// Formats the cost added by a rung, with its interval; `None` for the first rung.
 pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
     rung.cost_us.map(|us| format!("{} ({})", cost(us), from_to(rung.cost_us_interval, cost)))
 }
 
-/// The answer of a ladder in one sentence.
+/// Formats the answer of a ladder in one sentence.
 pub fn ladder_answer(ladder: &Ladder) -> String {
     if ladder.blocks == 0 {
         return format!("no result for the {} steps: no block is valid", ladder.rungs.len());
@@ -517,7 +517,7 @@ pub fn ladder_answer(ladder: &Ladder) -> String {
     format!("{} requests/s at the first step, {} at the last: {whole} of the first", rate(first), rate(last))
 }
 
-/// The report of a ladder.
+/// Renders the report of a ladder.
 pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, ladder_answer(ladder));
@@ -541,7 +541,7 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     report
 }
 
-/// Every rung, as a table.
+/// Formats every rung as a table.
 pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
     let row = |(number, rung): (usize, &Rung)| {
         let known = |of: Option<f64>, text: fn(f64) -> String| of.map(text).unwrap_or_default();

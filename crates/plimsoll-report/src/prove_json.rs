@@ -19,7 +19,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The name of a measure, with its unit.
+/// Returns the name of a measure, with its unit.
 fn measure_name(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput_rps",
@@ -33,7 +33,7 @@ fn ends(interval: Option<ConfidenceInterval>) -> Option<[f64; 2]> {
     interval.map(|interval| [interval.lower, interval.upper])
 }
 
-/// A figure; null where it has no bound.
+/// Returns a figure; `None` (null) if it is infinite.
 fn bounded(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
@@ -42,7 +42,7 @@ fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]
     interval.map(|interval| [bounded(interval.lower), bounded(interval.upper)])
 }
 
-/// The word for what decided, where it was not the declared measure alone.
+/// Returns the word for the deciding reason, if it is not the primary measure alone.
 fn reason_name(reason: &Reason) -> &'static str {
     match reason {
         Reason::Fails => "fails_more",
@@ -62,7 +62,7 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// The figures of one load; a quantile only with enough requests for it.
+/// The figures of one load; a quantile is included only with enough requests.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
@@ -90,7 +90,7 @@ impl From<&Reading> for ReadingFields {
     }
 }
 
-/// A block: its loads by the letter of their arm, and why it does not count.
+/// A block: its loads by the letter of their arm, and the reason if it is void.
 struct BlockFields<'a>(&'a Block);
 
 impl Serialize for BlockFields<'_> {
@@ -104,7 +104,7 @@ impl Serialize for BlockFields<'_> {
     }
 }
 
-/// The first fields of every document of a comparison.
+/// The first fields of every document of a comparison or ladder.
 #[derive(Serialize)]
 struct ComparisonFields<'a> {
     #[serde(flatten)]
@@ -137,13 +137,13 @@ impl<'a> ComparisonFields<'a> {
     }
 }
 
-/// The load of an arm in words, and its length.
+/// Returns the load of an arm in words, and its length.
 fn load(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
     let plan = context.measured.loads.get(arm);
     (plan.map(|plan| load_text(plan)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
 }
 
-/// `plimsoll.prove/1`.
+/// The document `plimsoll.prove/1`.
 #[derive(Serialize)]
 struct ProveDocument<'a> {
     #[serde(flatten)]
@@ -202,7 +202,7 @@ impl MeasureFields {
     }
 }
 
-/// One of several routes, B against A.
+/// The comparison of one route, B with A.
 #[derive(Serialize)]
 struct RouteComparisonFields<'a> {
     name: &'a str,
@@ -262,7 +262,7 @@ impl From<&InterimEstimate> for InterimEstimateFields {
     }
 }
 
-/// The document of a comparison: `plimsoll.prove/1`.
+/// Renders the document of a comparison: `plimsoll.prove/1`.
 pub(crate) fn proof(
     context: &ProveContext,
     found: &ProveFinding,
@@ -296,7 +296,7 @@ pub(crate) fn proof(
     })
 }
 
-/// `plimsoll.ladder/1`.
+/// The document `plimsoll.ladder/1`.
 #[derive(Serialize)]
 struct LadderDocument<'a> {
     #[serde(flatten)]
@@ -334,7 +334,7 @@ fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a Stri
     }
 }
 
-/// The document of a ladder: `plimsoll.ladder/1`.
+/// Renders the document of a ladder: `plimsoll.ladder/1`.
 pub(crate) fn ladder(
     context: &ProveContext,
     found: &LadderFinding,

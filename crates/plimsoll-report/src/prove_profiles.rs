@@ -9,11 +9,11 @@ use plimsoll_analysis::profile::Sort;
 use plimsoll_analysis::taken_profiles::ProveProfiles;
 use serde::Serialize;
 
-/// Rows of the table in the text, and of the document.
+/// Maximum number of rows of the table in the text, and in the document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 
-/// The part of a report that is about profiles.
+/// Renders the section of a report about profiles.
 pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
     let (doubts, profiles) = profiles.open();
     let mut report = above(doubts);
@@ -55,7 +55,7 @@ pub(crate) struct ProveProfilesFields<'a> {
 }
 
 impl<'a> ProveProfilesFields<'a> {
-    /// The fields of these profiles.
+    /// Creates the fields of these profiles.
     pub(crate) fn new(profiles: &'a Assessment<ProveProfiles>) -> ProveProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         ProveProfilesFields {

@@ -1,9 +1,9 @@
-//! The names of remedies on the command line. Analyses name a remedy by its kind; only here it
-//! becomes the name of a flag.
+//! The names of remedies on the command line. Analyses name a remedy by its kind; this file
+//! translates the kind into a flag.
 
 use plimsoll_analysis::{Remedy, Sentence};
 
-/// The flag that asks for it, with its value where that is the remedy.
+/// Returns the flag of a remedy, with its value if the value is the remedy.
 fn flag(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Budget => "--budget",
@@ -22,12 +22,12 @@ fn flag(remedy: Remedy) -> &'static str {
     }
 }
 
-/// A sentence as text for a user of the command line.
+/// Renders a sentence as text for a user of the command line.
 pub fn spelled(sentence: &Sentence) -> String {
     sentence.spelled(flag)
 }
 
-/// The flags of all remedies, for the test that each is one of the command line.
+/// Returns the flags of all remedies, for the test that each flag exists.
 pub fn flags() -> impl Iterator<Item = &'static str> {
     Remedy::ALL.into_iter().map(flag)
 }

@@ -10,7 +10,7 @@ use plimsoll_model::{PlanRecord, ReplayFacts, RequestListRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// `replay` of `plimsoll.run/1`.
+/// The field `replay` of `plimsoll.run/1`.
 #[derive(Serialize)]
 pub(crate) struct ReplayFields<'a> {
     speed: f64,
@@ -23,7 +23,7 @@ pub(crate) struct ReplayFields<'a> {
     status_changed: u64,
 }
 
-/// The fields of a load that replays a log.
+/// Creates the fields of a load that replays a log.
 pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<ReplayFields<'a>> {
     let RequestListRecord { requests, targets, digest: _, facts } = plan.traffic.request_list.as_ref()?;
     Some(ReplayFields {
@@ -38,7 +38,7 @@ pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<Repl
     })
 }
 
-/// `replay` of `plimsoll.find/1`: how many times over the log the line is.
+/// The field `replay` of `plimsoll.find/1`: the line as a multiple of the log.
 #[derive(Serialize)]
 pub(crate) struct ReplayLineFields {
     scale: ScaleFields,
@@ -64,7 +64,7 @@ struct LogRateFields {
 }
 
 impl ReplayLineFields {
-    /// The fields of a search whose loads were drawn from a log.
+    /// Creates the fields of a search whose loads were drawn from a log.
     pub(crate) fn from_findings(findings: &Findings) -> Option<ReplayLineFields> {
         let log = findings.log?;
         let LoadLine { lower, upper, .. } = findings.load_line_rps;
@@ -84,7 +84,7 @@ impl ReplayLineFields {
     }
 }
 
-/// The line of a load that replays a log.
+/// Formats the fact about a load that replays a log.
 pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
     let RequestListRecord { facts, .. } = plan.traffic.request_list.as_ref()?;
     let mut parts = vec![how(facts)];
@@ -111,11 +111,11 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
     Some(("replay", parts.join("; ")))
 }
 
-/// `at the speed of then`, or how that was changed.
+/// Formats the speed of the replay: `at the speed of then`, or its factor.
 fn how(facts: &ReplayFacts) -> String {
     let times = |milli: u64| (milli as f64 / 1e3).to_string();
     match (facts.speed_milli, facts.scale_milli) {
-        (1000, 1000) => "at the times of the log".to_owned(),
+        (1000, 1000) => "requests are sent at the times of the log".to_owned(),
         (speed, 1000) => format!("time runs {} times as fast, with shorter pauses of visitors", times(speed)),
         (_, scale) => format!("{} times the visitors: further copies of sessions at other times", times(scale)),
     }

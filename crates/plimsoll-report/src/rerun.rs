@@ -1,5 +1,5 @@
-//! The words of a repetition: under which flag a value that a record withholds is given again, and
-//! why a record cannot be completed.
+//! The texts of a rerun: the flag that supplies a value withheld from a record, and the reason why
+//! a record cannot be completed.
 //!
 //! Not here: the recorded command line (`spelling`), and completing a record
 //! (`plimsoll_model::completion`).
@@ -8,12 +8,12 @@ use plimsoll_model::TextKind;
 use plimsoll_model::completion::{Incomplete, MissingInput};
 use plimsoll_model::shell;
 
-/// The flag under which something is given again.
+/// Returns the flag that supplies a missing value.
 fn flag_of(kind: TextKind) -> String {
     format!("--{}", kind.flag())
 }
 
-/// How values are given again, as a person writes it.
+/// Formats the missing values as flags that a person types.
 pub fn inputs_text(missing: &[MissingInput]) -> String {
     let text = |MissingInput { kind, record_text: was }: &MissingInput| match kind {
         TextKind::Header => format!("-H '{was}: ...'"),
@@ -23,7 +23,7 @@ pub fn inputs_text(missing: &[MissingInput]) -> String {
     missing.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Why the record of a `command` cannot be completed, with the way out.
+/// Formats the reason why the record of a `command` cannot be completed, with the way out.
 pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]) -> String {
     match why {
         Incomplete::Unread => {
@@ -46,7 +46,7 @@ pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]
     }
 }
 
-/// Words as a shell reads them, and as a terminal may have them.
+/// Quotes words for a shell, without characters that control a terminal.
 pub fn command_text(words: &[String]) -> String {
     let shown = |word: &String| {
         let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();

@@ -1,8 +1,9 @@
 //! All outputs of an experiment ([`ResultView`]): a method for each format, with a renderer for
-//! each finding. Every format shows the evidence against figures above them; it is added here.
+//! each finding. This file also adds the evidence against the figures, above the figures, in all
+//! formats.
 //!
-//! Not here: the text of each finding (`run`, `sweep`, `find`, `prove`, and `charted` for pages),
-//! and the findings themselves.
+//! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
+//! the findings.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -33,20 +34,20 @@ use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet}
 use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
 use serde_json::Value;
 
-/// The data of an output.
+/// The data that an output renders.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultView<'a> {
     /// The spec and the measured loads.
     pub experiment: &'a Experiment,
-    /// The finding.
+    /// The finding with its doubts.
     pub finding: &'a Assessment<Finding<'a>>,
     /// The profiles taken with the experiment.
     pub profiles: Option<&'a ProfileFindings>,
 }
 
 impl<'a> ResultView<'a> {
-    /// The text, for a terminal of `columns` or lines of any length. `in_full`: with everything
-    /// shown during the measurement.
+    /// Renders the finding as text for a terminal of `columns`, or with lines of any length.
+    /// `in_full`: also render what the live log showed.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
         match self.finding.open().1 {
@@ -58,8 +59,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// The first screen: the answer, its certainty, and the next step, in few lines for a terminal
-    /// of `columns`. Everything else is in the text.
+    /// Renders the first screen for a terminal of `columns`: the answer, its certainty, and the
+    /// next step, in a few lines. The text contains everything else.
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.open();
         let mut screen: Screen = match finding {
@@ -95,7 +96,7 @@ impl<'a> ResultView<'a> {
         screen.render(colour, columns)
     }
 
-    /// The sentences and tables of the text.
+    /// Returns the sentences and tables of the text.
     fn report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.open();
         // The reader of a file has reported a cut recording already. The table of a sweep shows the
@@ -139,7 +140,7 @@ impl<'a> ResultView<'a> {
                 None
             }
         };
-        // Loads and searches have it among their own figures.
+        // Loads and searches contain the server's use among their own figures.
         if !matches!(finding, Finding::Run(_) | Finding::Find(_)) {
             agents::append(&mut report, &self.agents());
         }
@@ -158,7 +159,7 @@ impl<'a> ResultView<'a> {
         report
     }
 
-    /// The page, with charts; also the basis of a summary.
+    /// Renders the finding as a page with charts. A summary is derived from this page.
     pub fn page(&self, around: &PageContext) -> Report {
         let mut around = around.clone();
         if let Some(profiles) = self.profiles.and_then(ProfileFindings::of_sides) {
@@ -196,7 +197,8 @@ impl<'a> ResultView<'a> {
         page
     }
 
-    /// The kernel's samples of the server's functions, unless the server's own profiles are there.
+    /// Renders the kernel's samples of the server's functions, unless the server's own profiles
+    /// exist.
     fn sampled(&self, found: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::of_loads);
         let own = own.is_some_and(|profiles| profiles.open().1.comparison.is_some());
@@ -204,7 +206,7 @@ impl<'a> ResultView<'a> {
         functions.map_or_else(Report::default, functions_report)
     }
 
-    /// As a JSON document.
+    /// Renders the finding as a JSON document.
     pub fn document(&self) -> Value {
         let (doubts, finding) = self.finding.open();
         let warnings: Vec<String> = doubts.texts(|kind| told_by(finding, kind).is_none()).map(spelled).collect();
@@ -228,7 +230,7 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// The picture of a search; `None` of anything else.
+    /// Draws the chart of a search; `None` for other findings.
     pub fn line_svg(&self, theme: Theme) -> Option<String> {
         let found: &SearchFinding = match self.finding.open().1 {
             Finding::Find(found) => found,
@@ -242,7 +244,7 @@ impl<'a> ResultView<'a> {
         Some(chart::find_chart(&heading, &searched, None, theme))
     }
 
-    /// The picture of the evidence for the cause of an explanation; `None` for other findings.
+    /// Draws the chart of the evidence for the cause of an explanation; `None` for other findings.
     pub fn evidence_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.open().1 {
             Finding::Explain(found) => Some(evidence_svg(&found.explanation, theme)),
@@ -255,7 +257,7 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// The picture of a comparison or a ladder; `None` of anything else.
+    /// Draws the chart of a comparison or a ladder; `None` for other findings.
     pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.open().1 {
             Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.blocks), found, theme)),
@@ -264,7 +266,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// The finding as a suite of test cases with this name; loads are checked against `demands`.
+    /// Renders the finding as a suite of test cases with this name; loads are checked against
+    /// `demands`.
     pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.open();
         let cases = match finding {
@@ -278,7 +281,7 @@ impl<'a> ResultView<'a> {
         Suite { name, cases, warnings }
     }
 
-    /// The context of the figures of a load or a search.
+    /// Returns the context of the figures of a load or a search.
     fn context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
         let environment = &self.experiment.environment;
         let injectors = match self.finding.open().1 {
@@ -290,25 +293,25 @@ impl<'a> ResultView<'a> {
         RunContext { plan, injectors, cores, local, setup: &self.experiment.start_notes.adjustments, agents }
     }
 
-    /// The work of each agent of a fleet, over all loads.
+    /// Sums the work of each agent of a fleet over all loads.
     fn agents(&self) -> Vec<AgentAccount> {
         fleet::over_all(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
-    /// The context of the figures of blocks.
+    /// Returns the context of the figures of blocks.
     fn compared(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
 }
 
-/// The part about profiles of both sides.
+/// Renders the section about profiles of both sides.
 pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time per request by function").append(prove_profiles::report(profiles));
     report
 }
 
-/// The evidence against the figures, of some kinds, above the figures.
+/// Renders the doubts whose kind satisfies `of`, above the figures.
 fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
     // The answer of a search shows the doubts about the line beside the line.
@@ -319,14 +322,14 @@ fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> 
     report
 }
 
-/// A doubt as people read it.
+/// Formats a doubt for people.
 fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
             format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
-            // With the flag that caused the end.
+            // The sentence contains the flag that ended the load.
             Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
             _ => spelled(&doubt.text),
         },
@@ -334,7 +337,8 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     }
 }
 
-/// The field of a document that tells a doubt of this kind, where it is not the list of warnings.
+/// Returns the field of a document that shows a doubt of this kind, if it is not the list of
+/// warnings.
 fn told_by(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
     match (finding, kind) {
         (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),
@@ -355,7 +359,7 @@ mod tests {
 
     const USERS: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
 
-    /// A load on which a hundred requests a tick succeeded.
+    /// A load with a hundred successful requests in each tick.
     fn trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
         let mut run = Run::new(Plan::get("h", 80, vec![], shape));
         for index in 0..10 {
@@ -383,7 +387,7 @@ mod tests {
         }
     }
 
-    /// One of each study.
+    /// One experiment of each kind of study.
     fn experiments() -> Vec<Experiment> {
         let base = Plan::get("h", 80, vec![], USERS(1.0)).record();
         let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
@@ -552,7 +556,7 @@ mod tests {
         }
     }
 
-    /// Every field of the documents stands in their description.
+    /// Every field of the documents is in their description.
     #[test]
     fn what_a_document_holds_is_described() {
         fn fields(value: &Value, into: &mut Vec<String>) {

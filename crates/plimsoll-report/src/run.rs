@@ -1,4 +1,4 @@
-//! How the result of one load looks.
+//! The report of one load.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 /// The context of the figures of a run.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
-    /// The plan carried out.
+    /// The executed plan.
     pub plan: &'a PlanRecord,
     /// The machines that generated the load.
     pub injectors: &'a [Injector],
@@ -27,14 +27,14 @@ pub struct RunContext<'a> {
     pub cores: u32,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// The changes to the plan that fit it to this machine.
+    /// The changes that adapted the plan to this machine.
     pub setup: &'a [String],
     /// The accounts of a fleet's agents; empty where this machine generated the load.
     pub agents: Vec<AgentAccount>,
 }
 
 impl RunContext<'_> {
-    /// The threads that made the load, and of how many cores or agents they are.
+    /// Formats the number of threads that made the load, and of how many cores or agents they are.
     pub(crate) fn threads_text(&self) -> String {
         let threads = match self.threads() {
             1 => "1 thread".to_owned(),
@@ -47,7 +47,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// The threads of all machines.
+    /// Returns the number of threads of all machines.
     pub(crate) fn threads(&self) -> u32 {
         match self.agents.as_slice() {
             [] => self.injectors.iter().map(|injector| injector.workers).sum(),
@@ -56,7 +56,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Why a load was ended, in words; a condition with its flag.
+/// Formats the reason why a load was stopped; a condition with its flag.
 pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
     match stop {
         Stop::Condition(crossing) => format!("--stop-if {crossing}").into(),
@@ -64,7 +64,7 @@ pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
     }
 }
 
-/// The load in a few words: `64 users`, `5 000 requests/s, evenly spaced`,
+/// Formats the load in a few words: `64 users`, `5 000 requests/s, evenly spaced`,
 /// `20 sessions/s, Poisson arrivals`.
 pub fn load_text(plan: &PlanRecord) -> String {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
@@ -104,8 +104,8 @@ pub fn load_text(plan: &PlanRecord) -> String {
     }
 }
 
-/// The target, with the address where it differs from the URL, and with HTTP/2 where that is known
-/// before the load.
+/// Formats the target, with the address if it differs from the URL, and with HTTP/2 if that is
+/// known before the load.
 pub(crate) fn target_text(plan: &PlanRecord) -> String {
     let mut text = plan.traffic.title();
     if let Some(path) = &plan.carriage.unix {
@@ -121,13 +121,13 @@ pub(crate) fn target_text(plan: &PlanRecord) -> String {
     text
 }
 
-/// The system's words for an error number.
+/// Returns the system's text for an error number.
 pub fn system_text(number: u16) -> String {
     let text = std::io::Error::from_raw_os_error(i32::from(number)).to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// The generator in one line: threads, cores left, work, lag.
+/// Formats the generator in one line: threads, idle cores, work, lag.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     let threads = context.threads_text();
     let place = if context.local { "; the target is on the same machine" } else { "" };
@@ -151,7 +151,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     )
 }
 
-/// The CPU used by other processes, or why it is not known.
+/// Formats the CPU used by other processes, or why it is not known.
 pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
@@ -166,7 +166,7 @@ pub(crate) fn others_text(others: &Interference) -> String {
     }
 }
 
-/// How the load was fitted to this machine, where it was.
+/// Formats how the load was adapted to this machine, if it was.
 pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)> {
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
@@ -186,7 +186,7 @@ pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     row
 }
 
-/// The figures of one stage.
+/// Formats the figures of one stage as a row.
 pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     let level = |value: f64| count(value.round() as u64);
     let time = |ns: u64| if ns > 0 { duration(ns as f64) } else { "-".to_owned() };
@@ -206,15 +206,15 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// From this share of all successes on, successes after the window are named. Without them, the
-/// rate and the success rate seem to contradict each other.
+/// From this share of all successes on, successes after the window are reported. Otherwise the rate
+/// and the success rate would seem to contradict each other.
 const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The headings of [`route_row`].
 pub(crate) const ROUTE_HEADINGS: [&str; 9] =
     ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
 
-/// The figures of one of several routes.
+/// Formats the figures of one route as a row.
 pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     let RouteSummary { figures, .. } = route;
     let time = |ns: f64| if figures.response.count > 0 { duration(ns) } else { "-".to_owned() };
@@ -231,8 +231,8 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     ]
 }
 
-/// The result of one load in a sentence. It has two figures: the completions a second within the
-/// window, and the success rate of all requests scheduled in the window.
+/// Formats the result of one load in a sentence with two figures: the completions a second within
+/// the window, and the success rate of all requests scheduled in the window.
 pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
@@ -241,7 +241,7 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     };
     let late = ledger.succeeded.saturating_sub(*succeeded_in_window);
     let (in_window, in_the_end) = match late as f64 > LATE_SHARE_SAID * ledger.succeeded as f64 {
-        true => (" in the window", format!(", {} of them after the window", count(late))),
+        true => (" in the window", format!(", {} of them completed after the measured window", count(late))),
         false => ("", String::new()),
     };
     let requests = if ledger.scheduled == 1 { "request" } else { "requests" };
@@ -253,7 +253,7 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     )
 }
 
-/// The report of one load, below its warnings.
+/// Renders the report of one load, below its warnings.
 pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[RouteSummary]) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(context.plan, summary));
@@ -262,8 +262,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
-    // Without waiting before the send and with responses in one piece, three clocks agree: one
-    // suffices.
+    // If no request waits before it is sent and responses arrive in one piece, three clocks show
+    // equal times, so one is enough.
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);
@@ -306,7 +306,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
-/// Which quantiles of the response time are not shown, and why.
+/// Formats which quantiles of the response time are not shown, and why.
 pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
     let few: Vec<&str> = response.quantiles.few().collect();
@@ -316,7 +316,7 @@ pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     })
 }
 
-/// How sessions ended, where there were any.
+/// Formats how sessions ended, if there were any.
 fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let LoadFigures { sessions_started, sessions_completed, sessions_abandoned, sessions_cut, session_time, .. } =
         &summary.load;
@@ -336,10 +336,10 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     })
 }
 
-/// The protocol of the connections: HTTP/1.1, HTTP/2, or both.
+/// Returns the protocol of the connections: HTTP/1.1, HTTP/2, or both.
 pub(crate) fn protocol(summary: &Summary) -> &'static str {
     let (h2, opened) = (summary.load.h2_connections, summary.load.connections_opened);
-    // Connections on which TLS came to nothing have spoken neither.
+    // Connections with a failed TLS handshake used neither protocol.
     let failed: u64 = summary.load.tls_errors.iter().map(|(_, count)| count).sum();
     match (h2, opened.saturating_sub(failed)) {
         (0, _) => "HTTP/1.1",
@@ -348,7 +348,7 @@ pub(crate) fn protocol(summary: &Summary) -> &'static str {
     }
 }
 
-/// The same with the facts of HTTP/2.
+/// Formats the protocol with the details of HTTP/2.
 fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     let mut text = protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {
@@ -368,17 +368,17 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
         text.push_str(&format!(", {times} times the server waited for plimsoll's flow-control window"));
     }
     if summary.load.resent > 0 {
-        text.push_str(&format!(", {} sent again that the server had not accepted", count(summary.load.resent)));
+        text.push_str(&format!(", {} sent again because the server had not accepted them", count(summary.load.resent)));
     }
     text
 }
 
-/// Counts by the words for their keys.
+/// Formats counts, with a word for each key.
 fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
-/// How many requests failed in which way, in brackets; empty where none failed.
+/// Formats how many requests failed in which way, in brackets; empty without failures.
 pub(crate) fn failed_kinds(ledger: &Ledger) -> String {
     let kinds: Vec<String> = RequestFailure::ALL
         .iter()
@@ -457,7 +457,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         0 => String::new(),
         _ => format!(", {} TLS sessions resumed", count(summary.load.handshakes_resumed)),
     };
-    // Connections that close after each request are rarely open when they are counted.
+    // Connections that end after each request are rarely open when they are counted.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
         true => format!(", at most {} at once", count(summary.load.connections_open)),
         false => String::new(),

@@ -6,7 +6,7 @@ use crate::profile::{ChangeFields, FunctionChange};
 use plimsoll_analysis::explain::{FunctionCosts, FunctionObservation};
 use serde::Serialize;
 
-/// The part of an explanation that is about functions.
+/// Renders the section of an explanation about functions.
 pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
@@ -30,14 +30,14 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     report
 }
 
-/// The samples that are missing, and why.
+/// Formats the missing samples, and the reason.
 fn left_out(costs: &FunctionCosts) -> String {
     let kernel = if costs.in_kernel { "" } else { "; without kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
 }
 
-/// The member `profiles` of a document, where no profiles were requested from the server.
+/// The member `profiles` of a document, if no profiles were requested from the server.
 #[derive(Serialize)]
 pub(crate) struct SampledFields<'a> {
     source: &'static str,
@@ -52,7 +52,7 @@ pub(crate) struct SampledFields<'a> {
 }
 
 impl<'a> SampledFields<'a> {
-    /// The fields of the observed functions.
+    /// Creates the fields of the observed functions.
     pub(crate) fn new(functions: &'a FunctionObservation) -> SampledFields<'a> {
         let (costs, refused) = match functions {
             FunctionObservation::Costs(costs) => (Some(costs.as_ref()), None),

@@ -173,11 +173,11 @@ pub fn gathered(
 fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooMany if replay.scale_milli > 1000 => {
-            "use less of it (--only, --skip, or a shorter log), or a smaller --scale"
+            "use fewer requests of the log (--only, --skip, or a shorter log), or a smaller --scale"
         }
         ReplayError::TooMany => "use less of it: --only, --skip, or a shorter log",
         ReplayError::TooLong { .. } => {
-            "use its beginning with -d TIME, run its time faster with --speed, or cut the log"
+            "replay only the beginning of the log with -d TIME, replay faster with --speed, or shorten the log"
         }
         ReplayError::Nothing if without_method > 0 => {
             let lines = format::count(without_method);

@@ -70,7 +70,7 @@ impl Task {
         let stripe = Stripe::new(number(input).map_err(cut)?, number(input).map_err(cut)?);
         match stripe.index < stripe.of && Injector::are_bounded(std::slice::from_ref(&injector)) {
             true => Ok(Task { plan, injector, stripe }),
-            false => Err("its task is not part of a load".to_owned()),
+            false => Err("the task of this process is not part of a load".to_owned()),
         }
     }
 }

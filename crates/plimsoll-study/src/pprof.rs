@@ -114,7 +114,7 @@ fn refusal(status: u16, body: &[u8]) -> String {
             "another CPU profile is being taken: wait until it ends, then try again"
         }
         300..=399 => "the address has moved: give the new address",
-        _ => "see the log of the server",
+        _ => "the server's own log shows the reason",
     };
     format!("{quoted}: {way_out}")
 }

@@ -224,8 +224,8 @@ pub fn first_answer(
     let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
     let warning = match call {
         _ if !plan.traffic.succeeds(status) => Some(format!(
-            "the first response had status {status}, which does not count as success \
-                (--ok-status): {text}"
+            "the first response had status {status}, which does not count as success (--ok-status \
+            lists the successful statuses): {text}"
         )),
         Some(call) if !call.ok.contains(ended) => {
             let ended = ended.name();

@@ -245,12 +245,12 @@ fn what_is_sent_as_it_was_recorded_is_said() {
     assert_eq!(
         said,
         [
-            "1 POST /login: 'password' of its body is sent as it was recorded: write {{ env.PASSWORD }} in its place, or capture it from an earlier response",
-            "3 GET /me: the header authorization is sent as it was recorded: it came with the response to POST /login: capture = { authorization = \"$.data[0]['a-token']\" } there, {{ authorization }} here (2 times)",
-            "7 POST /x: 'api_key' of its query is sent as it was recorded: write {{ env.API_KEY }} in its place, or capture it from an earlier response",
-            "7 POST /x: the header x-xsrf-token is sent as it was recorded: it came with the response to GET /me: capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } there, {{ x_xsrf_token }} here",
-            "9 POST /y: 'csrf_token' of its body is sent as it was recorded: it came with the response to GET /you: capture it there, and write {{ csrf_token }} here",
-            "11 POST /z: the header next-token is sent as it was recorded: it came with the response to POST /x: capture = { next_token = \"header:X-Next-Token\" } there, {{ next_token }} here",
+            "1 POST /login: the recorded value of 'password' of its body is sent: write {{ env.PASSWORD }} in its place, or capture it from an earlier response",
+            "3 GET /me: the recorded value of the header authorization is sent: this value was returned by POST /login: add capture = { authorization = \"$.data[0]['a-token']\" } to that request, and write {{ authorization }} in this one (2 times)",
+            "7 POST /x: the recorded value of 'api_key' of its query is sent: write {{ env.API_KEY }} in its place, or capture it from an earlier response",
+            "7 POST /x: the recorded value of the header x-xsrf-token is sent: this value was returned by GET /me: add capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } to that request, and write {{ x_xsrf_token }} in this one",
+            "9 POST /y: the recorded value of 'csrf_token' of its body is sent: this value was returned by GET /you: capture the value in that request, and write {{ csrf_token }} in this one",
+            "11 POST /z: the recorded value of the header next-token is sent: this value was returned by POST /x: add capture = { next_token = \"header:X-Next-Token\" } to that request, and write {{ next_token }} in this one",
         ]
     );
 }

@@ -71,18 +71,22 @@ pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<S
     let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();
     if !STUDIES.iter().any(|(known, _)| *known == study) {
-        return Err(line(format!("a page does not start {study}")));
+        return Err(line(format!("the pages cannot start {study}: use the command line")));
     }
     let mut words = vec![study.to_owned()];
     for word in &recorded[2..] {
         if word.contains(REDACTED) || word.starts_with("--body=[") {
-            return Err(line("run files hold no secrets and no bodies, and this one needs some".to_owned()));
+            return Err(line(
+                "this run needs secrets or bodies, which run files do not contain: use plimsoll rerun".to_owned(),
+            ));
         }
         let flag = word.split('=').next().unwrap_or_default();
         match word.starts_with('-') {
             true if DROPPED.contains(&flag) => {}
             // Not even a server that allows commands lets a page load public addresses.
-            true if flag == "--allow-public" => return Err(line("public targets are for the command line".to_owned())),
+            true if flag == "--allow-public" => {
+                return Err(line("the pages do not load public targets: use the command line".to_owned()));
+            }
             true if PLAIN.contains(&flag) || allows_commands => words.push(word.clone()),
             true => return Err(line(format!("this run was made with {flag}, which a page may not give"))),
             false => words.push(target("again", word).map_err(|problem| line(problem.text))?),

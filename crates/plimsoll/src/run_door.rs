@@ -34,7 +34,7 @@ impl RunVerb for RunDoor {
             hidden_of(command, matches).remember();
         }
         let Command::Run(args) = &cli.command else {
-            return Err(Failure::usage("another tool's line is a line of run"));
+            return Err(Failure::usage("another tool's command line becomes a command line of plimsoll run"));
         };
         run::spec_from_args(args)
     }

@@ -454,7 +454,7 @@ features! {
         |case| yes(Some(case.past.get(Signal::Dispersion)? < CLOCK));
     /// Whether the name of the server's process is that of a proxy.
     IsProxy: "is_proxy", false,
-        ["no": "the server's name is not that of a proxy", "yes": "the server's name is that of a proxy"],
+        ["no": "the server's process does not have the name of a proxy", "yes": "the server's process has the name of a proxy"],
         [PeerConnections],
         |case| yes(Some(is_proxy(case)));
 }

@@ -318,7 +318,7 @@ impl InterventionOutcome {
     pub fn measured(&self) -> String {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
-                format!("{}/s without it, {}/s with it", format::rate(control_rps), format::rate(changed_rps))
+                format!("{}/s without the change, {}/s with it", format::rate(control_rps), format::rate(changed_rps))
             }
             ChangeFigures::Taken { alone_ns, together_ns, count } => {
                 let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));

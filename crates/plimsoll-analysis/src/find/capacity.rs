@@ -37,8 +37,8 @@ const UNSEEN: f64 = 0.5;
 /// variation of usual servers is assumed (docs/explanation/how-find-searches.md).
 const FEW: usize = 4;
 const WANDER_USUAL: f64 = 0.01;
-/// The least standard error of a capacity, as a share of the capacity. The last completion of a
-/// window of a few seconds is seen up to 1 ms late, in every trial alike.
+/// The least standard error of a capacity, as a share of it. A window of a few seconds ends with a
+/// completion that is seen up to a millisecond late, in each trial alike.
 const ERROR_SHARE_MIN: f64 = 0.0005;
 /// Number of grid points over capacities. The grid extends by this number of standard errors of the
 /// least exact trial to either side.

@@ -169,9 +169,9 @@ pub fn forecast(settings: &Settings) -> Forecast {
     Forecast { width, line_trials, line_trial_s, provable_rps, sentences }
 }
 
-/// Returns how many requests without a failure show, with 99 % confidence, that at least
-/// `success_min` succeed (the case t = 0 of MLPerf LoadGen's early stopping rule). Returns `None`
-/// for a bound of 100 %.
+/// Returns how many requests without a failure show that at least `success_min` succeed. The
+/// confidence is 99 % (the case t = 0 of MLPerf LoadGen's early stopping rule). Returns `None` for
+/// a bound of 100 %.
 fn requests_to_prove(success_min: f64) -> Option<f64> {
     (success_min < 1.0)
         .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - CONFIDENCE).ln() / success_min.ln()).ceil() })

@@ -125,7 +125,7 @@ impl Demand {
         if self.op.holds(lower, self.value) == self.op.holds(upper.unwrap_or(f64::INFINITY), self.value) {
             return None;
         }
-        let upper_text = upper.map_or_else(|| "no upper end that was tried".to_owned(), format::rate);
+        let upper_text = upper.map_or_else(|| "no rate above the load line was tried".to_owned(), format::rate);
         let (from, value) = (format::rate(lower), format::rate(self.value));
         let why = format!("the line lies between {from} and {upper_text}, with {value} inside");
         // The interval narrows with the square root of the time.
@@ -158,7 +158,7 @@ impl Demand {
                 DemandFigure::Peak => format!("the peak was {} {}/s", format::rate(figure), findings.counted),
                 DemandFigure::Scale => format!("the line was {} times the log", format::times(figure)),
                 DemandFigure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
-                DemandFigure::Cpu => format!("it was {} at the line", format::duration(figure)),
+                DemandFigure::Cpu => format!("the value was {} at the load line", format::duration(figure)),
             }),
             Some(_) => None,
         }
@@ -199,7 +199,7 @@ mod tests {
             ("line<=4000", Ok(Some("the line was 4 000 requests/s"))),
             ("goodput<1", Ok(Some("nothing was measured"))),
             ("knee>1", Ok(Some("nothing was measured"))),
-            ("CPU > 1.5ms", Ok(Some("it was 2.00 ms at the line"))),
+            ("CPU > 1.5ms", Ok(Some("the value was 2.00 ms at the load line"))),
             ("cpu>2.5ms", Ok(None)),
             ("p99>5ms", Err("line<5000")),
             ("p99>5ms", Err("Choose line (or rate), peak (or goodput), knee, scale or cpu")),

@@ -142,7 +142,7 @@ impl Soak {
         let Some(broke) = &self.broke else {
             return match self.met_s > 0.0 {
                 true => format!("{rate} a second met the SLO for {}{void}", time(self.met_s)),
-                false => format!("{rate} a second: all pieces were void{void}"),
+                false => format!("{rate} a second: all segments of the soak were void{void}"),
             };
         };
         let goodput = format::rate(broke.goodput_rps);
@@ -167,7 +167,7 @@ impl Soak {
             SoakBreakManner::Late => "then more requests were late than the SLO allows".to_owned(),
             SoakBreakManner::Altogether => {
                 return format!(
-                    "{rate} a second broke the SLO over {} as a whole, in no two pieces in a row{void}",
+                    "{rate} a second violated the SLO over {} as a whole, but in no two consecutive segments{void}",
                     time(self.seconds)
                 );
             }
@@ -176,7 +176,7 @@ impl Soak {
             true => format!("{rate} a second met the SLO for {}; {how}{void}", time(self.met_s)),
             false => {
                 let how = how.strip_prefix("then ").unwrap_or(&how);
-                format!("{rate} a second broke the SLO from the start: {how}{void}")
+                format!("{rate} a second violated the SLO from the start: {how}{void}")
             }
         }
     }

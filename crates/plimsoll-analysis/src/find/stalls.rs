@@ -13,8 +13,8 @@ use plimsoll_model::units::{MS, SECOND};
 
 /// From this multiple of the usual response time on, a silence is a stall of the server.
 const BEYOND_ANSWERS: u64 = 3;
-/// A confirming trial for a server that stalls is this multiple of the longest gap between stalls,
-/// but takes at most this part of the budget. The third number applies to a trial near the line.
+/// A confirming trial for a server that stalls has this multiple of the longest gap between stalls.
+/// It takes at most a part of the budget, as does a trial near the line (the next two constants).
 const CONFIRM_GAPS: u64 = 3;
 const CONFIRM_PART: u64 = 3;
 const LINE_GAPS: u64 = 2;

@@ -106,8 +106,8 @@ fn untried(
     let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
-            true => "the budget left no time for it",
-            false => "it would not separate the possible causes",
+            true => "the budget left no time for the change",
+            false => "the change would not separate the possible causes",
         };
         doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
     }
@@ -116,7 +116,8 @@ fn untried(
     });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
-        let text = format!("the setting at {} was not tried: the budget left no time for it", values.join(", "));
+        let text =
+            format!("the setting at {} was not tried: the budget left no time for the change", values.join(", "));
         doubts.add(DoubtKind::Unmeasured, text);
     }
     doubts

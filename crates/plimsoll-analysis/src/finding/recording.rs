@@ -31,9 +31,9 @@ pub(super) fn cut_off(experiment: &Experiment) -> Option<Doubt> {
     let text = match (experiment.elapsed_ns, experiment.broken()) {
         (Some(_), _) => return None,
         (None, Some(reason)) => {
-            format!("the run broke off before its end ({reason}): the results are those until then")
+            format!("the run broke off before its end ({reason}): the results cover only the recorded part")
         }
-        (None, None) => "the recording was cut off before its end: the results are those until then".to_owned(),
+        (None, None) => "the recording was cut off before its end: the results cover only the recorded part".to_owned(),
     };
     Some(Doubt { kind: DoubtKind::CutOff, text: text.into() })
 }

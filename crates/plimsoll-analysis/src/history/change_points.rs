@@ -30,39 +30,39 @@
 use crate::prove::stats::{ConfidenceInterval, median};
 use plimsoll_model::rng::Rng;
 
-/// Probability that a series of an unchanged build shows a change point.
+/// Share of the series of an unchanged build in which a change point is found.
 pub const FALSE_ALARM: f64 = 0.003;
-/// A change is at least this share: below it, it does not matter, as in `prove`.
+/// The minimum relative change: a smaller change does not matter, as in `prove`.
 pub const CHANGE_MIN: f64 = 0.02;
-/// Runs on each side of a change point.
+/// The minimum number of runs on each side of a change point.
 pub const RUNS_MIN: usize = 2;
-/// A series of fewer runs is not looked at: its orders are too few for the false-alarm rate.
+/// The minimum length of a series: fewer runs have too few permutations for the false-alarm rate.
 pub const SERIES_MIN: usize = 8;
-/// A run lies far out beyond so many deviations of the noise, as in `prove`.
+/// A run is an outlier beyond this number of standard deviations of the noise, as in `prove`.
 const FAR_OUT: f64 = 4.0;
-/// The standard deviation of a normal distribution is so many median absolute deviations.
+/// Standard deviation of a normal distribution, in median absolute deviations.
 const DEVIATIONS: f64 = 1.4826;
-/// Neighbours on each side whose median a run is compared with.
+/// Number of neighbours on each side whose median is compared with a run.
 const NEIGHBOURS: usize = 2;
-/// Orders that are drawn.
+/// Number of permutations that are drawn.
 const ORDERS: u32 = 999;
-/// The interval of a change has this confidence.
+/// Confidence of the interval of a change.
 const CONFIDENCE: f64 = 0.95;
 
 /// A change of the level of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
-    /// The first run of the new level, by its place in the series.
+    /// The index of the first run of the new level in the series.
     pub at: usize,
-    /// New level over old level.
+    /// New level divided by old level.
     pub ratio: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of `ratio`.
     pub interval: ConfidenceInterval,
-    /// In this share of all orders the runs differ as much.
+    /// Share of all permutations in which the runs differ at least as much.
     pub p: f64,
 }
 
-/// The change points of a series of values above 0, in order. `seed` draws the orders.
+/// Finds the change points of a series of positive values, in order. `seed` draws the permutations.
 pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
     let logs = without_outliers(&logs);
@@ -71,7 +71,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     found.sort_by_key(|(at, _)| *at);
     let places: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
     let placed = (0..found.len()).filter_map(|number| {
-        // Between the points beside it, where the parts have one level each.
+        // The range between the neighbouring points, where both parts have one level.
         let from = number.checked_sub(1).map_or(0, |before| places[before]);
         let to = places.get(number + 1).copied().unwrap_or(logs.len());
         let (at, _) = greatest(&logs[from..to])?;
@@ -83,7 +83,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     placed.filter(|point| (point.ratio - 1.0).abs() >= CHANGE_MIN).collect()
 }
 
-/// The same series with what lies far out brought to where that begins.
+/// Returns the series with outliers moved to the limit from which on a value is an outlier.
 pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let noise = median(&steps).unwrap_or(0.0) * DEVIATIONS / std::f64::consts::SQRT_2;
@@ -98,7 +98,7 @@ pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     logs.iter().enumerate().map(brought).collect()
 }
 
-/// Looks for a change in `logs`, which begin at `offset` of the series, and then in both parts.
+/// Searches for a change in `logs`, which begin at `offset` of the series, and then in both parts.
 fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64)>) {
     if logs.len() < SERIES_MIN {
         return;
@@ -113,14 +113,14 @@ fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64
     split(&logs[at..], offset + at, rng, found);
 }
 
-/// The split with the greatest S, and S; `None` of a series in which nothing differs.
+/// Returns the index of the split with the maximum S, and S; `None` if all values are equal.
 fn greatest(logs: &[f64]) -> Option<(usize, f64)> {
     let n = logs.len();
     let total: f64 = logs.iter().sum();
     let mut sum = 0.0;
     let mut best: Option<(usize, f64)> = None;
     for (at, log) in logs.iter().enumerate() {
-        // The sum of all before it.
+        // The sum of all values before the index.
         let before_sum = sum;
         sum += log;
         if at < RUNS_MIN || n - at < RUNS_MIN {
@@ -135,8 +135,8 @@ fn greatest(logs: &[f64]) -> Option<(usize, f64)> {
     best.filter(|(_, size)| *size > 1e-12)
 }
 
-/// The share of orders in which the greatest S is at least `size`. Drawing ends as soon as it is
-/// more than [`FALSE_ALARM`].
+/// Returns the share of permutations whose maximum S is at least `size`. Drawing stops as soon as
+/// the share exceeds [`FALSE_ALARM`].
 fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
     let most = (FALSE_ALARM * f64::from(ORDERS + 1)).round() as u32;
@@ -156,14 +156,14 @@ fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     f64::from(as_great + 1) / f64::from(ORDERS + 1)
 }
 
-/// Mean and sum of squared deviations.
+/// Returns the mean and the sum of squared deviations.
 fn moments(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-/// The difference of the means, second less first, and half of the length of its interval, by one
-/// deviation of both.
+/// Returns the difference of the means (second minus first), and half the length of its interval,
+/// from the pooled deviation.
 fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     let ((first, first_squares), (second, second_squares)) = (moments(before), moments(after));
     let freedom = (before.len() + after.len()).saturating_sub(2).max(1);
@@ -172,8 +172,9 @@ fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     (second - first, student_quantile((1.0 + CONFIDENCE) / 2.0, freedom) * (variance * each).sqrt())
 }
 
-/// The t with P(T <= t) = `p` for Student's T of so many degrees of freedom, for 0.5 <= p < 1: the
-/// expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), to 1 % from four degrees on.
+/// Returns the t with P(T <= t) = `p` for Student's T with `freedom` degrees of freedom, for 0.5 <=
+/// p < 1. It uses the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), exact to 1 %
+/// from four degrees on.
 pub fn student_quantile(p: f64, freedom: usize) -> f64 {
     let z = crate::prove::stats::normal_quantile(p);
     let v = freedom.max(1) as f64;
@@ -195,18 +196,18 @@ pub fn student_quantile(p: f64, freedom: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Of a normal distribution, by twelve uniform ones.
+    /// Draws from a normal distribution as a sum of twelve uniform numbers.
     fn normal(rng: &mut Rng) -> f64 {
         (0..12).map(|_| rng.next_f64()).sum::<f64>() - 6.0
     }
 
-    /// A series of lines around 2 000/s with noise between runs, and 5 % less from a run on.
+    /// A series of lines around 2 000/s with noise between runs, and 5 % lower from run `from` on.
     fn series(rng: &mut Rng, runs: usize, noise: f64, from: Option<usize>) -> Vec<f64> {
         let level = |at: usize| if from.is_some_and(|from| at >= from) { 1900.0 } else { 2000.0 };
         (0..runs).map(|at| level(at) * (1.0 + noise * normal(rng))).collect()
     }
 
-    /// The issue's measure: 200 series of an unchanged build have 2 change points at most.
+    /// Of 200 series of an unchanged build, at most 2 have change points, as the issue requires.
     #[test]
     fn an_unchanged_build_has_no_change_points() {
         let mut rng = Rng::new(1);
@@ -219,7 +220,7 @@ mod tests {
         assert!(alarms <= 2, "{alarms} change points in 200 series");
     }
 
-    /// One series of 200 runs of an unchanged build, with runs now and then that lie far out.
+    /// A series of 200 runs of an unchanged build with occasional outliers.
     #[test]
     fn runs_far_out_are_no_change_points() {
         let mut rng = Rng::new(5);
@@ -232,7 +233,7 @@ mod tests {
         assert!(alarms <= 1, "{alarms}");
     }
 
-    /// One run that lies far out, wherever it is, hides no change.
+    /// One outlier, at any place, hides no change.
     #[test]
     fn a_run_far_out_hides_no_change() {
         let mut rng = Rng::new(6);
@@ -244,8 +245,8 @@ mod tests {
         }
     }
 
-    /// The issue's measure: of 20 series with -5 % at a random commit among 40, the right commit
-    /// (+-1) is named in 18.
+    /// Of 20 series with -5 % at a random commit among 40, the correct commit (+-1) is named in at
+    /// least 18, as the issue requires.
     #[test]
     fn a_planted_regression_is_named() {
         let mut rng = Rng::new(2);
@@ -305,7 +306,7 @@ mod tests {
         assert!(change_points(&[], 1).is_empty());
         assert!(change_points(&[1.0; 50], 1).is_empty());
         assert!(change_points(&[2000.0, 2000.0, 1000.0, 1000.0], 1).is_empty());
-        // A change of 1 % is below what matters, however sure it is.
+        // A change of 1 % does not matter, however certain it is.
         let values: Vec<f64> = (0..40).map(|at| if at < 20 { 2000.0 } else { 1980.0 } + f64::from(at % 3)).collect();
         assert!(change_points(&values, 1).is_empty());
     }

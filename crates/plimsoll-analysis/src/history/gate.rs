@@ -1,41 +1,43 @@
-//! Whether a new commit is worse than a branch ([`gate`]): its runs against the latest level of the
-//! branch's series.
+//! Whether a new commit is worse than a branch ([`gate`]): its runs compared with the latest level
+//! of the branch's series.
 //!
-//! The runs of the branch since its last change point are one level; their scatter is the noise
-//! between runs. The new commit is worse if the 98 % interval of its change lies below 0 and the
-//! change exceeds the margin. So at most one in a hundred unchanged commits counts as worse. It is
-//! the same if the whole interval lies within the margin. Often it is neither: then more runs
-//! decide, or a comparison in turn (`prove`), which has no noise between runs.
+//! The runs of the branch since its last change point are one level, and their scatter is the noise
+//! between runs. The new commit is worse if the 98 % interval of its change is below 0 and the
+//! change exceeds the margin. So at most one in a hundred commits without effect is called worse.
 //!
-//! Not here: exit codes, and presentation.
+//! The commit is the same if the whole interval is within the margin. Often it is neither. Then
+//! more runs help, or a comparison that runs both commits alternately (`prove`), which noise
+//! between runs does not affect.
+//!
+//! Not here: exit codes, and how the result looks.
 
 use super::change_points::{change_points, student_quantile, without_outliers};
 use super::lanes::incomparability;
 use super::run::HistoryRun;
 use crate::prove::stats::ConfidenceInterval;
 
-/// Runs of the branch that a verdict needs: fewer do not tell how runs scatter.
+/// The minimum number of runs of the branch for a verdict: fewer do not show how runs scatter.
 pub const REFERENCE_MIN: usize = 5;
 /// Differences up to this share do not matter, as in `prove`.
 pub const MARGIN: f64 = 0.02;
-/// The interval of the change has this confidence.
+/// Confidence of the interval of the change.
 const CONFIDENCE: f64 = 0.98;
 
 /// The verdict of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// Slower by more than the margin.
+    /// The commit is slower by more than the margin.
     Worse,
-    /// Faster by more than the margin.
+    /// The commit is faster by more than the margin.
     Better,
-    /// Any difference lies within the margin.
+    /// Any difference is within the margin.
     Same,
-    /// No decision.
+    /// The runs do not show any of the other verdicts.
     NotKnown,
 }
 
 impl GateVerdict {
-    /// Its word.
+    /// Returns the word for this verdict.
     pub fn word(self) -> &'static str {
         match self {
             GateVerdict::Worse => "worse",
@@ -46,23 +48,23 @@ impl GateVerdict {
     }
 }
 
-/// A verdict, and what it rests on.
+/// A verdict of a gate, and its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateFinding {
     /// The verdict.
     pub verdict: GateVerdict,
-    /// New level over the branch's, and its 98 % interval.
+    /// New level divided by the branch's level, and the 98 % interval of this ratio.
     pub change: Option<(f64, ConfidenceInterval)>,
-    /// The branch's level, 1/s, and how many runs it rests on.
+    /// The branch's level, 1/s, and its number of runs.
     pub reference: (Option<f64>, usize),
-    /// The new level, 1/s, and how many runs it rests on.
+    /// The new level, 1/s, and its number of runs.
     pub candidate: (Option<f64>, usize),
-    /// Why nothing is known, where that is no matter of noise.
+    /// The reason why nothing is known, unless the reason is noise.
     pub reason: Option<String>,
 }
 
-/// Compares the commit of `candidate` with the runs of `branch` among `runs`: with those that are
-/// comparable and earlier.
+/// Compares the commit of `candidate` with the runs of `branch` among `runs` that are comparable
+/// and earlier.
 pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
     let commit = |run: &HistoryRun| {
         run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))
@@ -116,7 +118,7 @@ fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding
     }
 }
 
-/// The verdict on logarithms of the runs of both.
+/// Returns the verdict on the logarithms of the runs of branch and commit.
 fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let (n, m) = (reference.len(), new.len());
     if n < REFERENCE_MIN || m == 0 {
@@ -130,7 +132,8 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (old_level, new_level) = (mean(reference), mean(new));
     let squares: f64 = reference.iter().map(|log| (log - old_level).powi(2)).sum();
-    // Runs of one commit scatter as those of the branch do; few of them would not tell.
+    // The runs of one commit are assumed to scatter like those of the branch, because they are too
+    // few.
     let deviation = (squares / (n - 1) as f64).sqrt();
     let half = student_quantile((1.0 + CONFIDENCE) / 2.0, n - 1) * deviation * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
     let shift = new_level - old_level;
@@ -186,7 +189,7 @@ mod tests {
         assert!(worse > 0.99 && same == 0.0, "{worse}");
         let [_, _, same, _] = shares(0.003, 2000.0, 1);
         assert!(same > 0.9, "{same}");
-        // One run on a noisy machine says nothing of 5 %, or little.
+        // One run on a noisy machine gives little information about a change of 5 %.
         let [worse, better, same, not_known] = shares(0.03, 1900.0, 1);
         assert!(not_known > 0.6 && better < 0.01 && same < 0.01, "{worse} {not_known}");
     }

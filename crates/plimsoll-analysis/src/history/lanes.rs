@@ -1,5 +1,5 @@
-//! Runs that may be compared, in lanes ([`lanes`]): one lane for one traffic under one SLO on one
-//! kind of machine, as a series with its change points.
+//! Comparable runs, in lanes ([`lanes`]): one lane for one traffic under one SLO on one kind of
+//! machine, as a series with its change points.
 //!
 //! Not here: where a series changed (`change_points`), and how a lane looks.
 
@@ -8,17 +8,18 @@ use super::run::HistoryRun;
 use plimsoll_model::rng::mix;
 use std::collections::BTreeMap;
 
-/// The order of runs.
+/// The order of runs in a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LaneOrder {
-    /// By when they were made; each is a point.
+    /// By start time; each run is one point.
     #[default]
     Time,
-    /// By when their commits were made; a commit is a point.
+    /// By time of the commit; each commit is one point.
     Commit,
 }
 
-/// Why two runs must not be compared, in sentences without a full stop; none: they may be.
+/// Returns the reasons why two runs must not be compared, as sentences without a full stop; empty
+/// if they are comparable.
 pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
     if a.measure() != b.measure() {
@@ -35,67 +36,69 @@ pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
 /// A point of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPoint {
-    /// The runs that it stands for, by their places in the lane.
+    /// The indices of the point's runs in the lane.
     pub runs: Vec<usize>,
-    /// The value of the series, 1/s: the geometric mean of its runs.
+    /// The value of the series, 1/s: the geometric mean of the point's runs.
     pub rps: f64,
-    /// The lowest and the highest end of their intervals, 1/s.
+    /// The lowest and the highest end of the runs' intervals, 1/s.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Other changes at a change of a series: means of the level before and of the level after.
+/// Other differences between the runs before and after a change of a series: the means of both
+/// levels.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrentChanges {
-    /// CPU time a request, us.
+    /// CPU time of a request, us, before and after.
     pub cpu_us: Option<(f64, f64)>,
-    /// Response time p99, ns.
+    /// Response time p99, ns, before and after.
     pub p99_ns: Option<(f64, f64)>,
-    /// The most frequent cause, where it changed.
+    /// The most frequent cause before and after, if it changed.
     pub cause: Option<(String, String)>,
     /// Functions whose share of the server's CPU time changed most, with the share before and
     /// after.
     pub functions: Vec<(String, f64, f64)>,
 }
 
-/// A change of a lane.
+/// A change point of a lane, with other changes at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaneChange {
-    /// Where, and by how much.
+    /// The place and the size of the change.
     pub point: ChangePoint,
     /// Other changes at the same time.
     pub moved: ConcurrentChanges,
 }
 
-/// Runs that may be compared, in order.
+/// Comparable runs, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryLane {
     /// The service under load.
     pub service: String,
     /// The measure of the series.
     pub measure: &'static str,
-    /// The SLO.
+    /// The SLO of the lane's runs; `None` for runs without one.
     pub slo: Option<String>,
-    /// The machine.
+    /// The description of the machine.
     pub machine: String,
-    /// All runs, in order; those that say nothing about the server are among them.
+    /// All runs, in order, including void runs.
     pub runs: Vec<HistoryRun>,
-    /// The series.
+    /// The points of the series.
     pub points: Vec<SeriesPoint>,
     /// The changes of the series.
     pub changes: Vec<LaneChange>,
-    /// Why the lane is apart from the first lane of its service; empty for the first.
+    /// The reasons why this lane is separate from the first lane of its service; empty for the
+    /// first.
     pub apart: Vec<String>,
-    /// Runs that stand in no point, and why, in words.
+    /// The runs that belong to no point, each with the reason in words.
     pub aside: Vec<(usize, String)>,
 }
 
-/// Least change of a function's share that is named.
+/// The minimum reported change of a function's share.
 const SHARE_CHANGE_MIN: f64 = 0.02;
-/// Most functions that are named.
+/// The maximum number of reported functions.
 const FUNCTIONS_MAX: usize = 3;
 
-/// The lanes of some runs. Lanes of load lines come first for each service, and the lane with the
-/// latest run before others. Comparisons and sweeps have no series, and no lane.
+/// Groups runs into lanes. For each service, lanes of load lines come first, then lanes with the
+/// latest runs. Comparisons and sweeps have no series, and no lane.
 pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
     for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
@@ -135,7 +138,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     for (number, run) in runs.iter().enumerate() {
         let why = match (run.followed_rps(), &run.revision, order) {
             (None, _, _) => Some(run.why_without_figure().to_owned()),
-            (Some(_), None, LaneOrder::Commit) => Some("it was made outside a repository".to_owned()),
+            (Some(_), None, LaneOrder::Commit) => Some("the run was made outside a git repository".to_owned()),
             (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
                 Some("files differed from the commit".to_owned())
             }
@@ -162,7 +165,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
             lines.map(|line| (line.lower, line.upper.unwrap_or(line.rps))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     }
     let values: Vec<f64> = points.iter().map(|point| point.rps).collect();
-    // The orders that are drawn are those of the same runs, whenever they are looked at.
+    // The seed depends only on the values, so that equal runs give equal permutations.
     let seed = values.iter().fold(0, |seed, value| mix(seed ^ value.to_bits()));
     let found = change_points(&values, seed);
     let ends: Vec<usize> = found.iter().map(|point| point.at).chain([points.len()]).collect();
@@ -189,7 +192,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     })
 }
 
-/// Other differences between the runs of two levels.
+/// Finds other differences between the runs of two levels.
 fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
     let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
@@ -201,8 +204,7 @@ fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChange
     let shares = [before, after].map(function_shares);
     for name in shares[0].keys().chain(shares[1].keys().filter(|name| !shares[0].contains_key(*name))) {
         let [first, second] = [0, 1].map(|side: usize| shares[side].get(name).copied().unwrap_or(0.0));
-        // A function that is not among the greatest of a level has a share, though a small one that
-        // is not known.
+        // If a function is missing from the largest of a level, its share is small but not known.
         if !shares[0].is_empty() && !shares[1].is_empty() && (second - first).abs() >= SHARE_CHANGE_MIN {
             functions.push(((*name).to_owned(), first, second));
         }
@@ -277,7 +279,8 @@ mod tests {
         runs.push(HistoryRun { study: "prove".to_owned(), ..run(9, 1.0, 1) });
         let lanes = lanes(&runs, LaneOrder::Time);
         assert_eq!(lanes.len(), 5);
-        // The latest of a service is the first, and the others say why they are apart.
+        // The first lane of a service has the latest run, and the other lanes say why they are
+        // separate.
         assert_eq!((lanes[0].runs.len(), lanes[0].apart.len()), (2, 0));
         assert!(lanes[1..4].iter().all(|lane| lane.apart.len() == 1), "{lanes:?}");
         assert!(lanes[4].apart.is_empty());
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn commits_stand_in_their_own_order_and_once_each() {
-        // The later commits were measured first, each twice.
+        // The later commits were measured first, each commit twice.
         let mut runs: Vec<HistoryRun> = (0..8).map(|number| run(number, 2000.0 + number as f64, number % 4)).collect();
         runs[3].revision.as_mut().expect("one").dirty = Some(true);
         runs[7].revision = None;

@@ -1,9 +1,8 @@
-//! Runs over time: the list entry of each ([`HistoryRun`]), which runs are comparable
-//! ([`incomparability`]), lanes of comparable runs ([`lanes`]), change points of a lane
-//! ([`change_points`]), and whether a new run is worse than the earlier ones ([`gate`]).
+//! Runs over time. A list shows the entry of each run ([`HistoryRun`]). [`incomparability`] decides
+//! which runs are comparable, and [`lanes`] groups these. [`change_points`] finds changes of a
+//! lane, and [`gate`] compares a new run with earlier runs.
 //!
-//! Not here: where runs are stored (`plimsoll-history`), and their presentation
-//! (`plimsoll-report`).
+//! Not here: where runs are stored (`plimsoll-history`), and how runs look (`plimsoll-report`).
 
 pub mod change_points;
 pub mod gate;

@@ -1,5 +1,5 @@
-//! The list entry of one run ([`HistoryRun`]): the head of its run file, and the summary at its
-//! end.
+//! The list entry of one run ([`HistoryRun`]): the head of its run file, and the summary at the
+//! file's end.
 //!
 //! Not here: which runs are comparable (`lanes`).
 
@@ -7,57 +7,57 @@ use plimsoll_model::codec::{FileEnd, Header};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use serde::{Deserialize, Serialize};
 
-/// How far a run came.
+/// Whether a run is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// It came to its end.
+    /// The run is complete.
     Whole,
-    /// It is being recorded.
+    /// The run is being recorded.
     UnderWay,
-    /// It broke off, or its recording was cut off.
+    /// The run was aborted, or its recording was cut off.
     BrokenOff,
 }
 
-/// One run in a list.
+/// One run in a list of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryRun {
-    /// The name of its file in the store.
+    /// The name of the run file in the store.
     pub file: String,
-    /// When it began, in ms since 1970.
+    /// When the run began, in ms since 1970.
     pub started_unix_ms: u64,
-    /// `find`, `explain`, `run`, ...
+    /// The kind of study: `find`, `explain`, `run`, ...
     pub study: String,
-    /// The service under load, without secrets: a URL, or an address and its requests; the value of
-    /// the tag `service`, where there is one.
+    /// The service under load, without secrets: the value of the tag `service`, if there is one.
+    /// Otherwise a URL, or an address and its requests.
     pub service: String,
     /// The address of the target.
     pub origin: String,
     /// A digest of the traffic: requests, order, connections, protocol, arrivals. It does not
     /// contain the address.
     pub traffic: String,
-    /// The SLO, of a study that searches a line.
+    /// The SLO; `None` for a study that does not search for a line.
     pub slo: Option<String>,
-    /// The machine of the load: processor, cores, limits of the container, and whether the target
-    /// is on it.
+    /// The machine of the load: processor, cores, limits of its container, and whether the target
+    /// is on the machine.
     pub machine: String,
     /// The commit that was checked out.
     pub revision: Option<SourceRevision>,
-    /// Its tags.
+    /// The tags of the run.
     pub tags: Vec<(String, String)>,
     /// Whether the run is pinned: `clean` never removes it.
     #[serde(default)]
     pub is_pinned: bool,
-    /// How far it came.
+    /// Whether the run is complete.
     pub state: RunState,
-    /// How long it took, ns.
+    /// Length of the study, ns; `None`: not known.
     pub elapsed_ns: Option<u64>,
-    /// The finding in short; `None` where the file has no summary.
+    /// The summary of the finding; `None` if the file has no summary.
     pub summary: Option<StudySummary>,
 }
 
 impl HistoryRun {
-    /// The list entry of the run in `file`. `end`: of a complete run.
+    /// Creates the list entry of the run in `file`. `end`: the end of the file of a complete run.
     pub fn new(file: &str, head: &Header, end: Option<FileEnd>, state: RunState) -> HistoryRun {
         let plan = head.spec.base();
         let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
@@ -82,7 +82,7 @@ impl HistoryRun {
         }
     }
 
-    /// The same with marks that were given to it later: a tag takes the place of one with its key.
+    /// Applies marks that the user added later. A tag replaces an earlier tag with its key.
     pub fn marked(mut self, is_pinned: bool, tags: Vec<(String, String)>) -> HistoryRun {
         self.is_pinned = is_pinned;
         for (key, value) in tags {
@@ -95,13 +95,13 @@ impl HistoryRun {
         self
     }
 
-    /// The load line of a valid run, where it has one.
+    /// Returns the load line of a valid run, if it has one.
     pub fn line(&self) -> Option<LineSummary> {
         let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
         summary.line.filter(|line| line.rps > 0.0)
     }
 
-    /// The value for a series: the load line, or the successes a second of one load.
+    /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
     pub fn followed_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
@@ -110,7 +110,7 @@ impl HistoryRun {
         self.line().map(|line| line.rps).or_else(goodput)
     }
 
-    /// Why the run is void, where it is.
+    /// Returns the reason why the run is void, if it is.
     pub fn void(&self) -> Option<&str> {
         match (self.state, &self.summary) {
             (RunState::UnderWay, _) => Some("the run is in progress"),
@@ -120,25 +120,25 @@ impl HistoryRun {
         }
     }
 
-    /// Whether the run is complete but its file has no summary, as in older files.
+    /// Returns whether the run is complete but its file has no summary, as in older files.
     pub fn is_without_summary(&self) -> bool {
         self.state == RunState::Whole && self.summary.is_none()
     }
 
-    /// The beginning of the commit's name; with `+` where files differed from it.
+    /// Returns the abbreviated commit; with `+` if files differed from the commit.
     pub fn commit_short(&self) -> Option<String> {
         let revision = self.revision.as_ref()?;
         let name: String = revision.commit.chars().take(9).collect();
         Some(if revision.dirty == Some(true) { format!("{name}+") } else { name })
     }
 
-    /// Why a series does not follow it, where it states no figure.
+    /// Returns the reason why the run is in no series, if it states no figure.
     pub fn why_without_figure(&self) -> &str {
         let nothing = if self.slo.is_some() { "no load met the SLO" } else { "no request succeeded" };
         self.void().unwrap_or(nothing)
     }
 
-    /// The measure of a series, in words.
+    /// Returns the measure of the run's series, in words.
     pub fn measure(&self) -> &'static str {
         match self.study.as_str() {
             "find" | "explain" => "load line",
@@ -149,7 +149,7 @@ impl HistoryRun {
     }
 }
 
-/// The description of a machine that separates lanes.
+/// Formats the description of a machine that separates lanes.
 fn machine(head: &Header) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };

@@ -1,4 +1,5 @@
-//! A finding in a few figures ([`study_summary`]), as it stands at the end of a run file.
+//! The summary of a finding in a few figures ([`study_summary`]), as stored at the end of a run
+//! file.
 //!
 //! Not here: how each figure is computed, and how it looks.
 
@@ -12,10 +13,10 @@ use crate::prove::Proof;
 use crate::summary::Summary;
 use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 
-/// Trials count as trials at the line from this share of it on.
+/// From this share of the line on, trials count as trials at the line.
 const AT_LINE: f64 = 0.98;
 
-/// The summary of a finding, for lists of runs.
+/// Summarises a finding for lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.open();
     match finding {
@@ -48,7 +49,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     }
 }
 
-/// A text that a summary may hold.
+/// Cuts a text to the maximum length in a summary.
 fn bounded(text: &str) -> String {
     text.chars().take(200).collect()
 }
@@ -83,7 +84,7 @@ fn of_search(found: &SearchFinding) -> StudySummary {
     let void = match findings.stopped_by {
         StopReason::Client => Some("the load generator was the limit"),
         StopReason::Disturbed => Some("other processes disturbed the machine"),
-        StopReason::Interrupted if line.rps <= 0.0 => Some("it was interrupted before a line was found"),
+        StopReason::Interrupted if line.rps <= 0.0 => Some("the search was interrupted before it found a load line"),
         _ if trials[0] + trials[1] == 0 => Some("all trials were void"),
         _ => None,
     };
@@ -97,7 +98,7 @@ fn of_search(found: &SearchFinding) -> StudySummary {
     }
 }
 
-/// Response time p99 in the longest trial at the line that met the SLO, ns.
+/// Returns the response time p99 of the longest trial at the line that met the SLO, ns.
 fn p99_at_line_ns(trials: &[TrialOutcome], line_rps: f64) -> Option<f64> {
     let at_line = trials.iter().filter(|trial| {
         trial.verdict == Verdict::Pass

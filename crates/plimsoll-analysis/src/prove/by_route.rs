@@ -1,11 +1,14 @@
-//! Each of several routes, B against A: its share of successes and its response times, over the
-//! same blocks.
+//! The comparison of each route, B with A, when there are several: success rate and response times,
+//! over the blocks of the whole comparison.
 //!
-//! Nobody said beforehand which route matters, so all of them together have one error: the tests of
-//! all routes are one family, and Holm's method shares the error out among them. The smallest p is
-//! judged at the error divided by the number of tests, the next at the error divided by one less,
-//! and so on up to the first that rejects nothing; the rest are judged as that one. They decide
-//! nothing about the whole. Not here: the measure that does.
+//! No route was declared as primary, so all routes share one error. The tests of all routes are one
+//! family, and Holm's method divides the error among them.
+//!
+//! The smallest p is compared with the error divided by the number of tests. The next p is compared
+//! with the error divided by one less. This continues up to the first test that rejects nothing.
+//! All later tests reject nothing either.
+//!
+//! Routes never decide about the whole comparison. Not here: the measure that decides.
 
 use super::compared::{JudgementTerms, MeasureComparison, compare};
 use super::looks::{ERROR, LookNumber};
@@ -15,22 +18,22 @@ use super::rules::{Quantity, Rules};
 use super::stats;
 use crate::doubts::{Doubt, DoubtKind};
 
-/// The measures of a route.
+/// A measure of one route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteMeasure {
-    /// Share of its requests that succeeded.
+    /// Share of the route's requests that succeeded.
     Success,
-    /// Median response time.
+    /// Median response time of the route.
     P50,
-    /// Response time that 99 % stay below.
+    /// Response time p99 of the route.
     P99,
 }
 
 impl RouteMeasure {
-    /// All of them.
+    /// All measures of a route.
     pub const ALL: [RouteMeasure; 3] = [RouteMeasure::Success, RouteMeasure::P50, RouteMeasure::P99];
 
-    /// The quantity behind its effect.
+    /// Returns the quantity that the effect of the measure is computed from.
     fn quantity(self, blocks: &[[RouteReading; 2]]) -> Quantity<'_> {
         let times =
             |q| Quantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
@@ -48,22 +51,22 @@ impl RouteMeasure {
     }
 }
 
-/// One route, B against A.
+/// The comparison of one route, B with A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteComparison {
-    /// Its name.
+    /// The name of the route.
     pub name: String,
-    /// Requests in the blocks that count, by side.
+    /// The route's requests in the valid blocks, by side.
     pub requests: [u64; 2],
-    /// Share of them that succeeded, by side, 0..=1.
+    /// Share of the route's requests that succeeded, by side, 0..=1.
     pub success_rate: [f64; 2],
-    /// Blocks in which both sides got such requests.
+    /// Number of blocks in which both sides got requests of the route.
     pub blocks: usize,
-    /// The compared measures: a route without any success has no ratio.
+    /// The compared measures. A route without any success has no ratio.
     pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 
-/// One test of the family: its route, its measure, its effect, and its p over all looks.
+/// One test of the family: its route, measure, effect, and p over all looks.
 struct Test {
     route: usize,
     measure: RouteMeasure,
@@ -71,15 +74,16 @@ struct Test {
     p: f64,
 }
 
-/// Whether this number of blocks can decide about a route at this look, if all blocks agreed. A
-/// comparison does not end before, or it would say nothing about its routes.
+/// Returns whether this number of blocks could prove an effect of any route at this look, if all
+/// blocks agreed. A comparison does not end before, because it would then report nothing about its
+/// routes.
 pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
 
-/// All routes over the blocks that count, at one look; none where there is only one.
+/// Compares all routes over the valid blocks at one look; empty for a single route.
 pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<RouteComparison> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
@@ -97,7 +101,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
     let adjusted = stats::holm(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by(|a, b| tests[*a].p.total_cmp(&tests[*b].p));
-    // So many tests share the error, for each in the order of `tests`.
+    // The number of tests that share the error, for each test in the order of `tests`.
     let mut families = vec![tests.len(); tests.len()];
     let mut family = tests.len();
     for at in order {
@@ -116,7 +120,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
     routes
 }
 
-/// The blocks in which both sides got requests of a route, with their readings of it.
+/// Returns the blocks in which both sides got requests of a route, with the route's readings.
 fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
     let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
     let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
@@ -124,7 +128,7 @@ fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
-/// The number of requests of a route, and its success rate.
+/// Sums the requests and the successes of a route.
 fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
@@ -138,7 +142,8 @@ fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteCompa
     RouteComparison { name: name.to_owned(), requests, success_rate: [rate(0), rate(1)], blocks, measures: Vec::new() }
 }
 
-/// The doubt about a route that succeeds on one side only: without successes there is no ratio.
+/// Returns the doubt about a route that succeeds on one side only: without successes there is no
+/// ratio.
 pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
     let never = |route: &RouteComparison, side: usize| {
         route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0

@@ -1,5 +1,5 @@
-//! One measure of B against A ([`MeasureComparison`]): the ratio over all blocks, its certainty,
-//! and whether B is better, worse or the same.
+//! The comparison of one measure, B with A ([`MeasureComparison`]): the ratio over all blocks, its
+//! certainty, and whether B is better, worse or the same.
 //!
 //! Not here: rules that forbid a verdict (`verdict`); the measures, and how many share an error
 //! (`mod`, `by_route`); the times of the looks (`looks`).
@@ -13,15 +13,15 @@ use std::fmt;
 /// The verdict of a comparison on B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProveVerdict {
-    /// A real difference beyond the margin, for the better.
+    /// B is better: a real difference beyond the margin.
     Better,
-    /// A real difference beyond the margin, for the worse.
+    /// B is worse: a real difference beyond the margin.
     Worse,
-    /// Any difference lies inside the margin, and none was seen.
+    /// B is the same: any difference is inside the margin, and none was found.
     Same,
-    /// A real difference inside the margin.
+    /// B differs by a real difference inside the margin.
     Small,
-    /// No decision.
+    /// The blocks do not show any of the other verdicts.
     Inconclusive,
 }
 
@@ -37,43 +37,43 @@ impl fmt::Display for ProveVerdict {
     }
 }
 
-/// One measure of B against A.
+/// The comparison of one measure, B with A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureComparison<M = Criterion> {
-    /// Which.
+    /// The compared measure.
     pub measure: M,
-    /// Whether it decides.
+    /// Whether the measure decides the comparison.
     pub primary: bool,
-    /// B/A of all blocks together: of sums, or of the quantile of all requests.
+    /// B divided by A over all blocks together: of sums, or of the quantile of all requests.
     pub ratio: f64,
-    /// Interval of B/A that holds over all looks, and over all measures of its family together;
+    /// Interval of `ratio` that holds over all looks, and over all measures of its family together;
     /// `None`: too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// The interval of B/A by which it is the same, or not: two one-sided tests at 5 % over all
-    /// looks are an interval at 90 %.
+    /// The interval of `ratio` that decides whether B is the same. Two one-sided tests at 5 % over
+    /// all looks are an interval at 90 %.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// p of no difference: for the primary measure over all looks (Bonferroni), for other measures
-    /// by Holm within their family.
+    /// The p value of no difference. For the primary measure it holds over all looks (Bonferroni);
+    /// for other measures it is adjusted by Holm within their family.
     pub p: f64,
-    /// The margin, a share.
+    /// The margin as a share: smaller differences do not matter.
     pub margin: f64,
-    /// The verdict.
+    /// The verdict on this measure.
     pub verdict: ProveVerdict,
-    /// The level of each side in the measure's unit; infinite where too many requests failed for it
-    /// to have a bound.
+    /// The value of each side in the measure's unit; infinite if too many requests failed.
     pub levels: [f64; 2],
 }
 
 impl<M> MeasureComparison<M> {
-    /// The largest difference that the interval leaves, as a share; `None` with too few blocks.
+    /// Returns the largest difference that the interval permits, as a share; `None` with too few
+    /// blocks.
     pub fn at_most(&self) -> Option<f64> {
         self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
     }
 }
 
-/// Whether a difference of the deciding measure is real: by the mean, or if some blocks are too
-/// disturbed for a mean, by ranks, if both point to the same side. Each is a sign-flip test with
-/// its own error.
+/// Returns whether a difference of the primary measure is real. The mean decides. If some blocks
+/// are so disturbed that the mean shows nothing, the ranks of the blocks decide, if mean and ranks
+/// have one sign. Each is the sign-flip test, with its own error.
 fn is_real(seen: &Look, by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = stats::median(by_block).unwrap_or(0.0);
@@ -81,9 +81,9 @@ fn is_real(seen: &Look, by_block: &[f64]) -> bool {
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 
-/// The verdict of one look, in logarithms. A real difference is beyond the margin at a planned look
-/// if the whole interval is, and at the last look if the best estimate is. It is inside the margin
-/// if the whole equivalence interval is.
+/// Judges one look, in logarithms. A real difference is beyond the margin at a planned look if the
+/// whole interval is, and at the last look if the estimate is. It is inside the margin if the whole
+/// equivalence interval is.
 fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == LookNumber::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
@@ -94,29 +94,29 @@ fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVer
         (true, true, _) => ProveVerdict::Worse,
         (false, _, true) => ProveVerdict::Same,
         (true, false, true) => ProveVerdict::Small,
-        // Inside to the best of our knowledge, not for certain.
+        // The estimate is inside the margin, but this is not certain.
         (true, false, false) if last => ProveVerdict::Small,
         _ => ProveVerdict::Inconclusive,
     }
 }
 
-/// The rules for judging a measure among others.
+/// The terms by which one measure is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JudgementTerms {
-    /// The margin, a share.
+    /// The margin, as a share.
     pub(super) margin: f64,
-    /// The look.
+    /// The look at which the measure is judged.
     pub(super) look: LookNumber,
-    /// So many measures share the look's part of the error.
+    /// Number of measures that share the look's part of the error.
     pub(super) family: usize,
-    /// Whether it decides.
+    /// Whether the measure decides the comparison.
     pub(super) primary: bool,
-    /// Whether more of it is better.
+    /// Whether a higher value is better.
     pub(super) more_is_better: bool,
 }
 
-/// One measure at one look, by its effect; its p is that of this look alone. `by_block`: ln(B/A) of
-/// each block, for the measure that decides.
+/// Compares one measure at one look, by its effect; the resulting p is that of this look alone.
+/// `by_block`: ln(B/A) of each block, for the primary measure.
 pub(super) fn compare<M>(
     effect: &ProvedEffect,
     measure: M,
@@ -125,7 +125,7 @@ pub(super) fn compare<M>(
 ) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::from_effect(effect, look, family);
-    // Other measures decide nothing: their interval is enough.
+    // Other measures never decide, so their interval suffices.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
     let real = if primary { is_real(&seen, by_block) } else { shown() };
     MeasureComparison {

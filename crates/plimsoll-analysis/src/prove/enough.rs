@@ -6,19 +6,19 @@ use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 
-/// In standard errors: half of the interval that must exclude 0 at a last look (2.51), plus the
-/// amount by which the estimate may fall below the truth in four of five cases (0.84). With this
-/// room in the margin, a difference as large as the margin is detected. Copies need half of the
-/// equivalence interval (1.66) plus 1.28, so they count as the same more often.
+/// The required margin, in standard errors of the estimate. It is half the interval that must
+/// exclude 0 at a last look (2.51), plus the distance of the estimate below the truth in four of
+/// five cases (0.84). Then a difference as large as the margin is found. Copies need half of the
+/// equivalence interval (1.66) plus 1.28, which is less.
 const ROOM: f64 = 3.35;
-/// A quantile is compared with some more requests than it needs to be printed.
+/// A comparison of a quantile needs this multiple of the requests that its printing needs.
 const ROOM_FOR_REQUESTS: f64 = 1.2;
-/// Fewer blocks give no verdict.
+/// With fewer blocks there is no verdict.
 const BLOCKS_LEAST: usize = 10;
 
-/// About how many more blocks would decide, four times in five: n = (3.35 s / margin)^2 in all, and
-/// at least half as many again as there are. For a quantile, as many as have the requests that it
-/// needs.
+/// Returns about how many more blocks would decide in four of five cases. In all it is n = (3.35 s
+/// / margin)^2, and at least half as many again as there are. For a quantile, it is the number of
+/// blocks with enough requests.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
     let effect = match effect(counted, settings.primary) {
@@ -29,33 +29,33 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
         }
         Err(_) => return BLOCKS_LEAST.saturating_sub(n).max(1),
     };
-    // The spread, by the interval: half-width = z s / sqrt(n).
+    // The standard deviation s follows from the interval: half-width = z s / sqrt(n).
     let interval = effect.interval(0.05).filter(|interval| interval.half_width().is_finite());
     let Some(interval) = interval else { return BLOCKS_LEAST.saturating_sub(n).max(1) };
     let spread = interval.half_width() * (n as f64).sqrt() / stats::normal_quantile(0.975);
-    // A likely difference is taken at its estimate; otherwise one as large as the margin is
-    // assumed.
+    // If a difference is likely, its estimate is used. Otherwise a difference as large as the
+    // margin is assumed.
     let likely = if interval.contains(0.0) { 0.0 } else { effect.estimate.abs() };
     let needed = (ROOM * spread / (1.0 + settings.margin).ln().max(likely)).powi(2).ceil() as usize;
     needed.max(BLOCKS_LEAST).saturating_sub(n).max(n / 2).max(1)
 }
 
-/// The budget, in a round figure, in which a comparison like this one would probably tell; `None`
-/// before its first block.
+/// Returns the budget, rounded, in which such a comparison would probably decide, ns; `None` before
+/// its first block.
 pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
     let counted = counting(blocks, settings.primary);
     let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
     let began_ns = of_blocks().map(|trial| trial.start_ns).min()?;
     let ended_ns = of_blocks().map(|trial| trial.start_ns + trial.run.window_ns.1).max()?;
     let block_ns = ended_ns.saturating_sub(began_ns) as f64 / blocks.len().max(1) as f64;
-    // As many will not count as did not so far.
+    // The share of void blocks is assumed to stay constant.
     let share_void = blocks.len() as f64 / counted.len().max(1) as f64;
     let needed = (counted.len() + blocks_more(settings, &counted)) as f64 * share_void;
-    // One block of room: none is begun that would not end in time.
+    // One block is added, because no block is begun that would end too late.
     Some(round_up(began_ns as f64 + block_ns * (needed + 1.0)))
 }
 
-/// The next round time, as users write it on a command line.
+/// Rounds a time in ns up to a value that users write on a command line.
 fn round_up(ns: f64) -> u64 {
     let s = (ns / SECOND as f64).ceil() as u64;
     let step = match s {

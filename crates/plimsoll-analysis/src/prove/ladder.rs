@@ -1,9 +1,9 @@
-//! A ladder, one variable at a time: each rung does one thing more than the one before (an empty
-//! endpoint, one with a cache lookup, one with a query). Results are shares of one another, and
-//! costs of a request.
+//! The result of a ladder, one variable at a time. Each rung does one thing more than the rung
+//! before: an empty endpoint, one with a cache look-up, one with a query. The result is the
+//! throughput of each rung as a share of the rung before, and the added cost of a request.
 //!
-//! There are no verdict and no looks: the budget decides the number of blocks, and the intervals
-//! hold simultaneously over all rungs.
+//! There is no verdict and no look. The budget determines the number of blocks, and the intervals
+//! hold together over all rungs.
 
 use super::looks::ERROR;
 use super::reading::{self, Block};
@@ -11,38 +11,38 @@ use super::resample::{BlockAmount, ProvedEffect};
 use super::stats::ConfidenceInterval;
 use crate::doubts::{DoubtKind, Doubts};
 
-/// One rung.
+/// The result of one rung.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rung {
-    /// Goodput over all blocks.
+    /// Goodput of the rung over all blocks, 1/s.
     pub goodput_rps: f64,
     /// Goodput as a share of the rung before; `None` for the first.
     pub share: Option<f64>,
-    /// Its interval; `None` for the first, or with too few blocks.
+    /// Interval of `share`; `None` for the first rung, or with too few blocks.
     pub share_interval: Option<ConfidenceInterval>,
-    /// The added cost of a request over the rung before, in us of the whole server: the difference
-    /// of 1/goodput. `None` for the first.
+    /// The cost of a request added by this rung, in us of the whole server: the difference of
+    /// 1/goodput. `None` for the first rung.
     pub cost_us: Option<f64>,
-    /// Its interval.
+    /// Interval of `cost_us`.
     pub cost_us_interval: Option<ConfidenceInterval>,
 }
 
-/// All rungs.
+/// The results of all rungs of a ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
-    /// In the order given.
+    /// The rungs in the order of the command line.
     pub rungs: Vec<Rung>,
-    /// Blocks that count.
+    /// Number of valid blocks.
     pub blocks: usize,
-    /// Blocks that say nothing: the generator was the limit, or nothing was answered in the time.
+    /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,
     /// The evidence against these figures.
     pub doubts: Doubts,
 }
 
-/// The ladder of these blocks. `broken`: why the measurement ended early, if it did.
+/// Computes the ladder from these blocks. `broken`: the reason if the measurement ended early.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // Without any response there is no cost.
+    // Without any response the cost is not known.
     let known = |block: &&Block| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };

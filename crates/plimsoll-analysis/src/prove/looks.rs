@@ -1,43 +1,44 @@
-//! The planned looks of a comparison, and the error of each: the total error is divided among them.
+//! When a comparison may be evaluated, and with which error: the error probability is spent in
+//! parts.
 //!
-//! Stopping at the first p < 0.05 after any block would be wrong far more often than one time in
-//! twenty. So the looks are planned (after 10, 14, 20, 28, 40, ... blocks), and each has a part of
-//! the error. The parts sum to the whole, so the guarantee holds over all looks together, whatever
-//! their dependence.
+//! An evaluation after every block that stops at the first p < 0.05 is wrong far more often than
+//! one time in twenty. So the looks that may stop a comparison are planned (after 10, 14, 20, 28,
+//! 40, ... blocks). Each look has its own part of the error. The parts sum up to the whole, so that
+//! the error holds over all looks together, however they correlate.
 
 use super::resample::ProvedEffect;
 use super::stats::ConfidenceInterval;
 
-/// The chance of an interval that misses the truth, over all looks of a comparison.
+/// Probability that an interval misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
-/// The chance of calling a difference of the declared measure real that is none, over all looks, by
-/// the test of the mean: less than [`ERROR`], which the interval that is shown has, because a false
-/// alarm costs more than some blocks.
+/// Probability of a false difference of the primary measure, over all looks, by the test of the
+/// mean. It is smaller than [`ERROR`] of the shown interval, because a false alarm costs more than
+/// some blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
-/// The same by the test of ranks.
+/// Probability of a false difference of the primary measure, over all looks, by the test of ranks.
 pub const RANKS_ALARM_ERROR: f64 = 0.005;
-/// The chance of calling a fall in success real that is none, over all looks. All three make 2 %:
-/// that of a false verdict.
+/// Probability of a false fall in success, over all looks. The three probabilities sum up to 2 %,
+/// the probability of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
 /// The part of the error reserved for the last look.
 const LAST_PART: f64 = 0.6;
-/// The same for the claim that any difference lies inside the margin: hardly ever certain before
-/// the last look.
+/// The part of the error of the equivalence claim that is reserved for the last look. The claim is
+/// hardly ever certain before.
 const LAST_EQUIVALENCE_PART: f64 = 0.96;
-/// Fewer blocks than these are never looked at.
+/// Minimum number of blocks before the first look.
 const FIRST_BLOCKS: f64 = 10.0;
 
-/// The look of a comparison, which determines its part of the error.
+/// The number of a look of a comparison, which determines its part of the error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LookNumber {
-    /// The n-th that may stop the comparison, from 1.
+    /// The n-th look that may stop the comparison, from 1.
     Interim(u32),
-    /// When the blocks or the budget are used up.
+    /// The look after the last block, or at the end of the budget.
     Last,
 }
 
 impl LookNumber {
-    /// Its part of the error: 1/2, 1/6, 1/12, ... of the rest, which add up to 1.
+    /// Returns the look's part of the error: 1/2, 1/6, 1/12, ... of the rest, which sum up to 1.
     pub fn part(self) -> f64 {
         match self {
             LookNumber::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
@@ -45,7 +46,7 @@ impl LookNumber {
         }
     }
 
-    /// Its part of the error of the claim that any difference lies inside the margin.
+    /// Returns the look's part of the error of the equivalence claim.
     fn equivalence_part(self) -> f64 {
         match self {
             LookNumber::Interim(_) => self.part() * (1.0 - LAST_EQUIVALENCE_PART) / (1.0 - LAST_PART),
@@ -54,10 +55,10 @@ impl LookNumber {
     }
 }
 
-/// The look that is planned after `blocks` blocks.
+/// Returns the look that is planned after `blocks` blocks.
 pub fn interim(blocks: usize) -> Option<LookNumber> {
     for look in 0..64 {
-        // Even numbers: the control compares blocks two by two.
+        // The number of blocks is even, because the control compares blocks in pairs.
         let planned = (FIRST_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(look as i32)).round() as usize * 2;
         if planned >= blocks {
             return (planned == blocks).then_some(LookNumber::Interim(look + 1));
@@ -66,26 +67,26 @@ pub fn interim(blocks: usize) -> Option<LookNumber> {
     None
 }
 
-/// The differences of one measure at one look, in logarithms of B/A.
+/// The difference of one measure at one look, in logarithms of B/A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Which look it is.
+    /// The number of the look.
     pub number: LookNumber,
-    /// The estimate.
+    /// The estimate of ln(B/A).
     pub estimate: f64,
-    /// Interval at the look's part of [`ERROR`]; `None` with too few blocks for it.
+    /// Interval of the estimate at the look's part of [`ERROR`]; `None` with too few blocks.
     pub interval: Option<ConfidenceInterval>,
-    /// Interval at the look's part of [`MEAN_ALARM_ERROR`].
+    /// Interval of the estimate at the look's part of [`MEAN_ALARM_ERROR`].
     pub wide: Option<ConfidenceInterval>,
-    /// Interval for the claim that the difference lies inside the margin: two one-sided tests, each
-    /// at its part of [`ERROR`], are an interval at twice that.
+    /// Interval for the equivalence claim: two one-sided tests, each at its part of [`ERROR`], are
+    /// an interval at twice that error.
     pub equivalence: Option<ConfidenceInterval>,
-    /// Two-sided p of no difference, of this look alone.
+    /// Two-sided p of no difference, at this look alone.
     pub p: f64,
 }
 
 impl Look {
-    /// At an effect, where so many measures share the look's part of [`ERROR`].
+    /// Evaluates an effect at a look; `family` measures share the look's part of [`ERROR`].
     pub fn from_effect(effect: &ProvedEffect, number: LookNumber, family: usize) -> Look {
         let family = family.max(1) as f64;
         let share = ERROR / family;
@@ -112,8 +113,8 @@ mod tests {
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
         let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + LookNumber::Last.part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early look has enough blocks to reject anything at its error: one value on one side
-        // by chance, 2^(1-n).
+        // Each early look has enough blocks to reject at its error: all blocks on one side have the
+        // probability 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
             let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR;

@@ -1,13 +1,15 @@
 //! Whether one build is better than another: blocks of paired loads, and a verdict with a known
 //! rate of false alarms.
 //!
-//! A block is one short load on each arm (A and B), one right after the other, in an order drawn at
-//! random. What the machine does meanwhile meets both arms alike, or either with the same chance.
-//! All inference is over blocks, never over requests. One *primary* measure decides, beside the
-//! share of requests that succeed; the others stand beside it, corrected for their number.
+//! A block is one short load on each arm (A and B), one right after the other, in random order.
+//! Disturbances of the machine affect both arms equally, or either with equal probability. All
+//! inference is over blocks, never over requests.
 //!
-//! Everything is a pure function of the blocks measured so far. Not here: carrying loads out,
-//! starting builds.
+//! One *primary* measure decides, together with the success rate. All other measures are corrected
+//! for their number.
+//!
+//! Everything is a pure function of the measured blocks. Not here: carrying loads out, starting
+//! builds.
 
 mod by_route;
 mod compared;
@@ -50,22 +52,23 @@ pub enum ComparisonEnd {
     Verdict,
     /// The requested number of blocks was reached.
     Blocks,
-    /// The time was used up.
+    /// The budget ended.
     Budget,
     /// Hardly any block was valid; the last doubt gives the reason.
     Void,
-    /// Something else, in words: ^C, a build that died.
+    /// Another reason, in words: ^C, or a build that ended.
     Broken(String),
 }
 
-/// The primary measure after so many blocks, at the error of a last look: how the interval narrows.
+/// The primary measure after some blocks, at the error of a last look. A sequence shows how the
+/// interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimEstimate {
-    /// Blocks that count.
+    /// Number of valid blocks.
     pub blocks: usize,
     /// Estimate of B/A.
     pub ratio: f64,
-    /// Its interval; `None`: too few blocks.
+    /// Interval of `ratio`; `None`: too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
 }
 
@@ -74,39 +77,40 @@ pub struct InterimEstimate {
 pub struct Proof {
     /// The verdict on the primary measure and on success, unless a rule forbids it.
     pub verdict: ProveVerdict,
-    /// The reason, where it was not the primary measure alone.
+    /// The reason for the verdict, unless it is the primary measure alone.
     pub reason: Option<Reason>,
-    /// All measures that were taken, the primary one first.
+    /// All compared measures, the primary one first.
     pub measures: Vec<MeasureComparison>,
-    /// The share of requests that succeeded; `None` without blocks.
+    /// The comparison of success rates; `None` without blocks.
     pub success: Option<Success>,
-    /// Each of several routes, in the order of the plan; none where there is only one.
+    /// The comparison of each route, in the order of the plan; empty for a single route.
     pub routes: Vec<RouteComparison>,
-    /// How much two neighbouring loads on one side differ: the standard deviation of one, a share;
-    /// `None`: too few blocks.
+    /// The variation between neighbouring loads on each side: the standard deviation of one load,
+    /// as a share. `None`: too few blocks.
     pub spread: [Option<f64>; 2],
-    /// Whether each load is on a build that was started afresh; else the verdict is of two
-    /// processes as they are.
+    /// Whether every load ran on a newly started build. Otherwise the verdict is about two running
+    /// processes.
     pub fresh: bool,
-    /// Blocks that count.
+    /// Number of valid blocks.
     pub blocks: usize,
-    /// Blocks that say nothing: the generator was the limit, or nothing was answered in the time.
+    /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,
-    /// About how many more blocks it would take, when inconclusive for want of blocks.
+    /// About how many more blocks would decide, if too few blocks are the reason for an
+    /// inconclusive verdict.
     pub blocks_more: Option<usize>,
-    /// The budget that would hold them, ns; for who knows how long blocks take
-    /// ([`budget_enough_ns`]) to fill in.
+    /// The budget for `blocks_more`, ns. The caller, which knows the length of blocks, sets the
+    /// field ([`budget_enough_ns`]).
     pub budget_enough_ns: Option<u64>,
-    /// Why it ended.
+    /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
     /// The evidence against these figures.
     pub doubts: Doubts,
 }
 
-/// The planned look at exactly these blocks, if its verdict is certain, with the verdict.
+/// Returns the planned look after exactly these blocks and its decision, if the verdict is certain.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)> {
     let number = looks::interim(counted.len()).filter(|number| by_route::can_tell(counted, *number))?;
-    // Most looks cannot be certain, as the declared measure and success alone show.
+    // Most looks are not certain, which the primary measure and the success rate show quickly.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
     }
@@ -114,7 +118,7 @@ fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)
     (decision.verdict != ProveVerdict::Inconclusive).then_some((number, decision))
 }
 
-/// Whether to stop after these blocks for a reason that lies in them; time is the caller's.
+/// Returns the reason to stop after these blocks, if there is one. The caller checks the time.
 pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     let counted = counting(blocks, settings.primary);
     let void = blocks.len() - counted.len();
@@ -127,7 +131,7 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::Blocks)
 }
 
-/// The primary measure after these blocks, for display during the comparison.
+/// Estimates the primary measure after these blocks, for display during the measurement.
 pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
     standing_of(settings, &counting(blocks, settings.primary))
 }
@@ -141,7 +145,7 @@ fn standing_of(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
     })
 }
 
-/// How the interval narrowed, at up to 40 points of the way.
+/// Returns the successive estimates, at up to 40 points.
 pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     let counted = counting(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
@@ -152,7 +156,7 @@ pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     after.into_iter().filter_map(|n| standing_of(settings, &counted[..n])).collect()
 }
 
-/// The result of all blocks together.
+/// Computes the result of all blocks together.
 pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
     let counted = counting(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
@@ -165,7 +169,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A {a}"));
     }
-    // A build that fails more also has other responses: one warning is enough.
+    // A build that fails more requests also has different responses: one warning suffices.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
         let text = format!("{}; they may not do the same work", differing.text);
@@ -211,8 +215,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
 }
 
-/// The standard deviation of a load on one side, a share, by neighbours, so that a drift is no part
-/// of it.
+/// Returns the standard deviation of a load on one side, as a share. It uses differences of
+/// neighbours, so that drift does not count.
 fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
         counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();
@@ -221,5 +225,5 @@ fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     (squares.len() >= SPREAD_FROM).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())
 }
 
-/// Pairs of neighbours that tell how much loads differ.
+/// Minimum number of pairs of neighbours for an estimate of the variation.
 const SPREAD_FROM: usize = 5;

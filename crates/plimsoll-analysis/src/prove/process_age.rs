@@ -1,21 +1,22 @@
-//! The past of the processes under two URLs: two URLs compare two *processes* with different pasts,
-//! and not only two builds.
+//! The past of the processes under two URLs. A comparison of two URLs compares two *processes* with
+//! different pasts, and not only two builds.
 
 use crate::sentence::{Remedy, Sentence};
 
 /// The state of a side's processes at the start of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProcessAge {
-    /// Since the first of them was started, s.
+    /// Time since the first of the processes was started, s.
     pub age_s: f64,
-    /// CPU time that they have used, s.
+    /// CPU time that the processes have used, s.
     pub cpu_s: f64,
 }
 
 /// Ages that differ by this factor, and by this number of seconds, get a warning.
 const AGE_TIMES: f64 = 4.0;
 const AGE_S: f64 = 60.0;
-/// The same of the CPU time used: that of some thousand requests.
+/// CPU times that differ by this factor and this number of seconds get a warning. That time serves
+/// some thousand requests.
 const CPU_TIMES: f64 = 3.0;
 const CPU_S: f64 = 0.3;
 
@@ -33,7 +34,7 @@ fn time(s: f64) -> String {
     }
 }
 
-/// The warning where one side has done much more work than the other.
+/// Returns the warning if one side is much older or has done much more work than the other.
 pub fn pasts_differ(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = differ(a.age_s, b.age_s, AGE_TIMES, AGE_S);
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
@@ -56,11 +57,11 @@ mod tests {
         for (a, b, expect) in [
             ((10.0, 0.1), (12.0, 0.1), None),
             ((40.0, 0.2), (20.0, 0.2), None),
-            // One has worked.
+            // Only process A has worked.
             ((40.0, 2.0), (41.0, 0.1), Some("A was started 40 s ago and has used 2.0 s of CPU, B")),
             ((40.0, 0.3), (41.0, 0.01), None),
             ((40.0, 0.01), (41.0, 400.0), Some("B was started 41 s ago and has used 7 min of CPU;")),
-            // One is much older, though it has done little.
+            // Process A is much older, though it has done little work.
             ((86_400.0, 0.4), (5.0, 0.3), Some("A was started 24 h ago")),
             ((3600.0, 9.0), (3000.0, 8.0), None),
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),

@@ -17,20 +17,21 @@ use plimsoll_model::{
 /// The figures of one load for the build under test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// Successes in the measured window, and its length, s.
+    /// Successes in the measured window, and the length of the window, s.
     pub goodput: BlockAmount,
-    /// All scheduled requests of it.
+    /// The times of all scheduled requests of the load.
     pub ledger: LedgerTimes,
-    /// CPU time of the server's processes, ns, and its responses; `None` if not readable.
+    /// CPU time of the server's processes, ns, and the number of responses; `None` if the time
+    /// could not be read.
     pub cpu_ns: Option<BlockAmount>,
-    /// Bytes of answers, and answers.
+    /// Bytes of responses, and number of responses.
     pub answer_bytes: BlockAmount,
-    /// Answers by status.
+    /// Number of responses by status.
     pub statuses: Tally,
     /// The figures of each of several routes, in the order of the plan; empty for a plan with one
     /// route.
     pub routes: Vec<RouteReading>,
-    /// How long an answer waited for plimsoll on average, as a share of the response time (closed
+    /// Mean time that a response waited for plimsoll, as a share of the response time (closed
     /// loads).
     pub client_wait_share: f64,
     /// The CPU used by other processes.
@@ -43,14 +44,14 @@ pub struct Reading {
 /// The figures of one load for one of several routes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteReading {
-    /// Its name.
+    /// The name of the route.
     pub name: String,
-    /// All scheduled requests of it.
+    /// The times of all scheduled requests of the route.
     pub ledger: LedgerTimes,
 }
 
-/// An answer may wait for plimsoll for this share of the response time: beyond, the figures are
-/// plimsoll's.
+/// Maximum share of the response time for which a response may wait for plimsoll. Above this share,
+/// the figures are plimsoll's.
 pub const CLIENT_WAIT_SHARE_MAX: f64 = 0.1;
 
 fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
@@ -58,7 +59,7 @@ fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
 }
 
 impl Reading {
-    /// The reading of a load.
+    /// Computes the reading of a load.
     pub fn from_trial(trial: &Trial) -> Reading {
         let run = &trial.run;
         let summary = Summary::from_run(run);
@@ -95,18 +96,18 @@ impl Reading {
         }
     }
 
-    /// Successes a second.
+    /// Returns the successes a second.
     pub fn goodput_rps(&self) -> f64 {
         if self.goodput.per > 0.0 { self.goodput.of / self.goodput.per } else { 0.0 }
     }
 
-    /// Share of the scheduled requests that succeeded.
+    /// Returns the share of the scheduled requests that succeeded.
     pub fn success_rate(&self) -> f64 {
         if self.ledger.scheduled == 0 { 1.0 } else { self.ledger.succeeded() as f64 / self.ledger.scheduled as f64 }
     }
 
-    /// The value of a measure in this load alone; `None` where it was not taken, and infinite where
-    /// too many requests failed.
+    /// Returns the value of a measure in this load alone. It is `None` if the measure was not
+    /// taken, and infinite if too many requests failed.
     pub fn value(&self, measure: Criterion) -> Option<f64> {
         match measure {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
@@ -118,22 +119,24 @@ impl Reading {
         }
     }
 
-    /// The value as it may be printed: a quantile needs enough requests beyond it.
+    /// Returns the value of a measure if it may be printed: a quantile needs enough requests beyond
+    /// it.
     pub fn value_shown(&self, measure: Criterion) -> Option<f64> {
         let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= QUANTILE_BEYOND);
         self.value(measure).filter(|value| enough && value.is_finite())
     }
 
-    /// Whether nothing at all came back.
+    /// Returns whether no response arrived.
     fn is_silent(&self) -> bool {
         self.goodput.of <= 0.0 && self.ledger.succeeded() == 0 && self.statuses.is_empty()
     }
 }
 
-/// Fewest requests beyond a quantile; otherwise it is neither printed nor compared.
+/// Minimum number of requests beyond a quantile: otherwise the quantile is neither printed nor
+/// compared.
 pub const QUANTILE_BEYOND: f64 = BEYOND_MIN as f64;
 
-/// The share of a measure that is a quantile of response times.
+/// Returns the quantile of response times that the measure is, if it is one.
 pub fn quantile(measure: Criterion) -> Option<f64> {
     match measure {
         Criterion::P50 => Some(0.5),
@@ -142,34 +145,34 @@ pub fn quantile(measure: Criterion) -> Option<f64> {
     }
 }
 
-/// How long an answer was readable before it was read, on average, as a share of the response time.
-/// In a closed load nothing else tells: requests are late by what answers waited.
+/// Returns the mean time that a response was readable before plimsoll read it, as a share of the
+/// response time. In a closed load nothing else shows this delay.
 fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
     let (wait, response) = (&summary.generator.read_wait, &summary.whole.response);
     let known = !run.plan.load.shape.is_open() && wait.count > 0 && response.mean_ns > 0.0;
     if known { wait.mean_ns / response.mean_ns } else { 0.0 }
 }
 
-/// One load on each arm, in an order drawn at random.
+/// One load on each arm, in random order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// By arm: A, B, ...
+    /// The readings by arm: A, B, ...
     pub readings: Vec<Reading>,
 }
 
 impl Block {
-    /// Why the block is void, if it is.
+    /// Returns the reason why the block is void, if it is.
     pub fn void(&self) -> Option<&Sentence> {
         self.readings.iter().find_map(|reading| reading.void.as_ref())
     }
 
-    /// Whether other processes disturbed a load of the block.
+    /// Returns whether other processes disturbed a load of the block.
     pub fn is_disturbed(&self) -> bool {
         self.readings.iter().any(|reading| reading.interference.disturbed)
     }
 }
 
-/// The order of the arms in block number `block`: a shuffle that follows from the seed.
+/// Returns the order of the arms in block number `block`: a shuffle that depends only on the seed.
 pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
     let mut rng = Rng::stream(seed, block as u64);
     let mut order: Vec<u8> = (0..arms as u8).collect();
@@ -179,33 +182,33 @@ pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
     order
 }
 
-/// The whole blocks among recorded loads, and why the recording broke off, if it did.
+/// Returns the complete blocks of recorded loads, and the reason if the recording was aborted.
 pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
     let mut blocks = Blocks::new(arms);
     blocks.read(trials);
     (blocks.whole, blocks.broken)
 }
 
-/// Blocks that grow with a recording: each load is read once, since reading one takes longer than a
-/// look at all blocks.
+/// Blocks that are read incrementally from a recording. Each load is read once, because this takes
+/// longer than evaluating all blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
-    /// Those that are whole.
+    /// The complete blocks.
     pub whole: Vec<Block>,
-    /// Why the recording broke off: nothing after that counts.
+    /// Why the recording was aborted: later loads do not count.
     pub broken: Option<String>,
-    /// The readings of the next block so far, by arm.
+    /// The readings of the current, incomplete block, by arm.
     next: Vec<Option<Reading>>,
     trials_read: usize,
 }
 
 impl Blocks {
-    /// None yet, of `arms` loads each.
+    /// Creates an empty list of blocks with `arms` loads each.
     pub fn new(arms: usize) -> Blocks {
         Blocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
     }
 
-    /// Takes in the loads of a recording that have come since the last time.
+    /// Reads the loads that were recorded since the last call.
     pub fn read(&mut self, trials: &[Trial]) {
         let new = trials.get(self.trials_read..).unwrap_or_default();
         self.trials_read = trials.len();
@@ -219,8 +222,9 @@ impl Blocks {
         self.judge_silence();
     }
 
-    /// A load without any response is void if it was shorter than a response usually takes. It
-    /// shows a hanging server if responses usually come within a third of its length.
+    /// Judges loads without any response. Such a load is void if it was shorter than a usual
+    /// response time. It shows a hanging server if responses usually arrive within a third of its
+    /// length.
     fn judge_silence(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
@@ -253,19 +257,19 @@ impl Blocks {
     }
 }
 
-/// A, B, ... Z.
+/// Returns the name of an arm: A, B, ... Z.
 pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// The doubt about void blocks: how many, and why.
+/// Returns the doubt about void blocks: their number, and the reason.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!("{} of {} blocks do not count: ", void.len(), blocks.len()));
     void.first().map(|reason| Doubt { kind: DoubtKind::Void, text: text.then(reason) })
 }
 
-/// The plan of each arm's loads in recorded blocks, as far as there are any.
+/// Returns the plan of each arm's loads in recorded blocks; empty without blocks.
 pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {
     let on = |trial: &Trial, arm: usize| {
         trial.tag.purpose == Purpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)

@@ -1,57 +1,60 @@
-//! The effect of B over A from blocks ([`ProvedEffect`]): the ratio of what all blocks of either
-//! side say together, and its uncertainty by the randomisation that was made.
+//! The effect of B over A from blocks ([`ProvedEffect`]): the ratio over all blocks of each side,
+//! with the uncertainty from randomisation.
 //!
-//! The order of the two sides in a block is drawn at random. If B were A times a factor, each
-//! block's difference could as well have come with the other sign, whatever the machine did
-//! meanwhile. The factors that this sign-flip test of the *mean* does not reject are the typical
-//! values of Hartigan (1969): the same ratio, taken over random halves of the blocks (each block in
-//! or out with chance 1/2), falls below and above the true factor as often as a fair coin. So an
-//! interval is two order statistics of the ratios of halves. It holds at any number of blocks,
-//! under drift and heavy tails; disturbed blocks widen it, and bad blocks move it: a mean is not
-//! blind.
+//! The order of the two sides in a block is random. If B were A times a factor, each block's
+//! difference could have had the opposite sign with equal probability, whatever the machine did.
 //!
-//! Not here: when to look, and what to conclude (`looks`, `verdict`).
+//! The factors that this sign-flip test of the *mean* does not reject are the typical values of
+//! Hartigan (1969). Take the ratio over random halves of the blocks, each block in or out with
+//! probability 1/2. Such a ratio is below or above the true factor with equal probability. So an
+//! interval consists of two order statistics of the ratios of halves.
+//!
+//! The interval holds at any number of blocks, under drift and heavy tails. Disturbed blocks widen
+//! it, and bad blocks move it, because the mean includes them.
+//!
+//! Not here: when to evaluate, and what to conclude (`looks`, `verdict`).
 
 use super::stats::{ConfidenceInterval, normal_quantile, normal_tail};
 use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
-/// Up to this number of blocks every half is taken; of more, as many random halves as 12 blocks
-/// have.
+/// Up to this number of blocks all halves are used. For more blocks, as many random halves as 12
+/// blocks have.
 const EXACT_BLOCKS_MAX: usize = 12;
 const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
-/// Order statistics farther out than this are the luck of few draws: beyond, the tail is a normal
-/// one through this point. Sums of random signs have lighter tails, so that errs on the wide side.
+/// Farther out than this order statistic, few draws decide by chance. There the tail is a normal
+/// one through this point. Sums of random signs have lighter tails, so the error is on the wide
+/// side.
 const ORDER_LEAST: usize = 16;
-/// Places at which a distribution of times is looked at, between the least and the greatest
-/// quantile of any block.
+/// Number of places at which a distribution of times is evaluated, between the minimum and the
+/// maximum quantile of any block.
 const CUTS_MAX: usize = 48;
 
 /// The figure of a side in a block: an amount and its divisor (successes and seconds, CPU time and
 /// responses).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BlockAmount {
-    /// The amount.
+    /// The numerator: successes, CPU time, and so on.
     pub of: f64,
-    /// The divisor.
+    /// The divisor: seconds, responses, and so on.
     pub per: f64,
 }
 
-/// Times of all requests that a load scheduled: those that were not answered with success are
-/// slower than any bound.
+/// The times of all requests that a load scheduled. A request without success is slower than any
+/// bound.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LedgerTimes {
-    /// Requests scheduled.
+    /// Number of scheduled requests.
     pub scheduled: u64,
-    /// Requests that succeeded, up to each occupied bucket of the histogram: (bucket, how many
-    /// until there), ascending.
+    /// Number of successes up to each occupied bucket of the histogram: (bucket, cumulative
+    /// number), ascending.
     pub succeeded: Vec<(u32, u64)>,
 }
 
 impl LedgerTimes {
-    /// The times of a ledger from its buckets, ascending; `succeeded`: the number of successes, the
-    /// quickest.
+    /// Creates the times of a ledger from its buckets, ascending. The `succeeded` fastest requests
+    /// are successes.
     pub fn new(scheduled: u64, succeeded: u64, buckets: impl Iterator<Item = (usize, u64)>) -> LedgerTimes {
         let mut sum = 0;
         let mut until = Vec::new();
@@ -65,53 +68,55 @@ impl LedgerTimes {
         LedgerTimes { scheduled: scheduled.max(sum), succeeded: until }
     }
 
-    /// Requests that succeeded in this bucket's time or less.
+    /// Returns the number of successes in this bucket or below.
     fn until(&self, bucket: u32) -> u64 {
         let after = self.succeeded.partition_point(|(at, _)| *at <= bucket);
         after.checked_sub(1).map_or(0, |last| self.succeeded[last].1)
     }
 
-    /// Requests that succeeded.
+    /// Returns the number of successes.
     pub fn succeeded(&self) -> u64 {
         self.succeeded.last().map_or(0, |last| last.1)
     }
 
-    /// The bucket in which a share `q` of all requests has succeeded; `None`: so many never did.
+    /// Returns the bucket in which a share `q` of all requests has succeeded; `None`: fewer
+    /// succeeded.
     fn bucket(&self, q: f64) -> Option<u32> {
-        // The small subtraction undoes the rounding of products such as 0.99 * 100.
+        // The small subtraction compensates the rounding error of products such as 0.99 * 100.
         let rank = ((q * self.scheduled as f64 - 1e-6).ceil() as u64).max(1);
         let at = self.succeeded.partition_point(|(_, until)| *until < rank);
         self.succeeded.get(at).map(|(bucket, _)| *bucket)
     }
 
-    /// The time in which a share `q` of all requests has succeeded, ns; infinite where so many
-    /// never did.
+    /// Returns the time in which a share `q` of all requests has succeeded, ns; infinite if fewer
+    /// succeeded.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         self.bucket(q).map_or(f64::INFINITY, |bucket| {
             (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
         })
     }
 
-    /// Requests beyond that quantile.
+    /// Returns the number of requests beyond the quantile `q`.
     pub fn beyond(&self, q: f64) -> f64 {
         (1.0 - q) * self.scheduled as f64
     }
 }
 
-/// B against A, and how sure that is: as the logarithm of B/A, or of costs as a difference.
+/// The effect of B compared with A, and its uncertainty: as the logarithm of B/A, or for costs as a
+/// difference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvedEffect {
-    /// The estimate.
+    /// The estimate from all blocks.
     pub estimate: f64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: usize,
-    /// The value of either side over all blocks, in the unit of the figure.
+    /// The value of each side over all blocks, in the unit of the figure.
     pub levels: [f64; 2],
-    /// The same estimate from halves of the blocks, ascending.
+    /// The estimates from halves of the blocks, ascending.
     halves: Vec<f64>,
 }
 
-/// The halves of so many blocks: the numbers of the blocks in each.
+/// Returns the halves of `blocks` blocks: the indices of the blocks in each half.
 fn halves(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
@@ -136,7 +141,7 @@ fn log_ratio(a: f64, b: f64) -> f64 {
     (b / a).ln()
 }
 
-/// The amounts of both sides over some blocks, each with its weight.
+/// Sums the amounts of both sides over some blocks, each with its weight.
 fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [BlockAmount; 2] {
     let mut sums = [BlockAmount::default(); 2];
     for block in blocks {
@@ -149,8 +154,9 @@ fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [Blo
 }
 
 impl ProvedEffect {
-    /// The effect by resampling. `levels`: both sides over any blocks, and the way to compare them;
-    /// `None` without blocks, or without a comparison.
+    /// Computes the effect by resampling. `levels` returns the values of both sides over given
+    /// blocks, and the comparison of the two values. Returns `None` without blocks, or without a
+    /// comparison.
     fn resample(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
@@ -162,7 +168,7 @@ impl ProvedEffect {
         if blocks == 0 || estimate.is_nan() {
             return None;
         }
-        // Where both are nothing, or both have no bound, they are alike.
+        // If both sides are zero, or both infinite, they are equal.
         let half = |half: Vec<usize>| {
             let [a, b] = levels(&half);
             Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)
@@ -172,28 +178,28 @@ impl ProvedEffect {
         Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves })
     }
 
-    /// The added cost of B over A, in us, from amounts by block and their seconds.
+    /// Computes the added cost of B over A, in us, from amounts by block and their seconds.
     pub fn of_costs(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
         ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)
     }
 
-    /// The ratio of sums of amounts, each block with its weight.
+    /// Computes the ratio of sums of amounts, each block with its weight.
     pub fn of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
         ProvedEffect::resample(amounts.len(), rates, log_ratio)
     }
 
-    /// The ratio of the quantile `q` of all requests of either side together, each block with its
-    /// weight.
+    /// Computes the ratio of the quantile `q` of all requests of each side together, each block
+    /// with its weight.
     pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
         let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
         ProvedEffect::resample(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
-    /// The interval of the centre at error `alpha` (two-sided); `None` where so few blocks cannot
-    /// reject anything at that error (2^(1-n) > `alpha`).
+    /// Returns the interval of the estimate at the two-sided error `alpha`. Returns `None` if so
+    /// few blocks cannot reject anything at that error (2^(1-n) > `alpha`).
     pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
         let all = self.halves.len() + 1;
         let order = (alpha / 2.0 * all as f64 + 1e-9) as usize;
@@ -208,18 +214,19 @@ impl ProvedEffect {
         Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
     }
 
-    /// The order statistics from which on tails are normal.
+    /// Returns the order statistics from which on the tails are normal.
     fn ends(&self) -> (f64, f64) {
         let last = self.halves.len().saturating_sub(ORDER_LEAST);
         (self.halves[ORDER_LEAST - 1], self.halves[last])
     }
 
-    /// In standard deviations of a normal distribution, how far out these are.
+    /// Returns how far out these order statistics are, in standard deviations of a normal
+    /// distribution.
     fn quantile_of_order(&self) -> f64 {
         normal_quantile(1.0 - ORDER_LEAST as f64 / (self.halves.len() + 1) as f64)
     }
 
-    /// p that the ratio is 1 or more (`below`), or 1 or less.
+    /// Returns the p value that the ratio is 1 or more (`below`), or 1 or less.
     pub fn p_one_sided(&self, below: bool) -> f64 {
         let all = (self.halves.len() + 1) as f64;
         let beyond = match below {
@@ -236,28 +243,30 @@ impl ProvedEffect {
         tail.max(0.5f64.powi(self.blocks.min(1000) as i32)).min(ORDER_LEAST as f64 / all)
     }
 
-    /// Two-sided p of no difference.
+    /// Returns the two-sided p value of no difference.
     pub fn p(&self) -> f64 {
         (2.0 * self.p_one_sided(true).min(self.p_one_sided(false))).min(1.0)
     }
 }
 
-/// The times of one side, cut where the quantile of any half of the blocks may lie.
+/// The times of one side, divided at the values where the quantile of any half of the blocks may
+/// be.
 struct Cuts {
     q: f64,
-    /// Requests scheduled by block, weighted.
+    /// Number of scheduled requests by block, weighted.
     scheduled: Vec<f64>,
-    /// The first and the last time of each cut, ns; those of the first cut are below all others.
+    /// The first and the last time of each cut, ns. The times of the first cut are below all
+    /// others.
     ends_ns: Vec<(f64, f64)>,
-    /// Requests that succeeded up to each cut, by cut and block, weighted.
+    /// Number of successes up to each cut, by cut and block, weighted.
     until: Vec<Vec<f64>>,
 }
 
 impl Cuts {
-    /// `None` without a success.
+    /// Creates the cuts; `None` without a success.
     fn from_times<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
         let times: Vec<&LedgerTimes> = times.collect();
-        // The quantile of a mixture lies between the least and the greatest of its parts.
+        // The quantile of a mixture lies between the minimum and the maximum of its parts.
         let least = times.iter().filter_map(|one| one.bucket(q)).min();
         let last = times.iter().filter_map(|one| one.succeeded.last()).map(|last| last.0).max()?;
         let most = times.iter().map(|one| one.bucket(q).unwrap_or(last)).max()?;
@@ -298,7 +307,7 @@ impl Cuts {
         Some(Cuts { q, scheduled, ends_ns, until })
     }
 
-    /// The quantile over these blocks together, ns; infinite where so many requests did not
+    /// Returns the quantile over these blocks together, ns; infinite if too many requests did not
     /// succeed.
     fn quantile_ns(&self, blocks: &[usize]) -> f64 {
         let sum = |of: &[f64]| blocks.iter().map(|block| of[*block]).sum::<f64>();
@@ -313,7 +322,7 @@ impl Cuts {
         }
         let (begins_ns, ends_ns) = self.ends_ns[low];
         let Some(before) = low.checked_sub(1) else { return begins_ns };
-        // Within a cut, times are taken as spread evenly.
+        // Within a cut, times are assumed to be uniformly distributed.
         let (from, to) = (sum(&self.until[before]), sum(&self.until[low]));
         let part = if to > from { ((rank - from) / (to - from)).clamp(0.0, 1.0) } else { 1.0 };
         begins_ns + (ends_ns - begins_ns) * part
@@ -331,8 +340,8 @@ mod tests {
         ProvedEffect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
-    /// By hand: the ratios of the seven halves of three blocks are 1/2, 1, 2, and of two or three
-    /// together 2/3 (1+1)/(2+1), ...
+    /// The ratios of the seven halves of three blocks, computed by hand: 1/2, 1, 2 for single
+    /// blocks, and for two or three blocks 2/3 (1+1)/(2+1), ...
     #[test]
     fn halves_of_few_blocks_are_all_halves() {
         let effect = ratios(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
@@ -343,12 +352,12 @@ mod tests {
         assert_eq!(effect.interval(0.25).map(|i| (i.lower.exp(), i.upper.exp())), Some((0.5, 2.0)));
         assert_eq!(effect.interval(0.24), None);
         assert_eq!(effect.p(), 1.0);
-        // All blocks on one side: as many as signs can say.
+        // All blocks are on one side: the strongest evidence that signs can give.
         assert_eq!(ratios(&[(1.0, 2.0); 5]).p(), 2.0 / 32.0);
         assert_eq!(ratios(&[(1.0, 2.0); 5]).p_one_sided(true), 1.0);
     }
 
-    /// The mean sees how bad bad blocks are, and the level is kept by a wider interval.
+    /// The mean includes the size of bad blocks, and a wider interval keeps the error rate.
     #[test]
     fn a_tenth_of_bad_blocks_moves_the_estimate_and_widens_the_interval() {
         let good: Vec<(f64, f64)> =
@@ -389,7 +398,7 @@ mod tests {
             let got = times(scheduled, &answered).quantile_ns(q) / 1e6;
             assert!(got == expect_ms || (got / expect_ms - 1.0).abs() < 1e-3, "{q} of {scheduled}: {got}");
         }
-        // A server that answers the slow ones at once with failures has no better p99.
+        // A server that immediately fails the slow requests has no better p99.
         let slow: Vec<u64> = (1..=100).map(|n| if n > 95 { 400 } else { 20 }).collect();
         let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
         let blocks: Vec<[LedgerTimes; 2]> = (0..12).map(|_| [times(100, &slow), times(100, &quick)]).collect();
@@ -400,7 +409,7 @@ mod tests {
         assert!(effect.estimate.abs() < 1e-3 && (effect.levels[0] / 20e6 - 1.0).abs() < 1e-3, "{effect:?}");
     }
 
-    /// The quantile of all requests together, and not the middle of the blocks' own.
+    /// The quantile is that of all requests together, and not the median of the blocks' quantiles.
     #[test]
     fn quantiles_are_of_pooled_ledgers() {
         let quick: Vec<u64> = (0..100).map(|n| 10 + n % 3).collect();
@@ -408,7 +417,7 @@ mod tests {
         let blocks: Vec<[LedgerTimes; 2]> =
             (0..20).map(|n| [times(100, &quick), times(100, if n == 0 { &slow } else { &quick })]).collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
-        // 20 of 2 000 requests are slow: 1 % of them all, none in most blocks.
+        // 20 of 2 000 requests are slow: 1 % of all requests, and none in most blocks.
         let effect = ProvedEffect::of_quantile(&both, 0.995, &[1.0; 20]).expect("blocks");
         assert!(effect.levels[1] > 400e6 && effect.levels[0] < 13e6, "{:?}", effect.levels);
         assert!(ProvedEffect::of_quantile(&[], 0.5, &[]).is_none());

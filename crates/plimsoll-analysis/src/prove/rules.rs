@@ -1,5 +1,5 @@
-//! The rules of a comparison ([`Rules`]): its measures, the valid blocks, and the quantity behind
-//! each measure.
+//! The rules of a comparison ([`Rules`]): its measures, the valid blocks, and the quantity that
+//! each measure is computed from.
 
 use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
@@ -9,20 +9,20 @@ use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 /// The rules of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
-    /// The measure that decides.
+    /// The primary measure, which decides.
     pub primary: Criterion,
     /// Differences up to this share do not matter (0.02: 2 %).
     pub margin: f64,
-    /// At most so many blocks.
+    /// Maximum number of blocks; `None`: no limit.
     pub blocks_max: Option<usize>,
-    /// Both sides are started afresh for each load.
+    /// Whether both sides are started anew for each load.
     pub fresh: bool,
-    /// The answers of both sides may differ.
+    /// Whether the responses of both sides may differ.
     pub answers_may_differ: bool,
 }
 
 impl Rules {
-    /// The rules of a spec; `None` for a spec that is no comparison.
+    /// Reads the rules from a spec; `None` for a spec that is no comparison.
     pub fn from_spec(spec: &ExperimentSpec) -> Option<Rules> {
         let ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, .. }) = spec else { return None };
         Some(Rules {
@@ -35,7 +35,7 @@ impl Rules {
     }
 }
 
-/// The quantity behind an effect.
+/// The quantity that an effect is computed from.
 pub(super) enum Quantity<'a> {
     /// Amounts of either side, by block.
     Amounts(Vec<[BlockAmount; 2]>),
@@ -43,26 +43,26 @@ pub(super) enum Quantity<'a> {
     Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
 
-/// Why there is no effect.
+/// Why an effect cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoEffect {
-    /// It was not taken in every block, or nothing was.
+    /// The measure is missing in some block, or there is no block.
     NotTaken,
-    /// So many requests on one side are too few for this quantile.
+    /// One side has too few requests for this quantile.
     TooFew {
         /// The quantile.
         q: f64,
-        /// Requests scheduled on the side that has fewer.
+        /// Number of scheduled requests on the side that has fewer.
         requests: f64,
     },
 }
 
-/// Requests that a quantile needs on each side.
+/// Returns the number of requests that a quantile needs on each side.
 pub fn requests_needed(q: f64) -> f64 {
     (QUANTILE_BEYOND / (1.0 - q)).round()
 }
 
-/// Both sides of each block by `of`, where all have it.
+/// Returns the values of `of` for both sides of each block, if all have one.
 pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
     let sides = |block: &'a Block| match block.readings.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
@@ -71,7 +71,7 @@ pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> O
     blocks.iter().map(sides).collect()
 }
 
-/// The quantity behind the effect of a measure, where every block has it.
+/// Returns the quantity of a measure, if every block has it.
 pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
         return Some(Quantity::Quantile(q, of_sides(blocks, |reading| Some(&reading.ledger))?));
@@ -82,13 +82,13 @@ pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<
     })?))
 }
 
-/// The least weight of a disturbed block, relative to an undisturbed one.
+/// The minimum weight of a disturbed block, relative to an undisturbed one.
 const WEIGHT_LEAST: f64 = 0.1;
-/// Blocks of either kind that tell how much they scatter.
+/// The minimum number of blocks of each kind for an estimate of their scatter.
 const WEIGHED_FROM: usize = 5;
 
 impl Quantity<'_> {
-    /// ln(B/A) of each block by itself, where it is known.
+    /// Returns ln(B/A) of each single block, where it is known.
     fn by_block(&self) -> Vec<f64> {
         match self {
             Quantity::Amounts(blocks) => blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect(),
@@ -98,9 +98,10 @@ impl Quantity<'_> {
         }
     }
 
-    /// The weight of each block: disturbed blocks with a larger scatter count less, by the inverse
-    /// of their variance. Interference comes from the machine's accounts, and scatter from sizes
-    /// without signs. The differences themselves decide nothing, so the test keeps its level.
+    /// Returns the weight of each block. Disturbed blocks count less if they scatter more, by the
+    /// inverse of their variance. The machine's CPU times show the disturbance, and the sizes
+    /// without signs show the scatter. So the results of blocks do not affect the weights, and the
+    /// test keeps its level.
     fn weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.by_block();
         let middle = stats::median(&values).unwrap_or(0.0);
@@ -116,7 +117,7 @@ impl Quantity<'_> {
         blocks.iter().map(|block| if block.is_disturbed() { weight } else { 1.0 }).collect()
     }
 
-    /// The effect; a quantile only where enough requests lie beyond it on each side.
+    /// Computes the effect; a quantile needs enough requests beyond it on each side.
     pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, NoEffect> {
         let weights = self.weights(blocks);
         match self {
@@ -133,17 +134,17 @@ impl Quantity<'_> {
     }
 }
 
-/// The effect of a measure.
+/// Computes the effect of a measure.
 pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, NoEffect> {
     quantity(blocks, measure).ok_or(NoEffect::NotTaken)?.effect(blocks)
 }
 
-/// ln(B/A) of each block by itself.
+/// Returns ln(B/A) of each single block.
 pub(super) fn by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
     quantity(blocks, measure).map_or_else(Vec::new, |quantity| quantity.by_block())
 }
 
-/// The blocks that count.
+/// Returns the valid blocks.
 pub(super) fn counting(blocks: &[Block], primary: Criterion) -> Vec<Block> {
     let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
     blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()

@@ -1,53 +1,53 @@
-//! Small pieces of statistics over blocks, as plain functions: intervals, medians, Holm's method,
-//! the normal distribution, and the tests of signs.
+//! Basic statistics over blocks, as pure functions: intervals, medians, Holm's method, the normal
+//! distribution, and the tests of signs.
 //!
-//! Not here: the effect of B over A and its interval (`resample`); when to look and what to
+//! Not here: the effect of B over A and its interval (`resample`); when to evaluate and what to
 //! conclude (`looks`, `verdict`).
 
-/// Up to so many values the null distribution is exact; beyond, the normal approximation (off by
-/// less than 1e-4).
+/// Up to this number of values the null distribution is exact. For more, it is the normal
+/// approximation (error below 1e-4).
 const EXACT_MAX: usize = 200;
 
 /// An interval, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConfidenceInterval {
-    /// Lower end.
+    /// Lower end of the interval.
     pub lower: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub upper: f64,
 }
 
 impl ConfidenceInterval {
-    /// Half of its length.
+    /// Returns half the length of the interval.
     pub fn half_width(&self) -> f64 {
         (self.upper - self.lower) / 2.0
     }
 
-    /// Whether `value` lies in it.
+    /// Returns whether the interval contains `value`.
     pub fn contains(&self, value: f64) -> bool {
         (self.lower..=self.upper).contains(&value)
     }
 
-    /// Whether it lies in -`bound`..=`bound`.
+    /// Returns whether the interval lies in -`bound`..=`bound`.
     pub fn within(&self, bound: f64) -> bool {
         self.lower >= -bound && self.upper <= bound
     }
 
-    /// Whether an interval of logarithms of ratios, read as shares, lies within the share that
-    /// `bound` is the logarithm of: -2 % is farther from 0 than +2 % there, and it is shares that
-    /// people read.
+    /// Returns whether an interval of log ratios, converted to shares, lies within the share whose
+    /// logarithm is `bound`. People read shares, and -2 % is farther from 0 than +2 % on the
+    /// logarithmic scale.
     pub fn within_ratio(&self, bound: f64) -> bool {
         let share = bound.exp_m1();
         self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
     }
 
-    /// The same interval of another scale; `change` must be increasing.
+    /// Converts the interval to another scale; `change` must be increasing.
     pub fn map(&self, change: impl Fn(f64) -> f64) -> ConfidenceInterval {
         ConfidenceInterval { lower: change(self.lower), upper: change(self.upper) }
     }
 }
 
-/// The middle of ascending values; `None` of none.
+/// Returns the median of ascending values; `None` without values.
 fn median_sorted(values: &[f64]) -> Option<f64> {
     let half = values.len() / 2;
     match values.len() {
@@ -57,14 +57,14 @@ fn median_sorted(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The middle of some values; `None` of none.
+/// Returns the median of values; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     median_sorted(&sorted)
 }
 
-/// Holm's adjusted p of each of a family of tests, in their order.
+/// Returns Holm's adjusted p of each test of a family, in the order of the tests.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -77,13 +77,13 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Two-sided p of the hypothesis that the values are symmetric about 0: the sign-flip permutation
-/// test of the sum of the signed ranks. Equal sizes share their mean rank; zeros are ranked and
-/// never flip (Pratt). What is no number counts as the largest. 1 without values.
+/// Returns the two-sided p of the hypothesis that the values are symmetric about 0. The test is the
+/// sign-flip permutation test of the sum of the signed ranks. Equal sizes share their mean rank;
+/// zeros are ranked and never flip (Pratt). NaN counts as the largest value. Without values p is 1.
 pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    // Ranks times two, so that shared ranks are whole numbers.
+    // Ranks are doubled, so that shared ranks are whole numbers.
     let mut ranks: Vec<usize> = Vec::with_capacity(sizes.len());
     let mut positive = 0;
     let mut at = 0;
@@ -106,13 +106,13 @@ pub fn sign_flip_p(values: &[f64]) -> f64 {
     (2.0 * lower_tail(&ranks, tail)).min(1.0)
 }
 
-/// P(sum <= `sum`) of a sum that takes each of `parts` with probability one half.
+/// Returns P(sum <= `sum`) of a sum that includes each of `parts` with probability one half.
 fn lower_tail(parts: &[usize], sum: usize) -> f64 {
     distribution(parts, sum).iter().sum()
 }
 
-/// P(sum = 0), P(sum = 1), ... P(sum = `sum_max`) of a sum that takes each of `parts` with
-/// probability one half.
+/// Returns P(sum = 0), P(sum = 1), ... P(sum = `sum_max`) of a sum that includes each of `parts`
+/// with probability one half.
 fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
     let mut probability = vec![0.0; sum_max + 1];
     probability[0] = 1.0;
@@ -125,10 +125,10 @@ fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
     probability
 }
 
-/// P(X >= `at_least`) of a fair coin that is thrown `n` times.
+/// Returns P(X >= `at_least`) for a fair coin that is thrown `n` times.
 pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
-    // P(X = 0), and from one to the next; beyond a thousand throws the first is less than a float
-    // holds.
+    // The sum starts with P(X = 0) and computes each term from the one before. Beyond a thousand
+    // throws, P(X = 0) is below the smallest float.
     if n > 1000 {
         let z = (at_least as f64 - 0.5 - n as f64 / 2.0) / (n as f64 / 4.0).sqrt();
         return if z >= 0.0 { normal_tail(z) } else { 1.0 - normal_tail(-z) };
@@ -144,8 +144,8 @@ pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
     tail.min(1.0)
 }
 
-/// Two-sided p that values in time have no trend (Mann and Kendall), by the normal distribution; 1
-/// of fewer than ten.
+/// Returns the two-sided p that values in time have no trend (Mann and Kendall), by the normal
+/// distribution; 1 for fewer than ten values.
 pub fn trend_p(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 10 {
@@ -161,8 +161,8 @@ pub fn trend_p(values: &[f64]) -> f64 {
     (2.0 * normal_tail((rising.abs() - 1.0).max(0.0) / deviation)).min(1.0)
 }
 
-/// P(Z > z) of a standard normal Z, for z >= 0, to 1e-7: the continued fraction of Mills' ratio,
-/// and for small z the series of the distribution function.
+/// Returns P(Z > z) of a standard normal Z, for z >= 0, to 1e-7. It uses the continued fraction of
+/// Mills' ratio, and for small z the series of the distribution function.
 pub fn normal_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if z < 3.0 {
@@ -179,7 +179,7 @@ pub fn normal_tail(z: f64) -> f64 {
     density / fraction
 }
 
-/// The z with P(Z <= z) = `p`, for 0.5 <= p < 1, by bisection.
+/// Returns the z with P(Z <= z) = `p`, for 0.5 <= p < 1, by bisection.
 pub fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {

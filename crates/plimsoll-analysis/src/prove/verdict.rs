@@ -1,8 +1,8 @@
-//! The verdict at one look ([`decide`]): the declared measure decides, unless other evidence
-//! contradicts it: failed requests, different responses, outlying blocks on one side, a growing
-//! difference.
+//! The verdict at one look ([`decide`]): that of the primary measure, unless other evidence
+//! contradicts it. Such evidence is requests that fail, different responses, outliers among the
+//! blocks of one side, or a difference that grows.
 //!
-//! Not here: the planned looks (`looks`), and the test of one measure (`compared`).
+//! Not here: when to evaluate (`looks`), and how one measure is judged (`compared`).
 
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
 use super::looks::{Look, LookNumber, SUCCESS_ERROR};
@@ -14,34 +14,34 @@ use crate::format;
 use plimsoll_model::Criterion;
 use std::collections::BTreeSet;
 
-/// The share of requests that succeeded, B against A.
+/// The success rates, B compared with A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Success {
-    /// Share of each side, 0..=1.
+    /// Success rate of each side, 0..=1.
     pub rates: [f64; 2],
-    /// B/A of these.
+    /// B's rate divided by A's rate.
     pub ratio: f64,
-    /// Its 95 % interval over all looks; `None`: too few blocks.
+    /// 95 % interval of `ratio` over all looks; `None`: too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
     /// Whether B credibly fails more requests than A.
     pub has_fallen: bool,
 }
 
-/// The reason for the verdict, where it was not the declared measure alone.
+/// The reason for a verdict that does not come from the primary measure alone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
-    /// B fails more requests: worse, whatever else it is.
+    /// B fails more requests, so B is worse in any case.
     Fails,
-    /// The measure was not taken, or of too few requests.
+    /// The primary measure is missing, or has too few requests.
     NotTaken(NoEffect),
     /// The evidence against the verdict of the declared measure: that verdict, and the evidence in
     /// words.
     Against(ProveVerdict, String),
-    /// In words: it broke off, or hardly a block counted.
+    /// The reason in words: the comparison was aborted, or hardly any block was valid.
     Ended(String),
 }
 
-/// The result of one look.
+/// The decision at one look.
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,
@@ -51,19 +51,19 @@ pub(super) struct Decision {
     pub(super) reason: Option<Reason>,
 }
 
-/// The chance of a sign against "the same" where there is none.
+/// Probability of false evidence against the verdict "the same".
 const SIGN_ERROR: f64 = 0.01;
 /// Blocks are outliers beyond this number of standard deviations of the other blocks (by the median
 /// absolute deviation).
 const FAR_OUT: f64 = 4.0;
-/// The standard deviation of a normal distribution is so many median absolute deviations.
+/// Standard deviation of a normal distribution, in median absolute deviations.
 const DEVIATIONS: f64 = 1.4826;
-/// Relative difference in mean response size, or in the share of statuses, above which responses
-/// count as different.
+/// Responses count as different if their mean size differs by this share, or if this share has a
+/// different status.
 const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
-/// The result of all blocks at a look.
+/// Decides at a look, from all valid blocks.
 pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
@@ -90,7 +90,8 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
     primary.p = (primary.p / look.part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
-        // Outliers against B withhold "better"; outliers against A are a part of the effect.
+        // Outliers against B withhold the verdict "better". Outliers against A are part of the
+        // effect.
         ProveVerdict::Better => against_better(settings, counted)
             .or_else(|| far_out(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
         ProveVerdict::Same | ProveVerdict::Small => against_better(settings, counted)
@@ -105,15 +106,15 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
         _ => (said, None),
     };
-    // A verdict that is withheld is also withheld for the measure. That B fails more is no evidence
-    // about the measure.
+    // A withheld verdict is also withheld for the measure. More failures of B are no evidence about
+    // the measure.
     if matches!(reason, Some(Reason::Against(..))) {
         primary.verdict = verdict;
     }
     Decision { verdict, primary: Some(primary), secondary, success, reason }
 }
 
-/// Whether a look may have a verdict, by what decides alone.
+/// Returns whether a look may have a verdict, from the primary measure and the success rate alone.
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumber) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
@@ -123,7 +124,7 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumb
         || success(counted, look).is_some_and(|success| success.has_fallen)
 }
 
-/// The measures that do not decide, each at its share of the look's error, their p adjusted for
+/// Compares the secondary measures, each at its share of the look's error, with p adjusted for
 /// their number.
 fn secondary(
     settings: &Rules,
@@ -131,7 +132,7 @@ fn secondary(
     judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
     look: LookNumber,
 ) -> Vec<MeasureComparison> {
-    // At a fixed rate goodput is that rate.
+    // At a fixed rate the goodput equals that rate.
     let beside = |measure: &Criterion| {
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
     };
@@ -148,7 +149,7 @@ fn secondary(
     compared
 }
 
-/// The success of both sides; `None` without blocks.
+/// Compares the success rates of both sides; `None` without blocks.
 fn success(counted: &[Block], look: LookNumber) -> Option<Success> {
     let amounts = of_sides(counted, |reading| {
         let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
@@ -169,22 +170,22 @@ fn against_better(settings: &Rules, counted: &[Block]) -> Option<String> {
     answers_differ(counted).filter(|differing| differing.much && !settings.answers_may_differ).map(|it| it.text)
 }
 
-/// That both sides do not answer alike.
+/// A difference between the responses of the two sides.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AnswerMismatch {
-    /// In words, without a full stop.
+    /// The difference in words, without a full stop.
     pub(super) text: String,
-    /// Whether the responses differ so much that the work may differ.
+    /// Whether the responses differ so much that the sides may do different work.
     pub(super) much: bool,
 }
 
-/// Whether an effect is more than chance. With too few blocks for a test, whether all halves of the
-/// blocks agree.
+/// Returns whether an effect is more than chance. With too few blocks for a test, all halves of the
+/// blocks must agree.
 fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
 
-/// How the answers of both sides differ, in status or in size.
+/// Describes how the responses of both sides differ, in status or in size.
 pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     let weights = vec![1.0; counted.len()];
     let compared = |of: &dyn Fn(&Reading) -> BlockAmount| {
@@ -223,13 +224,13 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     Some(AnswerMismatch { text, much })
 }
 
-/// A measure beside the declared one that is worse.
+/// Returns a secondary measure that is worse, in words.
 fn worse_beside(secondary: &[MeasureComparison]) -> Option<String> {
     let worse = secondary.iter().find(|one| one.verdict == ProveVerdict::Worse)?;
     Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
 }
 
-/// More blocks far out against B than against A, or the other way round, than chance has.
+/// Returns the side with more outlier blocks than chance explains, and a description.
 fn far_out(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = stats::median(by_block)?;
     let sizes: Vec<f64> = by_block.iter().map(|value| (value - middle).abs()).collect();
@@ -250,10 +251,10 @@ fn far_out(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     Some((side, text))
 }
 
-/// The chance, on either side, of as many far blocks on one side alone: five of five.
+/// Probability on either side of equally many outliers on one side alone: five of five.
 const FAR_OUT_ERROR: f64 = 1.0 / 32.0;
 
-/// A difference that grows or shrinks while it is measured.
+/// Describes a difference that grows or shrinks during the measurement.
 fn trend(counted: &[Block], measure: Criterion) -> Option<String> {
     if stats::trend_p(&by_block(counted, measure)) > SIGN_ERROR {
         return None;

@@ -1,5 +1,5 @@
-//! A comparison, or a ladder, as a study: first the load of each arm, then block after block until
-//! the result, or the time, ends it.
+//! A comparison or a ladder as a study: first the load of each arm, then block after block until
+//! the result is certain or the budget ends.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -8,35 +8,35 @@ use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
-/// Before this number of blocks it is not known how many are needed.
+/// Before this number of blocks the required number is not estimated.
 const ENOUGH_FROM: usize = 14;
 
-/// A comparison under way.
+/// The state of a running comparison.
 #[derive(Debug)]
 pub struct Comparison {
     spec: BlocksSpec,
-    /// Profiles to be taken afterwards.
+    /// Profiles to be taken after the blocks.
     profiles: Option<ProfilesSpec>,
-    /// The rules of the decision; `None`: a ladder.
+    /// The rules that decide the comparison; `None`: a ladder.
     rules: Option<Rules>,
     wanted: LoadRules,
     blocks: Blocks,
-    /// The load of each arm, and when the last climb was over, ns, once that is known.
+    /// The load of each arm, and when the last climb ended, ns; `None` before that.
     loads: Option<(Vec<ArmLoad>, u64)>,
 }
 
-/// Where a comparison stands.
+/// The interim result of a comparison or ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
-    /// The state of a comparison, with the budget that would probably decide, where the present one
-    /// is too small.
+    /// The interim result of a comparison, and the budget that would probably decide it, ns, if the
+    /// present budget is too small.
     Proof(InterimEstimate, Option<u64>),
-    /// The state of a ladder.
+    /// The interim result of a ladder.
     Ladder(Ladder),
 }
 
 impl Comparison {
-    /// Nothing is measured yet; `None` of another study.
+    /// Creates the study before its first load; `None` for another kind of study.
     pub fn new(spec: &ExperimentSpec) -> Option<Comparison> {
         let blocks = spec.blocks()?;
         let rules = Rules::from_spec(spec);
@@ -47,23 +47,23 @@ impl Comparison {
         Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
-    /// The rules of the decision; `None`: a ladder.
+    /// Returns the rules that decide the comparison; `None`: a ladder.
     pub fn rules(&self) -> Option<&Rules> {
         self.rules.as_ref()
     }
 
-    /// The whole blocks so far.
+    /// Returns the complete blocks.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks.whole
     }
 
-    /// The place of a load.
+    /// Returns the tag of a load.
     pub fn tag(&self, purpose: Purpose, arm: u8, turn: usize) -> Tag {
         let arm = if self.rules.is_some() { ArmIndex::Side(arm) } else { ArmIndex::Rung(arm) };
         Tag { purpose, arm: Some(arm), turn: turn as u32 }
     }
 
-    /// Blocks are begun as long as they end within this time, ns.
+    /// Returns the time within which every block must end, ns.
     pub fn budget_ns(&self) -> u64 {
         self.spec.budget_ns
     }
@@ -84,13 +84,14 @@ impl Comparison {
         }
         let order = prove::order(self.spec.seed(), number, self.spec.arms.len());
         let Some(arm) = order.get(begun).copied() else { return Step::Stop };
-        // The same arrivals on every arm.
+        // All arms have equal arrivals.
         let seed = mix(self.spec.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
         Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
-    /// The next profile, where profiles were requested; none after blocks that ended early.
+    /// Returns the next profile, if profiles were requested. There are none after blocks that ended
+    /// early.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
@@ -100,7 +101,7 @@ impl Comparison {
         }
     }
 
-    /// The load of each arm, and when that was known; or what to do to know it.
+    /// Returns the load of each arm, and when it was known, ns; or the next step of the climb.
     fn loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
         if let Some(known) = &self.loads {
             return Ok(known.clone());
@@ -119,7 +120,7 @@ impl Comparison {
         Ok(known)
     }
 
-    /// Whether so many blocks are enough, or no further one would end in time.
+    /// Returns whether this number of blocks suffices, or no further block would end in time.
     fn is_over(&self, number: usize, climbed_ns: u64, elapsed_ns: u64) -> bool {
         if number == 0 {
             return false;
@@ -136,7 +137,7 @@ impl Comparison {
         enough || elapsed_ns + block_ns * 21 / 20 > self.spec.budget_ns
     }
 
-    /// The state after `trials`, shown during the measurement; `None` before the first block.
+    /// Returns the interim result after `trials`, for display; `None` before the first block.
     pub fn stand(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {
@@ -154,7 +155,7 @@ fn is_of_block(trial: &Trial, number: usize) -> bool {
 }
 
 impl BlocksStatus {
-    /// Blocks that count.
+    /// Returns the number of valid blocks.
     pub fn blocks(&self) -> usize {
         match self {
             BlocksStatus::Proof(standing, _) => standing.blocks,

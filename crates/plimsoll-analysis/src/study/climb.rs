@@ -1,6 +1,7 @@
 //! The load of a comparison's blocks: the number of users or the rate of each arm, and the length.
-//! Where no flag gives the load, a short climb on each arm finds it. Not here: the blocks
-//! themselves.
+//! If no flag gives the load, a short climb on each arm finds it.
+//!
+//! Not here: the blocks.
 
 use super::step::{Step, StopRule, StudyFailure, closed, end_ns};
 use crate::format;
@@ -8,89 +9,91 @@ use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Tag, Trial};
 
-/// Users tried to find the peak, in turn.
+/// Numbers of users that the climb tries, in order.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Length of each of these loads, ns; with long response times a multiple of them, up to the
-/// longest.
+/// Length of each load of the climb, ns. If responses take long, it is this number of response
+/// times, up to the maximum.
 const CLIMB_NS: u64 = 250 * MS;
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
-/// All climbs together take no more than this part of the budget, but for the load that crosses it.
+/// All climbs together take at most this part of the budget, except for the load that crosses the
+/// limit.
 const CLIMB_PART: u64 = 3;
-/// Goodput has grown when it is this much above the best so far. Loads this short differ by some
-/// percent by themselves: a closer look would take chance for growth, and end at far more users
-/// than fill the server.
+/// Goodput has grown if it exceeds the previous maximum by this factor. Such short loads vary by
+/// some percent. A smaller factor would take chance for growth, and end at far more users than
+/// saturate the server.
 const GROWN: f64 = 1.08;
-/// As few users as have this share of the peak are enough.
+/// The fewest users whose goodput has this share of the peak are enough.
 const ENOUGH: f64 = 0.93;
-/// So many times the users that fill a server are more than enough;
+/// This multiple of the users that saturate a server is more than enough.
 const FILLING_TIMES: f64 = 8.0;
-/// for a server whose peak rests on few responses, so many times: there, a few responses more or
-/// less are no growth, and each superfluous user waits for long.
+/// This multiple is more than enough for a server whose peak has few responses. There, a few
+/// responses more are no growth, and each superfluous user waits for long.
 const FILLING_TIMES_SLOW: f64 = 2.0;
 const SLOW_ANSWERS: f64 = 200.0;
-/// There, so many times the users that fill it are enough: more would only wait, and for longest on
-/// the slower side.
+/// For such a server, this multiple of the users that saturate it is enough. More users would only
+/// wait, longest on the slower side.
 const ENOUGH_TIMES_SLOW: f64 = 1.5;
-/// The warm-up before each load: after a fresh start, and on a running target (at least). On either
-/// it has a number of consecutive responses, so that the start is forgotten, but no more than this
-/// part of the load.
+/// Minimum warm-up before each load, ns: after a new start, and on a running target. Each warm-up
+/// has a number of consecutive responses, but takes at most this part of the load.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 const WARMUP_NS: u64 = 30 * MS;
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
 const WARMUP_PART: u64 = 3;
-/// Share of what the slower side can do, for criteria at a fixed rate.
+/// The fixed rate as a share of the slower side's capacity.
 const RATE_SHARE: f64 = 0.6;
-/// A load is at least so long,
+/// Minimum length of a load, ns.
 const LOAD_NS: u64 = 400 * MS;
-/// as long as so many answers after one another take,
+/// Minimum length of a load, in consecutive response times.
 const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
-/// and the time of this number of responses on the slower side; but short enough for this number of
-/// blocks within the budget.
+/// Minimum number of responses in a load, on the slower side. The load is shorter if the budget
+/// would otherwise hold too few blocks.
 const LOAD_ANSWERS: f64 = 100.0;
 const BLOCKS_MIN: u64 = 16;
-/// For slow responses, where this is impossible: this number of consecutive responses, and of
-/// blocks. A load shorter than its slowest response has no information: rather fewer blocks.
+/// The minimum number of consecutive responses, and of blocks, for a slow server that cannot meet
+/// the limits above. A load shorter than its slowest response has no information, so fewer blocks
+/// are better.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
 const BLOCKS_FEW: u64 = 11;
-/// Connections made ready for a fixed rate, at most.
+/// Maximum number of connections that are opened before a load with a fixed rate.
 const READY_MAX: f64 = 2048.0;
 
-/// The loads that a comparison wants beyond [`BlocksSpec`].
+/// The requirements of a comparison on its loads, in addition to [`BlocksSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
-    /// They are at a fixed rate, not at the peak.
+    /// Whether the loads have a fixed rate, instead of that at the peak.
     pub fixed_rate: bool,
-    /// Every arm has a load of its own: they do different work.
+    /// Whether every arm has a separate load, because the arms do different work.
     pub apart: bool,
 }
 
 /// The capacity of an arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmPeak {
-    /// With so many users.
+    /// Number of users at the peak.
     pub users: u64,
     /// Successes a second.
     pub rps: f64,
-    /// Mean service time at that load, ns.
+    /// Mean service time at the peak, ns.
     pub mean_ns: f64,
-    /// Answers by which that is known.
+    /// Number of responses from which the peak is known.
     pub answers: f64,
 }
 
 /// The load of one arm in all blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmLoad {
-    /// Closed: users. At a fixed rate: connections made ready.
+    /// For a closed loop, the number of users. For a fixed rate, the number of connections opened
+    /// before the load.
     users: u64,
-    /// Requests a second, at a fixed rate.
+    /// The fixed rate, 1/s; `None` for a closed loop.
     rate: Option<f64>,
     length_ns: u64,
     warmup_ns: u64,
 }
 
 impl ArmLoad {
-    /// The plan of this load on arm number `arm`.
+    /// Creates the plan of this load on arm number `arm`.
     pub fn plan(&self, spec: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
         let base = &spec.arms[arm].plan;
         let mut plan = match self.rate {
@@ -105,19 +108,18 @@ impl ArmLoad {
         plan.load.duration_ns = Some(self.length_ns);
         plan.load.warmup_ns = self.warmup_ns;
         plan.load.connections_ready = (self.users as u32).min(plan.carriage.connections_max);
-        // Long enough for the slowest answer that is worth waiting for, short enough for the
+        // The grace period is long enough for the slowest useful response, and short enough for the
         // budget.
         plan.load.grace_ns = plan.load.grace_ns.min(2 * SECOND);
         plan
     }
 }
 
-/// The capacity of an arm and its number of users, by the loads of its climb so far; or the next
-/// load of the climb. A number of users from a flag is the only one tried. `tag`: that of its
-/// loads.
+/// Returns the capacity of an arm and its number of users, or the next load of the climb. A number
+/// of users from a flag is the only one tried. `tag`: the tag of the climb's loads.
 pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
-    // At a rate that was given, how long one answer takes is all there is to know.
+    // With a given rate, only the response time is needed.
     let given = spec.users.or(spec.rate.map(|_| 1));
     let levels = given.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
     let part_ns = spec.budget_ns / (CLIMB_PART * spec.arms.len() as u64);
@@ -138,7 +140,7 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
                 return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
             }
             let summary = Summary::from_run(&trial.run);
-            // A load shorter than its first response has no information; a refused one has.
+            // A load shorter than its first response has no information; a rejected load has.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
             if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -157,7 +159,7 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
         let rps = summary.offered_unit_rps();
         flat = if rps > best * GROWN { 0 } else { flat + 1 };
         tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
-        // A slow server would still be at the requests of a crowd when the next load begins.
+        // A slow server would still process the requests of many users when the next load begins.
         if flat >= 2 || plenty(&tried).is_some() || ended_ns >= over_ns {
             break;
         }
@@ -169,9 +171,8 @@ fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
     crate::find::best(tried, |peak| peak.rps).copied()
 }
 
-/// The smallest tried number of users that surely suffices by Little's law: it is the number that
-/// saturates a server whose response time stays that of a single request. A disturbance may hide
-/// that fewer users suffice.
+/// Returns the fewest tried users that are more than enough by Little's law. The law uses the
+/// fastest response of a single user. A disturbance may hide that few users were enough.
 fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
@@ -179,7 +180,7 @@ fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
-/// The capacity of an arm with the fewest users that saturate it.
+/// Returns the capacity of an arm with the fewest users that saturate it.
 fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
@@ -191,8 +192,8 @@ fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     Some(peak)
 }
 
-/// The load of each arm, given its capacity and the time left for all blocks. Compared sides have
-/// equal loads.
+/// Computes the load of each arm from its capacity and the time left for all blocks. Compared sides
+/// have equal loads.
 pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
         return loads_of(spec, wanted, peaks, left_ns);
@@ -200,7 +201,8 @@ pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u
     let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
     let rps = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
     let mean_ns = peaks.iter().map(|peak| peak.mean_ns).fold(0.0, f64::max);
-    // With as many users as fill the quicker side, answers of the slower one take by Little's law:
+    // With the users that saturate the faster side, the slower side has this response time by
+    // Little's law.
     let waiting_ns = if wanted.fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
     let hardest = ArmPeak { users, rps, mean_ns: mean_ns.max(waiting_ns), answers: 0.0 };
     loads_of(spec, wanted, &vec![hardest; peaks.len()], left_ns)
@@ -213,7 +215,7 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    // Besides the measured part, a load has its warm-up and the last responses.
+    // A load also takes its warm-up, which is a part of it, and the last responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
@@ -223,7 +225,7 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
         let length_ns = spec.load_ns.unwrap_or(found_ns);
         let users = match rate {
-            // Little's law, and as much again.
+            // Twice the number by Little's law.
             Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
             None => spec.users.unwrap_or(peak.users),
         };
@@ -232,8 +234,8 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
     peaks.iter().zip(lengths).map(load).collect()
 }
 
-/// The largest equal parts so that all of `wanted` sum to `sum`: a smaller wish leaves its rest to
-/// the others.
+/// Returns the maximum part for each element of `wanted` such that all parts sum up to `sum`. A
+/// smaller element leaves more to the other elements.
 fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);
@@ -247,14 +249,15 @@ fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     u64::MAX
 }
 
-/// Length of the unmeasured warm-up, for a response time of `mean_ns` and a load of `length_ns`.
+/// Returns the length of the warm-up, ns, for a response time of `mean_ns` and a load of
+/// `length_ns`.
 fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
     let fresh = spec.arms.iter().any(|arm| arm.started);
     let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
     spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))
 }
 
-/// A rate with two significant digits.
+/// Rounds a rate to two significant digits.
 fn rounded(rate: f64) -> f64 {
     let unit = 10f64.powf(rate.max(1e-9).log10().floor() - 1.0);
     (rate / unit).round() * unit
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_server_is_filled_with_few_users() {
-        // (users, requests/s, mean service time ms, seconds) by level; the users chosen.
+        // Each level: (users, requests/s, mean service time in ms, seconds); then the chosen users.
         let check = |levels: &[(u64, f64, f64, f64)], expected| {
             let tried: Vec<ArmPeak> = levels
                 .iter()
@@ -275,18 +278,18 @@ mod tests {
             assert_eq!(filled(&tried).map(|peak| peak.users), expected, "{levels:?}");
         };
         check(&[], None);
-        // More users bring no more.
+        // More users give no higher throughput.
         check(&[(1, 9e3, 0.1, 0.25), (4, 20e3, 0.2, 0.25), (16, 20.5e3, 0.8, 0.25), (64, 20e3, 3.2, 0.25)], Some(4));
-        // A disturbance at the level that was enough.
+        // A disturbance occurred at the level that was enough.
         check(&[(1, 9e3, 0.1, 0.25), (4, 12e3, 0.3, 0.25), (16, 17e3, 0.8, 0.25), (64, 19.9e3, 3.2, 0.25)], Some(16));
-        // Twenty places of 130 ms: 64 users fill them, and 25 do.
+        // Twenty workers of 130 ms: 64 users saturate them, and so do 25.
         check(
             &[(1, 7.7, 130.0, 0.7), (4, 30.8, 130.0, 0.7), (16, 120.0, 130.0, 0.7), (64, 154.0, 400.0, 0.7)],
             Some(31),
         );
-        // A query on two cores: sixteen users seem to bring a tenth more, by three answers of 28.
+        // A query on two cores: sixteen users seem to give a tenth more, by three responses of 28.
         check(&[(1, 7.0, 130.0, 0.7), (4, 13.0, 300.0, 1.5), (16, 14.4, 1000.0, 1.8)], Some(3));
-        // Ten places of 300 ms.
+        // Ten workers of 300 ms.
         check(
             &[(1, 3.3, 300.0, 1.5), (4, 13.3, 300.0, 1.5), (16, 33.0, 480.0, 1.5), (64, 33.0, 1900.0, 2.4)],
             Some(15),

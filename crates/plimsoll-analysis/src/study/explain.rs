@@ -1,9 +1,11 @@
-//! The study of a line's limit: a search with a part of the budget, then steady loads at a low
-//! rate, half way, at the line and just past it. Changes from one to the next are evidence of the
-//! cause; all have equal length, so that they compare. Then, for the remaining causes, loads with
-//! an intervention between two controls; last, loads with other values of a server setting.
+//! The study of a load line's limit. First, a search uses a part of the budget. Then steady loads
+//! run at a low rate, half the line, the line and just above. Their differences show the cause; all
+//! have one length, so that they are comparable.
 //!
-//! Not here: the diagnosis (`explain`).
+//! For the remaining causes, loads with one change follow, between two loads without a change. Last
+//! come loads with other values of a server's setting.
+//!
+//! Not here: the meaning of the loads (`explain`).
 
 use super::search::Search;
 use super::step::{History, Step, StopRule, closed};
@@ -22,34 +24,34 @@ use plimsoll_model::{
     Stop, Tag, Trial,
 };
 
-/// The steady loads.
+/// The level of a steady load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldLevel {
     /// 15 % of the line: no request queues.
     Low,
-    /// Half of it.
+    /// Half the line.
     Half,
-    /// 95 % of it.
+    /// 95 % of the line.
     Line,
-    /// Just past what did not hold.
+    /// Just above the rate that was not sustained.
     Past,
 }
 
 impl HoldLevel {
-    /// In the order of the loads: the load past the line comes last.
+    /// All levels in the order of the loads: the load above the line comes last.
     pub const ALL: [HoldLevel; 4] = [HoldLevel::Low, HoldLevel::Half, HoldLevel::Line, HoldLevel::Past];
 
-    /// Its tag.
+    /// Returns the tag of the level.
     pub fn tag(self) -> Tag {
         Tag { turn: self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
 
-    /// The level of a tag.
+    /// Returns the level of a tag.
     pub fn from_tag(tag: &Tag) -> Option<HoldLevel> {
         HoldLevel::ALL.into_iter().find(|level| level.tag() == *tag)
     }
 
-    /// The name of the level.
+    /// Returns the name of the level.
     pub fn text(self) -> &'static str {
         match self {
             HoldLevel::Low => "a low load",
@@ -59,7 +61,8 @@ impl HoldLevel {
         }
     }
 
-    /// The rate of the level after a search; `None`: it is not allowed, or gives no information.
+    /// Returns the rate of the level after a search, 1/s; `None`: the load would have no
+    /// information, or is not allowed.
     fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = level_of(findings);
         let share = match self {
@@ -67,14 +70,14 @@ impl HoldLevel {
             HoldLevel::Half => 0.5,
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
-                // Without a failed load there is nothing past the line, and a limit of plimsoll is
+                // Without a failed load there is no rate above the line, and a limit of plimsoll is
                 // none of the server.
                 if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
-                // For a wide bracket, at most the rate that the server has reached.
+                // For a wide bracket, the rate is at most the rate that the server has reached.
                 let rate = upper.unwrap_or(level).min(most).max(level) * PAST;
                 return rate_max.is_none_or(|most| rate <= most).then_some(rate);
             }
@@ -83,76 +86,77 @@ impl HoldLevel {
     }
 }
 
-/// How far past the line is just past it.
+/// The load above the line has this multiple of the rate that was not sustained.
 const PAST: f64 = 1.1;
-/// A load past the line with at least this share of responses was not past the line: the next one
-/// is higher by a factor, up to a number of times. Without a rate known to break the SLO, it is
-/// limited to a multiple of the highest throughput.
+/// A load whose responses reach this share of its rate was not above the line. The next load has
+/// this multiple of the rate, for at most this number of times. Without a rate known to fail, it is
+/// at most this multiple of the highest earlier throughput.
 const ANSWERED: f64 = 0.97;
 const FURTHER: f64 = 1.4;
 const FURTHER_MAX: usize = 3;
 const FURTHER_TIMES: f64 = 3.0;
-/// How long a steady load is.
+/// The range of the length of a steady load, ns.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
-/// Load before it that is not measured; a queue of the load before is gone after that.
+/// Warm-up before a steady load, ns, in which the backlog of the load before disappears.
 const WARMUP_NS: u64 = 500 * MS;
-/// The least time beside the schedule: connecting, and the handover of the result.
+/// Minimum time in addition to the schedule, ns: connecting, and the transfer of the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// A disturbed load, or an experiment in which plimsoll was late, is made this often.
+/// Maximum number of attempts of a disturbed load, or of an experiment in which plimsoll was late.
 const TRIES_MAX: usize = 2;
-/// Connections made ready, at most.
+/// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 2048.0;
-/// How long a load with a change is.
+/// Length of a load with a change, ns.
 const CHANGED_NS: u64 = 2 * SECOND;
-/// This part of the budget is reserved for experiments, and no more than this.
+/// The part of the budget reserved for experiments, and the maximum of this time, ns.
 const CHANGED_PART: u64 = 4;
 const CHANGED_NS_MAX: u64 = 30 * SECOND;
-/// A load with a change lies between two without one.
+/// Minimum number of loads with experiments: one with a change between two without.
 const CHANGED_LEAST: u64 = 3;
-/// With time reserved, steady loads are not shorter than this.
+/// If time is reserved, steady loads are at least this long, ns.
 const KEPT_FROM_NS: u64 = 1200 * MS;
-/// Users of a load with a change: this times those who reach the peak, within these bounds. They
-/// fill the server for certain.
+/// Users of a load with a change: this multiple of the users at the peak, within these bounds. They
+/// certainly saturate the server.
 const USERS_TIMES: u64 = 2;
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
-/// More than are answered in this time, or in twice the time of one that is alone, would only wait.
+/// More users than the server serves in this time, s, or in twice the time of a single request,
+/// would only wait.
 const USERS_WAIT_S: f64 = 0.25;
-/// Users who go on while what is behind the server is stopped, at most.
+/// Maximum number of users that continue while a dependency is paused.
 const BRIDGING_MAX: u64 = 1024;
-/// Bursts: a tenth of a second at four times the rate, then nothing for three.
+/// Bursts: this time, ns, at four times the rate, then three times as long without requests.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
-/// A burst is sent within this time, followed by a pause of a multiple of a single response time.
-/// So all responses arrive before the next burst, even one after another, and a token bucket
-/// refills.
+/// Simultaneous requests leave within this time, ns. Then follows a pause of a multiple of the
+/// service time of one request. All requests complete before the next ones, even one after another,
+/// and a token bucket fills up.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
-/// With fewer requests at once, a mean needs more of them: that load is so many times as long.
+/// With few simultaneous requests, a mean needs more of them: the load is this multiple as long.
 const ABREAST_TIMES: u64 = 2;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
-/// The length of the load with this tag, as a multiple of the others.
+/// Returns the length of the load with this tag, as a multiple of the other loads.
 fn times_as_long(tag: Tag) -> u64 {
     if tag == Intervention::Abreast.tag() { ABREAST_TIMES } else { 1 }
 }
 
-/// An explanation under way.
+/// The state of a running explanation.
 #[derive(Debug)]
 pub struct Explain {
-    /// Its search.
+    /// The search for the line.
     pub search: Search,
-    /// All of it ends within this time, ns.
+    /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
     /// The possible experiments.
     pub interventions: Vec<Intervention>,
-    /// The interventions that a flag requests.
+    /// The experiments that a flag requests.
     pub flagged: Vec<Intervention>,
-    /// Values of a setting of the server's that are tried after that.
+    /// Values of a server's setting that are tried after the experiments.
     pub varied: Vec<f64>,
 }
 
 impl Explain {
-    /// Nothing is measured yet.
+    /// Creates the study before its first load.
     pub fn new(spec: &ExplainSpec, slo: Slo) -> Explain {
         Explain {
             search: Search::new(&spec.search, slo),
@@ -183,13 +187,13 @@ impl Explain {
         let mut missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
         if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
-            // The load past the line comes last.
+            // The load above the line comes last.
             missing.clear();
         }
         let is_wide = is_wide(&findings);
         let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
-        // Without time for all loads: half way is the least informative, and the search has
-        // measured the line itself.
+        // If there is not enough time for all loads, half the line is the least informative. The
+        // search has measured the line itself.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
@@ -204,7 +208,7 @@ impl Explain {
         if let Some(step) = self.further(history, &findings, left_ns) {
             return step;
         }
-        // A disturbed load is made again, if there is time left.
+        // A disturbed load is repeated if there is time.
         let again = wanted.clone().find(|(level, _)| {
             let tries: Vec<&Trial> = trials_at_level(history.trials, *level).collect();
             tries.len() < TRIES_MAX && tries.iter().all(|trial| Interference::from_run(&trial.run).disturbed)
@@ -221,16 +225,16 @@ impl Explain {
         }
     }
 
-    /// For a wide bracket, and without a line, the rate past the line is not known beforehand. A
-    /// load that was sustained is followed by a higher one: without a load above capacity all loads
-    /// look alike.
+    /// Returns a higher load above the line. For a wide bracket, and without a line, that rate is
+    /// not known beforehand. A load that was sustained is followed by a higher one: without a load
+    /// above capacity all loads look alike.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // Where the first one was too low and the second was disturbed, another one follows.
+        // If the first load was too low and the second was disturbed, another one follows.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= ANSWERED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_MAX || !(answered || again) {
@@ -239,12 +243,12 @@ impl Explain {
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
-        // Where the rate that failed before is sustained now, the old bound no longer counts.
+        // If a rate that failed before is sustained now, the old bound no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
         let (next, least) = if again { (made, made) } else { ((made * FURTHER).min(most), made * PAST) };
-        // Shorter than the one before where that leaves time for changes.
+        // The load is shorter than the one before if that leaves time for experiments.
         let (made_ns, beside_changes_ns) = (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.kept_ns()));
         let short_ns = self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= KEPT_FROM_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
@@ -255,13 +259,14 @@ impl Explain {
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 
-    /// The next load with another value of the setting. A value that could not be set is not tried
-    /// again.
+    /// Returns the next load with another value of the setting. A value that could not be set is
+    /// not tried again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
-            // Twice the users of the other experiments: the users must not be the limit.
+            // The load has twice the users of the other experiments: the users must not be the
+            // limit.
             Some(tag) if left_ns >= self.changed_ns() => {
                 self.loaded(tag, self.filling(Intervention::MoreUsers, findings))
             }
@@ -269,12 +274,12 @@ impl Explain {
         }
     }
 
-    /// The whole time of an experiment's load, ns.
+    /// Returns the total time of an experiment's load, ns.
     fn changed_ns(&self) -> u64 {
         WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns()
     }
 
-    /// The next load with a change, or without one before and after all of them.
+    /// Returns the next load with a change, or a control before or after all of them.
     fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let needs_ns = self.changed_ns();
         let left_ns = left_ns.saturating_sub(self.varied_ns());
@@ -305,7 +310,7 @@ impl Explain {
         self.changed(next, history.trials, findings)
     }
 
-    /// The changes that tell the causes apart that stand after the steady loads.
+    /// Returns the experiments that separate the causes remaining after the steady loads.
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
         let at_a_time = [Intervention::Together, Intervention::Abreast];
@@ -316,8 +321,8 @@ impl Explain {
         interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
     }
 
-    /// The effects that the remaining causes predict for an experiment, in words; written down
-    /// before it is made.
+    /// Returns the effects that the remaining causes predict for an experiment, in words. They are
+    /// recorded before the experiment.
     pub fn predicted(&self, trials: &[Trial], intervention: Intervention) -> Vec<(crate::explain::Cause, String)> {
         let searched_ns = trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold).map_or(0, |it| it.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
@@ -340,7 +345,7 @@ impl Explain {
         }
     }
 
-    /// A load as short as all that are made to tell causes apart.
+    /// Creates the step of an experiment's load, with the length of all experiments.
     fn loaded(&self, tag: Tag, plan: PlanRecord) -> Step {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
@@ -354,7 +359,7 @@ impl Explain {
         Step::measure(tag, PlanRecord { load, ..plan }, StopRule::End)
     }
 
-    /// As many users as fill the server for certain.
+    /// Returns the plan of a closed loop with enough users to saturate the server.
     fn filling(&self, intervention: Intervention, findings: &Findings) -> PlanRecord {
         let base = &self.search.settings.base;
         let most = u64::from(base.carriage.connections_max).max(1);
@@ -362,7 +367,7 @@ impl Explain {
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let answered = (level_of(findings) * USERS_WAIT_S.max(2.0 * alone_s)).ceil() as u64;
         let users = (USERS_TIMES * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
-        // Enough requests that some are served elsewhere while the dependency is paused.
+        // Enough users are needed to keep the server busy while a dependency is paused.
         let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
@@ -372,13 +377,13 @@ impl Explain {
         closed(base, users)
     }
 
-    /// Requests at once, and again when those are answered.
+    /// Returns the plan of `count` simultaneous requests, repeated after their responses.
     fn together(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
         let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
-        // Start with no load: the warm-up continues as the cycle begins.
+        // The cycle begins with the pause, so that the warm-up has no requests.
         let cycle = [level(0.0, apart_ns), level(rate, TOGETHER_NS)];
         let cycles = (WARMUP_NS + ABREAST_TIMES * CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -393,7 +398,7 @@ impl Explain {
             let level = rate * times as f64;
             Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
-        // Start with no load: the warm-up continues as the cycle begins.
+        // The cycle begins with the pause, so that the warm-up has no requests.
         let cycle = [level(0, BURST_TIMES - 1), level(BURST_TIMES, 1)];
         let cycles = CHANGED_NS / (BURST_NS * BURST_TIMES);
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
@@ -404,22 +409,23 @@ impl Explain {
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
-    /// The part of the budget reserved for experiments, ns.
+    /// Returns the part of the budget reserved for experiments, ns.
     fn kept_ns(&self) -> u64 {
-        // An experiment and its control are the least: a smaller reserve would be of no use.
+        // An experiment and its control are the minimum: a smaller reserve would be useless.
         let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
         changed_ns + self.varied_ns()
     }
 
-    /// The same for loads with another value of the setting, and the time that its command takes.
+    /// Returns the time reserved for loads with another value of the setting, ns, including the
+    /// time of the setting's command.
     fn varied_ns(&self) -> u64 {
         (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// The length of each of `loads` steady loads, ns. Experiments get time as long as steady loads
-    /// are not too short; settings of `--vary` always do. With a wide bracket a higher load may
-    /// follow the one past the line; it uses spare time, or that of experiments.
+    /// Returns the length of each of `loads` steady loads, ns. Experiments get time as long as
+    /// steady loads do not become too short; a setting of `--vary` always does. For a wide bracket
+    /// a higher load above the line may follow, in reserved time or in that of the experiments.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept =
@@ -429,15 +435,16 @@ impl Explain {
         kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
     }
 
-    /// How long a load can be that takes `all_ns` with everything; `None`: too short to say
-    /// anything.
+    /// Returns the maximum length of a load that takes `all_ns` in total, ns; `None`: too short to
+    /// have information.
     fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
         let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
         let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
         HOLD_NS.contains(&length_ns).then_some(length_ns)
     }
 
-    /// A request that waits longer than the longest bound is bad already.
+    /// Returns the grace period, ns: a request that waits longer than the longest bound is already
+    /// bad.
     fn grace_ns(&self) -> u64 {
         let grace_ns = self.search.settings.base.load.grace_ns;
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
@@ -464,7 +471,8 @@ impl Explain {
     }
 }
 
-/// The time of a load beside its schedule, by the last load: before its start, and after its end.
+/// Returns the time of the last load in addition to its schedule, ns: before its start, and after
+/// its end.
 fn overhead_ns(history: &History) -> u64 {
     let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
     let (before, last) = match history.trials {
@@ -476,29 +484,30 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Whether the line is imprecise: one end of the bracket is missing, or the bracket is wide.
+/// Returns whether the server's capacity is not known closely: no rate is known to be sustained, or
+/// none to fail, or the two are far apart.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * rps)
 }
 
-/// The loads that were carried out to their end.
+/// Returns the loads that ran to their end.
 fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
     let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
     trials.iter().filter(whole)
 }
 
-/// The loads of a level that were carried out.
+/// Returns the finished loads of a level.
 fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == level.tag())
 }
 
-/// The loads with this change that were carried out.
+/// Returns the finished loads with this change.
 fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == intervention.tag())
 }
 
-/// Whether it turned out that a load cannot be made.
+/// Returns whether a remark says that a load cannot be made.
 pub(crate) fn is_unheld(remarks: &[Remark], tag: Tag) -> bool {
     remarks.iter().filter_map(Remark::unheld).any(|(other, _)| other == tag)
 }
@@ -507,12 +516,12 @@ fn has_changed(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| Intervention::from_tag(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
 }
 
-/// The loads of a record that were made to tell causes apart.
-/// `varied`: the values of a setting that were to be tried.
+/// Returns the loads of a record's experiments. `varied`: the values of the setting that were
+/// planned.
 pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
     let last = |intervention: Intervention| intervention_trials(trials, intervention).last();
-    // In the order in which they were made.
+    // The experiments are in the order of time.
     let mut changed: Vec<(Intervention, &Trial)> = changes.filter_map(|it| Some((it, last(it)?))).collect();
     changed.sort_by_key(|(_, trial)| trial.start_ns);
     ExperimentLoads {
@@ -526,15 +535,15 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     }
 }
 
-/// The steady loads of a record.
+/// Returns the steady loads of a record.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first undisturbed load. Where all were disturbed, the first of all: a later one may meet
-    // the backlog of the load past the line.
+    // The first undisturbed load counts. If all were disturbed, the first load counts: a later one
+    // may meet the backlog of the load above the line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
-    // Loads past the line have rising rates: the last valid one counts.
+    // Loads above the line have rising rates: the last valid one counts.
     let calm =
         trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
     let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);

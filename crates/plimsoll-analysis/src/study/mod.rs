@@ -1,13 +1,14 @@
-//! Studies: a function from the question and the measurements so far to the next load
-//! ([`Study::next`]). Equal histories give equal steps, whatever the runner: this machine, a
-//! simulated server in a test, or several machines.
+//! Studies: from the spec and the measured loads to the next load ([`Study::next`]). Equal
+//! histories always give equal steps, whoever makes the loads: this machine, a simulated server in
+//! a test, or several machines.
 //!
-//! Requested profiles are taken in loads of their own, the last steps of any study ([`profiling`]).
+//! Requested profiles are taken in separate loads, which are the last steps of any study
+//! ([`profiling`]).
 //!
-//! A [`Study`] caches results of earlier loads; it contains nothing that the history does not.
+//! A [`Study`] remembers the results of earlier loads, so that each load is read only once. It
+//! contains nothing that cannot be computed from the history.
 //!
-//! Not here: the execution of loads, and the meaning of a whole recording (`find`, `prove`,
-//! `levels`).
+//! Not here: making loads, and the result of a whole recording (`find`, `prove`, `levels`).
 
 pub mod blocks;
 pub mod climb;
@@ -31,30 +32,30 @@ use crate::slo::Slo;
 use crate::summary::Summary;
 use plimsoll_model::{ExperimentSpec, Purpose, RunSpec, SweepSpec, Tag, Trial};
 
-/// Why a spec cannot be read: an SLO or condition that cannot be parsed.
+/// The error of a spec that cannot be read: an SLO or condition that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(String);
 
-/// The spec, and the results of the loads so far.
+/// A study: its spec, and the results of the measured loads.
 #[derive(Debug)]
 pub enum Study {
-    /// One load.
+    /// A study of one load.
     Run(RunSpec, Option<Conditions>),
-    /// One load for each of several concurrencies.
+    /// A study of one load for each of several concurrencies.
     Sweep(SweepSpec),
     /// A search for the load line.
     Find(Box<Search>),
     /// A search, and steady loads after it.
     Explain(Box<Explain>),
-    /// A search, and a load past the line.
+    /// A search, and a load above the line.
     Overload(Box<Overload>),
     /// A comparison, or a ladder.
     Blocks(Box<Comparison>),
 }
 
 impl Study {
-    /// Nothing is measured yet.
+    /// Creates a study before its first load.
     pub fn new(spec: &ExperimentSpec) -> Result<Study, SpecError> {
         Ok(match spec {
             ExperimentSpec::Run(run) => {
@@ -81,7 +82,7 @@ impl Study {
         })
     }
 
-    /// Takes in what came since the last time.
+    /// Reads the loads that were recorded since the last call.
     pub fn read(&mut self, trials: &[Trial]) {
         match self {
             Study::Run(..) | Study::Sweep(_) => {}
@@ -92,10 +93,10 @@ impl Study {
         }
     }
 
-    /// The next step after these measurements: the history of the last call, and new trials.
+    /// Returns the next step after the history of the last call and new trials.
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
-        // Nothing is measured again once profiles are being taken.
+        // Once profiles are being taken, no load is measured again.
         if profiling::began_ns(history).is_none() {
             match self.next_measured(history) {
                 Step::Stop => {}
@@ -105,7 +106,7 @@ impl Study {
         self.next_profiled(history)
     }
 
-    /// The next step of the measurement itself.
+    /// Returns the next step of the measurement.
     fn next_measured(&mut self, history: &History) -> Step {
         match self {
             Study::Run(run, stop_if) => match history.trials {
@@ -128,7 +129,7 @@ impl Study {
         }
     }
 
-    /// The next step of the requested profiles.
+    /// Returns the next step of the requested profiles.
     fn next_profiled(&self, history: &History) -> Step {
         match self {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
@@ -145,12 +146,13 @@ impl Study {
         }
     }
 
-    /// Whether profiles are being taken: all that the study measures is measured.
+    /// Returns whether all measurements are complete and profiles are being taken.
     pub fn is_profiling(&self, history: &History) -> bool {
         profiling::began_ns(history).is_some()
     }
 
-    /// The profile of one target that was to be taken next, where the user ends a study before.
+    /// Returns the profile of one target that would be taken next, if the user stops the study
+    /// before.
     pub fn left_unprofiled(&self, history: &History) -> Option<Tag> {
         let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),

@@ -1,6 +1,6 @@
-//! The study of overload: a search unless the line is given, then one load in steps of the line. It
-//! is a single load, so that the backlog of one step remains in the next: only this shows a server
-//! that does not recover. Then the same load on a second target, if there is one.
+//! The study of a server above its line: a search if no line is given, then one load in steps of
+//! the line. A single load keeps the backlog of one step for the next, which is the only way to see
+//! whether a server recovers. If another target is named, a similar load follows on that target.
 //!
 //! Not here: the meaning of the load (`overload`).
 
@@ -11,40 +11,40 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
 
-/// Length of a step; the way back is twice as long.
+/// Range of the length of a step, ns; the recovery step is twice as long.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
-/// Connecting, and handing over the result.
+/// Time for connecting and for transferring the result, ns.
 const OVERHEAD_NS: u64 = SECOND;
 
-/// The shortest budget for all steps, ns, on this number of targets; with a search unless the line
-/// is given (`has_line`).
+/// Returns the minimum budget for all steps, ns, on `targets` targets, including the search if the
+/// line is not given (`has_line`).
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
-    // The grace period, and what comes before the first load.
+    // The sum contains the grace period and the time before the first load.
     let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
     let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
     (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
 }
 
-/// An overload under way.
+/// The state of a running overload study.
 #[derive(Debug)]
 pub struct Overload {
-    /// Its search.
+    /// The search for the line.
     pub search: Search,
-    /// The line, where it is given, 1/s.
+    /// The given line, 1/s; `None`: the search finds it.
     pub line_rps: Option<f64>,
-    /// All of it ends within this time, ns.
+    /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
-    /// Another target for the same load.
+    /// The plan of a second target for the load.
     pub against: Option<PlanRecord>,
 }
 
-/// The tag of the load on the first target, or on the second.
+/// Returns the tag of the load on the first target, or `against` the second target.
 pub fn overload_tag(against: bool) -> Tag {
     Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::for_purpose(Purpose::Overload) }
 }
 
 impl Overload {
-    /// Nothing is measured yet.
+    /// Creates the study before its first load.
     pub fn new(spec: &OverloadSpec, slo: Slo) -> Overload {
         let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.second_target.clone());
         Overload { search: Search::new(&spec.search, slo), line_rps, budget_ns, against }

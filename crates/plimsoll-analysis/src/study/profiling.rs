@@ -1,8 +1,9 @@
-//! The loads for profiles: the last steps of a study, after all measurements, so that no figure
-//! pays for a profile. For one target at a low rate and at the one in question; for two sides in
-//! turn, several times each, at one rate.
+//! Loads under which profiles of the target are taken. These are the last steps of a study with
+//! requested profiles, after all measurements, so that no figure includes the cost of a profile.
+//! One target is profiled at a low rate and at the rate in question. Two sides are profiled
+//! alternately, several times each, at one rate.
 //!
-//! Not here: fetching and storing profiles (`plimsoll-study`), and their meaning (`profile`).
+//! Not here: how profiles are fetched and stored (the binary), and their meaning (`profile`).
 
 use super::climb::WARMUP_FRESH_NS;
 use super::step::{History, NoProfile, Step, StopRule};
@@ -15,55 +16,56 @@ use plimsoll_model::{
     ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
 };
 
-/// Whose profile is taken, one after the other: a drift of the machine meets both sides alike.
+/// The sides of successive profiles: a drift of the machine affects both sides equally.
 const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
-/// How many profiles are taken of two sides together.
+/// Number of profiles of both sides together.
 pub const TURNS_OF_SIDES: usize = TURNS.len();
-/// Load before a profile of a side; a build that was just started gets its usual warm-up on top.
+/// Warm-up before a profile of a side, ns; a newly started build gets its usual warm-up in
+/// addition.
 const WARMUP_NS: u64 = SECOND;
-/// A server needs some time to stop a profile and to write it.
+/// Time in which a server stops and writes a profile, ns.
 const GAP_NS: u64 = SECOND / 2;
-/// Share of what the slower side can do: well below, so that both are steady.
+/// The rate as a share of the slower side's capacity, low enough that both sides are steady.
 const RATE_SHARE: f64 = 0.6;
-/// Connections made ready before a load, at most.
+/// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 512.0;
 
-/// The place of a profile at the low level (0) or the load in question (1).
+/// Returns the tag of a profile at the low level (0) or at the load in question (1).
 pub fn level_tag(turn: u32) -> Tag {
     Tag { turn, ..Tag::for_purpose(Purpose::Profile) }
 }
 
-/// The place of a profile of a side among the loads.
+/// Returns the tag of a profile of a side.
 fn side_tag(turn: usize) -> Tag {
     let repetition = TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count();
     Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(TURNS[turn])), turn: repetition as u32 }
 }
 
-/// Which of the turns of two sides a tag is, from 0.
+/// Returns the index of a tag among the profiles of two sides.
 pub fn turn_of_sides(tag: &Tag) -> Option<usize> {
     (0..TURNS.len()).find(|turn| side_tag(*turn) == *tag)
 }
 
-/// When the first of these loads began, ns since the experiment did; if only the lack of one is
-/// recorded, now.
+/// Returns when the first profiled load began, ns since the start of the experiment. If the record
+/// only says why a profile is missing, it is the present time.
 pub(super) fn began_ns(history: &History) -> Option<u64> {
     let first = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Profile);
     let remarked = history.remarks.iter().any(|remark| matches!(remark, Remark::Profile(_)));
     first.map(|trial| trial.start_ns).or(remarked.then_some(history.elapsed_ns))
 }
 
-/// Whether a profile with this tag was taken, or it is recorded why not.
+/// Returns whether a profile with this tag was taken, or the record says why not.
 fn is_done(history: &History, tag: Tag) -> bool {
     let remarked = |remark: &Remark| matches!(remark, Remark::Profile(taken) if taken.tag == tag);
     history.trials.iter().any(|trial| trial.tag == tag) || history.remarks.iter().any(remarked)
 }
 
-/// The level that is next of one target, if any is left.
+/// Returns the next level of one target without a profile.
 pub(super) fn level_left(history: &History) -> Option<Tag> {
     [0, 1].map(level_tag).into_iter().find(|tag| !is_done(history, *tag))
 }
 
-/// The next load of one target with loads like `base`: a low rate, then `level_rps`.
+/// Returns the next load of one target, similar to `base`: a low rate, then `level_rps`.
 pub(super) fn levels(
     spec: &ProfilesSpec,
     base: &PlanRecord,
@@ -85,7 +87,7 @@ pub(super) fn levels(
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
-        // Enough for response times of 10 ms; the warm-up opens further ones.
+        // As many connections as responses of 10 ms keep busy; the warm-up opens more if needed.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
@@ -94,10 +96,10 @@ pub(super) fn levels(
     Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
 
-/// The next load of two sides, after these blocks.
+/// Returns the next profiled load of two sides, after these blocks.
 pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
-        // The first turn of each side.
+        // The first profile of each side.
         let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_done(history, *tag));
         return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NothingCommon));
     };
@@ -118,7 +120,8 @@ pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], h
     Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
 }
 
-/// The rate for profiles of both sides, 1/s: that of the blocks, or one that both easily sustain.
+/// Returns the rate at which both sides are profiled, 1/s: that of the blocks, or a rate that both
+/// sides sustain easily.
 fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
@@ -150,7 +153,7 @@ mod tests {
         assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
     }
 
-    /// Each level has one load, or the record has a reason; then it is done.
+    /// Each level has one load, or the record says why not; then profiling ends.
     #[test]
     fn levels_follow_each_other_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
@@ -164,10 +167,10 @@ mod tests {
         let trials = [Trial { tag: low.tag, start_ns: 0, run: Run::new(low.plan) }];
         let Step::Measure(high) = step(&trials, &[], 1000.0) else { panic!("a load at the level in question") };
         assert_eq!((high.tag, high.plan.load.shape.curve().max()), (level_tag(1), 1000.0));
-        // That one could not be made: why is recorded.
+        // The record says why this profile could not be taken.
         let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
         assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
-        // No rate is sustained: reported once.
+        // No rate is sustained, which is reported once.
         assert!(matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingHeld) if tag == level_tag(0)));
         let said = Remark::Profile(ProfileRecord { tag: level_tag(0), ..missing });
         assert!(matches!(step(&[], &[said], 0.0), Step::Stop));

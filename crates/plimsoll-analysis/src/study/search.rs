@@ -11,63 +11,63 @@ use plimsoll_model::{
     Curve, FindSpec, Load, LoadEnd, LoadShape, Plan, PlanRecord, Planning, ProfilesSpec, Purpose, Stop, Tag, Trial,
 };
 
-/// A search under way.
+/// The state of a running search.
 #[derive(Debug)]
 pub struct Search {
     /// The settings of the search.
     pub settings: Settings,
-    /// The outcomes of the loads so far.
+    /// The outcomes of the measured loads.
     pub outcomes: Vec<TrialOutcome>,
-    /// Profiles to be taken afterwards.
+    /// Profiles to be taken after the search.
     pub profiles: Option<ProfilesSpec>,
-    /// The figures to plan with the line.
+    /// The requested headroom and rate for planning.
     planning: Planning,
     planned_ns: u64,
-    /// The pieces of the soak so far.
+    /// The outcomes of the measured segments of the soak.
     soak_trials: Vec<TrialOutcome>,
     read: usize,
 }
 
-/// The load that is made below the line takes this part of the budget, and no more than this, ns.
+/// The part of the budget of the load with headroom, and the maximum of this time, ns.
 const PLANNED_PART: u64 = 6;
 const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
-/// Unmeasured warm-up of a planned load, and its overhead, ns.
+/// Warm-up of the load with headroom, and its time in addition to the schedule, ns.
 const PLANNED_WARMUP_NS: u64 = 500 * MS;
 const OVERHEAD_NS: u64 = 150 * MS;
 
-/// Where a study goes on after its search, that takes this part of the budget, and no more than
-/// this.
+/// The part of the budget of the search, if the study continues after the search.
 pub(super) const SEARCH_PART: (u64, u64) = (2, 5);
 const SEARCH_NS_MAX: u64 = 60 * SECOND;
 
-/// The part of a study's budget that is searched in, ns.
+/// Returns the part of a study's budget that the search may use, ns.
 pub fn search_part_ns(budget_ns: u64) -> u64 {
     (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
 }
 
-/// The length of the load below the line; 0 without `--headroom`.
+/// Returns the length of the load with headroom, ns; 0 without `--headroom`.
 fn planned_ns(spec: &FindSpec) -> u64 {
     let whole_ns = (spec.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
     if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
-/// The whole time of a load of that length below the line, ns.
+/// Returns the total time of a load with headroom of that length, ns.
 fn takes_ns(length_ns: u64) -> u64 {
     if length_ns == 0 { 0 } else { length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS }
 }
 
-/// The tag of the load below the line.
+/// Returns the tag of the load with headroom.
 pub fn planned_tag() -> Tag {
     Tag::for_purpose(Purpose::Hold)
 }
 
-/// The outcome of a piece of the soak; `None` for other loads, and for one that the user ended.
+/// Returns the outcome of a segment of the soak; `None` for other loads, and for a load that the
+/// user stopped.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }
 
-/// The outcome of a load for the search; `None` for a load that the user ended, and for loads that
-/// are not the search's.
+/// Returns the outcome of a load of the search; `None` for other loads, and for a load that the
+/// user stopped.
 pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| !is_after_search(purpose))
 }

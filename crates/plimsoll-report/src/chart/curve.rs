@@ -9,16 +9,16 @@ use super::scale::Scale;
 use super::svg::{Canvas, Mark};
 use super::theme::Theme;
 
-/// The quantity of an axis.
+/// The quantity of an axis: its title and unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AxisQuantity<'a> {
-    /// In words.
+    /// The title of the axis in words.
     pub title: &'a str,
-    /// The unit of its values.
+    /// The unit of the axis's values.
     pub unit: AxisUnit,
 }
 
-/// Lines over a log axis `x`; `y` is a log axis, too. A value of 0 or less is a gap.
+/// Draws lines over two log axes. A value of 0 or less is a gap.
 pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &[Line], theme: Theme) -> String {
     let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);
@@ -55,7 +55,8 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
     canvas.finish(&heading.label())
 }
 
-/// Few points get marks, so that a reader sees that the line between them was not measured.
+/// Marks the points of a line with few points, so that a reader sees that the line between them was
+/// not measured.
 fn mark_few(canvas: &mut Canvas, plot: &Plot, line: &Line, n: usize) {
     if line.points.len() <= 12 {
         for (at, value) in line.points.iter().filter(|p| p.1.is_finite()) {

@@ -1,30 +1,30 @@
-//! The picture of the evidence for a cause: for each signal a bar at a low load, at the line and
-//! past it, relative to the longest of the three. Changes count, so each signal has a scale of its
-//! own that begins at 0.
+//! The chart of the evidence for a cause. Each signal has a bar at the low load, at the line and
+//! above, relative to the longest of the three. Changes matter, so each signal has a separate scale
+//! that begins at 0.
 
 use super::plot::{EDGE, Heading, SMALL, TEXT, empty};
 use super::svg::{Anchor, Canvas, Font, fitted, text_width};
 use super::theme::{Paint, Theme};
 
-/// One signal: its name, and its value with text at each of the loads; `None` if it was not
-/// observed.
+/// One signal: its name, and its value with the formatted text at each load; `None` where the
+/// signal was not observed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceBars {
-    /// In words.
+    /// The name of the signal in words.
     pub name: String,
-    /// At a low load, at the line, past it.
+    /// The values at the low load, at the line and above.
     pub values: [Option<(f64, String)>; 3],
 }
 
 /// The names of the loads, and their colours.
 const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
-/// Height of a bar with its gap, and of the name above.
+/// Height of a bar with its gap, and of the name above, in user units.
 const BAR: f64 = 16.0;
 const NAME: f64 = 24.0;
-/// Between the signals.
+/// Gap between two signals, in user units.
 const GAP: f64 = 12.0;
 
-/// Draws the bars of some signals.
+/// Draws the bars of these signals.
 pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
     if signals.is_empty() {
         return empty(heading, "no evidence for a cause was observed", theme);

@@ -1,5 +1,4 @@
-//! The text above a chart: the finding in one sentence, and below it the conditions of the
-//! measurement.
+//! The text above a chart: the finding in one sentence, and the conditions of the measurement.
 
 use super::Heading;
 use crate::format::{self, count, duration, rate, rough_share, share};
@@ -10,7 +9,7 @@ use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Findings, Quantile, Summary};
 use plimsoll_model::{HttpChoice, LoadShape, PlanRecord, Purpose};
 
-/// The request of a plan in a few words, without secrets.
+/// Describes the request of a plan in a few words, without secrets.
 pub fn target(plan: &PlanRecord) -> String {
     match plan.carriage.http {
         HttpChoice::H2 if plan.traffic.first().ok_grpc.is_none() => format!("{} over HTTP/2", plan.traffic.title()),
@@ -18,7 +17,7 @@ pub fn target(plan: &PlanRecord) -> String {
     }
 }
 
-/// Above the picture of one search.
+/// Creates the heading of the chart of one search.
 pub fn find(findings: &Findings, target: &str) -> Heading {
     let line = findings.load_line_rps;
     let upper = line.upper.filter(|upper| upper.is_finite());
@@ -40,12 +39,12 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
     Heading { title, subtitle }
 }
 
-/// The result of a search, for a reader who sees such a chart for the first time.
+/// Formats the result of a search for a reader without prior knowledge.
 pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
     let promise = promise(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
-    // Qualifications of the line appear here, too, as in the text.
+    // The remarks beside the line in reports are also in this title.
     let carries = match (line.confirmed, findings.doubts.beside().next()) {
         (true, None) => "sustains",
         (true, Some(_)) => "probably sustains",
@@ -70,7 +69,8 @@ pub fn line_title(findings: &Findings) -> String {
     }
 }
 
-/// Three significant digits, rounded down: the text never says more than was measured.
+/// Formats a value with three significant digits, rounded down, so that the text never exceeds the
+/// measurement.
 fn about(value: f64) -> String {
     if !(1e-6..1e15).contains(&value) {
         return rate(value);
@@ -80,7 +80,7 @@ fn about(value: f64) -> String {
     rate((value / unit + 1e-9).floor() * unit)
 }
 
-/// The SLO in words: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
+/// Formats the SLO in words: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
 fn promise(findings: &Findings) -> String {
     let bound = |of: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
@@ -121,7 +121,7 @@ fn at_load(over: LoadUnit, load: f64) -> String {
     }
 }
 
-/// Above throughput and latency over the load.
+/// Creates the heading of the chart of throughput and latency over the load.
 pub fn throughput(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let best = levels.iter().filter(|l| l.rps.is_finite() && l.load.is_finite()).max_by(|a, b| a.rps.total_cmp(&b.rps));
     let title = match best {
@@ -131,7 +131,7 @@ pub fn throughput(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     Heading { title, subtitle: subtitle.into() }
 }
 
-/// Above success rates over the load.
+/// Creates the heading of the chart of success rates over the load.
 pub fn success(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let mut levels: Vec<&Level> = levels.iter().collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -153,8 +153,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<String> {
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
-/// The variation between the levels of one recording, in words; for a file without it, that it is
-/// missing.
+/// Formats the variation inside the levels of one recording, or says that the file lacks it.
 pub fn spread(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
@@ -167,12 +166,12 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
                 true => format!("{most_percent:.1} %"),
                 false => format!("{least:.1} to {most_percent:.1} %"),
             };
-            format!("{name} varied by {range} in itself")
+            format!("the goodput of {name} varied by {range} within the recording")
         }
     }
 }
 
-/// The limits of a comparison of two separate recordings, in one sentence.
+/// Formats the limits of a comparison of two separate recordings as one sentence.
 pub fn caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
         return "Two separate recordings prove no difference smaller than their own variation, and neither file \
@@ -187,25 +186,25 @@ pub fn caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     )
 }
 
-/// Above throughput and latency of two recordings.
+/// Creates the heading of the chart of throughput and latency of two recordings.
 pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let changes = changes(a.1, b.1);
     let title = match range(changes.iter().filter_map(|c| c.rps)) {
         Some(range) => format!("{} against {}: {range} requests/s", b.0, a.0),
-        None => format!("{} and {} have no load in common", b.0, a.0),
+        None => format!("{} and {} have no common number of users or rate", b.0, a.0),
     };
     Heading { title, subtitle: caveat(a, b) }
 }
 
-/// Above success rates of two recordings.
+/// Creates the heading of the chart of success rates of two recordings.
 pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     let changes = changes(a.1, b.1);
     let extent = super::scale::extent(changes.iter().map(|c| c.success_points * 100.0));
     let points = |value: f64| format!("{value:+.2}").replace('-', "\u{2212}");
     let title = match extent {
-        None => format!("{} and {} have no load in common", b.0, a.0),
+        None => format!("{} and {} have no common number of users or rate", b.0, a.0),
         Some((lo, hi)) if lo.abs() < 0.005 && hi.abs() < 0.005 => {
-            format!("{} against {}: the same success rate", b.0, a.0)
+            format!("{} against {}: equal success rates", b.0, a.0)
         }
         Some((lo, hi)) if points(lo) == points(hi) => {
             format!("{} against {}: success rate {} points", b.0, a.0, points(lo))
@@ -215,10 +214,10 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     Heading { title, subtitle: caveat(a, b) }
 }
 
-/// The load of a run, as the subtitle of its charts.
+/// Formats the load of a run as the subtitle of its charts.
 fn load(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
-    // The number of requests is named for the load of a log.
+    // The load of a log is described by its number of requests.
     let of_log = match &plan.load.shape {
         LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
         LoadShape::Closed { .. } | LoadShape::Open { .. } => None,
@@ -236,7 +235,7 @@ fn load(plan: &PlanRecord, summary: &Summary) -> String {
     )
 }
 
-/// Above latencies by percentile of one load.
+/// Creates the heading of the chart of latencies by percentile.
 pub fn percentiles(plan: &PlanRecord, summary: &Summary) -> Heading {
     let response = &summary.whole.response;
     let title = match response.count {
@@ -253,18 +252,19 @@ pub fn percentiles(plan: &PlanRecord, summary: &Summary) -> Heading {
     Heading { title, subtitle: load(plan, summary) }
 }
 
-/// Above one load over time.
+/// Creates the heading of the chart of one load over time.
 pub fn time(plan: &PlanRecord, summary: &Summary) -> Heading {
     let title = format!("{} requests/s succeeded", rate(summary.throughput_rps));
     Heading { title, subtitle: load(plan, summary) }
 }
 
-/// Above the heat map of one load.
+/// Creates the heading of the heat map of one load.
 pub fn heat(plan: &PlanRecord, summary: &Summary) -> Heading {
     Heading { title: "Response times over time".into(), subtitle: load(plan, summary) }
 }
 
-/// The text above the picture of a ladder: the throughput of the last step as a share of the first.
+/// Creates the heading of the chart of a ladder: the throughput of the last rung as a share of the
+/// first.
 pub fn ladder(ladder: &Ladder, load: &str) -> Heading {
     Heading {
         title: crate::prove::ladder_answer(ladder),
@@ -279,7 +279,7 @@ fn blocks(counting: usize, void: usize) -> String {
     }
 }
 
-/// Above the picture of a comparison: the answer, and what was compared.
+/// Creates the heading of the chart of a comparison: the answer, and the compared sides.
 pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
     let mut title = crate::prove::prove_answer(proof);
     if let Some(first) = title.get(..1).map(str::to_uppercase) {

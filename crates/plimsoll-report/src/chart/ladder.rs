@@ -1,4 +1,4 @@
-//! The chart of a ladder: a row for each rung, with its goodput in every block, its centre as a
+//! The chart of a ladder: a row for each rung, with its goodput in every block, its median as a
 //! waterline, and its share of the rung before.
 
 use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty};
@@ -9,26 +9,26 @@ use crate::format::rate;
 use crate::prove::{cost_text, share_text};
 use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
 
-/// One ladder to be drawn.
+/// One ladder in the chart.
 #[derive(Debug, Clone, Copy)]
 pub struct LadderBlocks<'a> {
-    /// The result that it shows.
+    /// The result of the ladder.
     pub ladder: &'a Ladder,
-    /// All its blocks, in time.
+    /// All blocks of the ladder, in order of time.
     pub blocks: &'a [Block],
     /// The rungs in words: URLs.
     pub sides: &'a [String],
 }
 
 const ROW_HEIGHT: f64 = 90.0;
-/// Height of a line of small text.
+/// Height of a line of small text, in user units.
 const LINE_HEIGHT: f64 = 15.0;
-/// Height of a row's points, at its foot.
+/// Height of the points at the bottom of a row, in user units.
 const STRIP_HEIGHT: f64 = 30.0;
 /// Goodputs that differ by more than this factor are drawn on a log axis.
 const LOG_FROM: f64 = 8.0;
 
-/// Draws the picture of a ladder.
+/// Draws the chart of a ladder.
 pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> String {
     let LadderBlocks { ladder, blocks, sides } = drawn;
     let counting: Vec<(usize, &Block)> = blocks.iter().enumerate().filter(|(_, b)| b.void().is_none()).collect();
@@ -66,12 +66,12 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         let middle = area.at_x(&x.scale, rung.goodput_rps);
         canvas.open('z', (strip.y, strip.bottom()), None);
         if let Some(before) = number.checked_sub(1).map(|before| ladder.rungs[before].goodput_rps) {
-            // The way down from the rung before.
+            // The step from the rung before to this rung.
             let (from, at) = (area.at_x(&x.scale, before), strip.y + STRIP_HEIGHT / 2.0);
             canvas.line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).dashed(3.0, 3.0));
         }
         for &(block, value) in &rungs[number] {
-            // Apart from one another in height, in the order in which they were measured.
+            // Points differ in height, in the order of measurement, so that they do not overlap.
             let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
             let at = (area.at_x(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
             let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));

@@ -1,5 +1,5 @@
 //! Charts over the load: throughput and time to last byte on two axes, the success rate, and both
-//! for two recordings together.
+//! for two recordings.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
@@ -12,10 +12,10 @@ use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 
 /// Latencies that differ by more than this factor are drawn on a log axis.
 const LOG_FROM: f64 = 30.0;
-/// Most levels that are each given a figure of their own.
+/// Maximum number of levels with a printed figure.
 const FIGURES_MAX: usize = 12;
 
-/// The name of the axis along the bottom.
+/// Returns the title of the load axis.
 fn load_title(over: LoadUnit) -> &'static str {
     match over {
         LoadUnit::Concurrency => "concurrency: requests in flight at once",
@@ -24,7 +24,7 @@ fn load_title(over: LoadUnit) -> &'static str {
     }
 }
 
-/// An axis with a tick at each level: log where the levels span much.
+/// Creates an axis with a tick at each level; a log axis if the levels span a wide range.
 fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     let mut loads: Vec<f64> = levels.map(|l| l.load).filter(|l| l.is_finite() && *l > 0.0).collect();
     loads.sort_by(f64::total_cmp);
@@ -38,7 +38,7 @@ fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     Axis { scale, unit: AxisUnit::Count, ticks }
 }
 
-/// Levels by load, without what cannot be drawn.
+/// Returns the levels by ascending load, without levels that cannot be drawn.
 fn sorted(levels: &[Level]) -> Vec<&Level> {
     let mut levels: Vec<&Level> = levels.iter().filter(|l| l.load.is_finite() && l.load > 0.0).collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -53,7 +53,7 @@ fn time_axis(values: &[f64], n: usize) -> Axis {
     }
 }
 
-/// A line with its points.
+/// Draws a line with its points.
 fn series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
     let places: Vec<Option<(f64, f64)>> =
         points.iter().map(|(load, value)| value.is_finite().then(|| plot.point(*load, *value))).collect();
@@ -86,7 +86,7 @@ fn level_text(level: &Level) -> String {
     )
 }
 
-/// The read-out of a page at each load.
+/// Adds the read-out of a page at each load.
 fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
         canvas.read_out((area.at_x(x, level.load), area.y), || {
@@ -95,7 +95,7 @@ fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, leve
     }
 }
 
-/// Throughput and mean time to last byte over the load, on an axis each.
+/// Draws throughput and mean time to last byte over the load, on separate axes.
 pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted(levels);
     if levels.is_empty() {
@@ -120,7 +120,7 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
         line: Some(line),
         name: name.to_owned(),
     };
-    // The names of the left axis, and those of the right one.
+    // The key entries of the left axis, and of the right axis.
     let left_key = [entry("successful requests/s (left)", Mark::Disc, styles.0)];
     let mut right_key = vec![entry("mean time to last byte (right)", Mark::Square, styles.1)];
     if !p99.is_empty() {
@@ -130,7 +130,7 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     let area_x = EDGE + margin(&[&left]);
     let right_margin = EDGE + margin(&[&right]) + 2.0;
     let width = theme.width();
-    // On a narrow screen they stand below each other.
+    // On a narrow screen the two keys are on separate rows.
     let below = if theme.is_narrow() { KEY_ROW } else { 0.0 };
     let top = heading.height_in(width) + 40.0 + below;
     let area = Area { x: area_x, y: top, width: width - right_margin - area_x, height: 290.0 };
@@ -157,7 +157,7 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     canvas.finish(&heading.label())
 }
 
-/// The axis of success rates: from 0 %, or nearer where all lie near 100 %.
+/// Creates the axis of success rates. It begins at 0 %, or higher if all rates are near 100 %.
 fn success_axis(rates: impl Iterator<Item = f64>) -> Axis {
     let lowest = extent(rates).map_or(0.0, |(lo, _)| lo);
     let from = [0.999, 0.99, 0.9, 0.5].into_iter().find(|from| lowest >= *from + (1.0 - from) * 0.1).unwrap_or(0.0);
@@ -171,7 +171,7 @@ fn cut_note(axis: &Axis) -> String {
     }
 }
 
-/// A success rate in a few figures, never rounded up.
+/// Formats a success rate with a few digits, never rounded up.
 fn success_figure(rate: f64) -> String {
     match rate {
         r if !r.is_finite() => String::new(),
@@ -180,7 +180,7 @@ fn success_figure(rate: f64) -> String {
     }
 }
 
-/// Writes each point's figure above or below it, where there is room.
+/// Writes the figure of each point above or below the point, where there is space.
 fn figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
     let widths: Vec<(f64, f64)> = places.iter().zip(texts).map(|(p, t)| (p.0, text_width(t, SMALL, false))).collect();
     for ((place, text), shown) in places.iter().zip(texts).zip(without_overlap(&widths, 6.0)) {
@@ -191,7 +191,7 @@ fn figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: 
     }
 }
 
-/// The success rate over the load.
+/// Draws the success rate over the load.
 pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted(levels);
     if levels.is_empty() {
@@ -223,10 +223,10 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     canvas.finish(&heading.label())
 }
 
-/// One of two recordings.
+/// One of two recordings in a chart.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedLevels<'a> {
-    /// Its name.
+    /// The name of the recording.
     pub name: &'a str,
     /// The measured levels.
     pub levels: &'a [Level],
@@ -260,8 +260,8 @@ fn points_of(change: f64) -> String {
 const STYLES: [(Mark, Stroke); 2] =
     [(Mark::Disc, Stroke::new(Paint::Blue, 2.2)), (Mark::Square, Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0))];
 
-/// Panels of two recordings below each other, with the change of B against A at each load under
-/// each.
+/// Draws panels of two recordings, one below the other. Below each panel is the change of B
+/// compared with A at each load.
 fn panels(
     heading: &Heading,
     over: LoadUnit,
@@ -314,7 +314,7 @@ fn panels(
             }
         }
         draw_end_labels(&mut canvas, &area, &ends, right - EDGE);
-        // The changes stand in a row of their own, under the labels of the loads.
+        // The changes are on a separate row, below the labels of the loads.
         draw_x(&mut canvas, &area, &x, "");
         let texts: Vec<(f64, String)> =
             changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.at_x(&x.scale, c.load), t))).collect();
@@ -337,8 +337,8 @@ fn panels(
     canvas.finish(&heading.label())
 }
 
-/// Throughput and mean time to last byte of two recordings, with the change of the second against
-/// the first.
+/// Draws throughput and mean time to last byte of two recordings, with the change of the second
+/// compared with the first.
 pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [NamedLevels; 2], theme: Theme) -> String {
     let list = [
         LevelPanel {
@@ -361,7 +361,7 @@ pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Named
     panels(heading, over, recorded, &list, &axis, theme)
 }
 
-/// The success rates of two recordings, with the change in percentage points.
+/// Draws the success rates of two recordings, with the change in percentage points.
 pub fn success_diff_chart(heading: &Heading, over: LoadUnit, recorded: [NamedLevels; 2], theme: Theme) -> String {
     let list = [LevelPanel {
         title: "success rate",

@@ -1,8 +1,10 @@
 //! Charts: each is one SVG document, inline in a page or rasterised to a PNG.
 //!
-//! [`scale`] maps values to positions, `plot` draws the common parts, and `svg` writes the
-//! document. Each other file has one kind of chart. A chart is a pure function of figures and a
-//! [`Theme`]. A chart without figures shows the reason. Not here: computing figures, files, pages.
+//! [`scale`] maps values to positions, `plot` draws the common parts of charts, and `svg` writes
+//! the document. Each other file contains one kind of chart. A chart is a pure function of figures
+//! and a [`Theme`]. A chart without figures states the reason.
+//!
+//! Not here: computing figures, files, pages.
 
 mod curve;
 mod evidence;

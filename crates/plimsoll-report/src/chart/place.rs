@@ -1,18 +1,18 @@
-//! The position of a label in a plot: of several candidates the one that covers the least of the
-//! drawing.
+//! Placement of labels in a plot: the first of several positions that covers the fewest drawn
+//! shapes.
 
 use super::plot::Area;
 use super::svg::{Anchor, text_width};
 
-/// The places that are drawn already, which labels must not cover.
+/// The areas that are already drawn, which labels must not cover.
 #[derive(Debug, Default)]
 pub struct OccupiedArea {
-    /// Left, top, right, bottom.
+    /// Rectangles: left, top, right, bottom, in user units.
     boxes: Vec<[f64; 4]>,
     lines: Vec<((f64, f64), (f64, f64))>,
 }
 
-/// Words to be placed.
+/// A label to be placed.
 pub struct TextLabel<'a> {
     pub text: &'a str,
     pub size: f64,
@@ -20,7 +20,7 @@ pub struct TextLabel<'a> {
 }
 
 impl TextLabel<'_> {
-    /// The room that they take with their baseline at `at`.
+    /// Returns the rectangle of the label with its baseline at the given point.
     fn room(&self, (x, y): (f64, f64), anchor: Anchor) -> [f64; 4] {
         let width = text_width(self.text, self.size, self.bold);
         let left = match anchor {
@@ -33,29 +33,29 @@ impl TextLabel<'_> {
 }
 
 impl OccupiedArea {
-    /// A point with its reach.
+    /// Adds a point with its radius.
     pub fn point(&mut self, (x, y): (f64, f64), reach: f64) {
         self.boxes.push([x - reach, y - reach, x + reach, y + reach]);
     }
 
-    /// A straight line.
+    /// Adds a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
         self.lines.push((from, to));
     }
 
-    /// A line through points.
+    /// Adds a line through points.
     pub fn curve(&mut self, points: &[(f64, f64)]) {
         points.windows(2).for_each(|pair| self.line(pair[0], pair[1]));
     }
 
-    /// How many things a rectangle covers.
+    /// Returns how many drawn shapes a rectangle covers.
     fn covered(&self, room: &[f64; 4]) -> usize {
         let boxes = self.boxes.iter().filter(|b| b[0] < room[2] && b[2] > room[0] && b[1] < room[3] && b[3] > room[1]);
         boxes.count() + self.lines.iter().filter(|(from, to)| crosses(room, *from, *to)).count()
     }
 
-    /// The best of `places` (baseline and anchor) inside `area`, the first of equals; it is taken
-    /// then. `None` where no place is inside.
+    /// Chooses the best of `places` (baseline and anchor) inside `area`, of equal ones the first,
+    /// and marks it as drawn. Returns `None` if no position is inside.
     pub fn place(
         &mut self,
         words: &TextLabel,
@@ -72,7 +72,7 @@ impl OccupiedArea {
     }
 }
 
-/// Whether a line goes through a rectangle (Liang and Barsky's clipping).
+/// Returns whether a line crosses a rectangle (Liang and Barsky's clipping).
 fn crosses(room: &[f64; 4], from: (f64, f64), to: (f64, f64)) -> bool {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (mut enter, mut leave) = (0.0f64, 1.0f64);
@@ -104,7 +104,7 @@ mod tests {
         let mut taken = OccupiedArea::default();
         taken.point((20.0, 45.0), 4.0);
         assert_eq!(taken.place(&words, &area, places), Some(places[1]));
-        // The place is taken now; a line crosses the first, too.
+        // The second position is now occupied, and a line crosses the first.
         taken.line((0.0, 0.0), (60.0, 90.0));
         assert_eq!(taken.place(&words, &area, places), Some(places[2]));
         let wide = TextLabel { text: "words that have no room at all, in no place of these", ..words };

@@ -1,15 +1,15 @@
-//! The parts that charts share: the plot area, axes with units, lines, labels that do not overlap,
+//! The common parts of charts: the plot area, axes with units, lines, labels that do not overlap,
 //! and the title.
 
 use super::scale::Scale;
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width, wrapped};
 use super::theme::{Paint, Theme};
 
-/// Width of charts in user units where there is room; see [`Theme::width`]. The height differs.
+/// Width of a wide chart in user units; see [`Theme::width`]. The height varies.
 pub const WIDTH: f64 = 800.0;
-/// Room at the left and right edges of the page.
+/// Space at the left and right edges of the page, in user units.
 pub const EDGE: f64 = 22.0;
-/// Text sizes: title, everything else, the least.
+/// Text size of the title, in user units.
 pub const TITLE: f64 = 17.0;
 pub const TEXT: f64 = 13.0;
 pub const SMALL: f64 = 12.0;
@@ -17,15 +17,15 @@ pub const SMALL: f64 = 12.0;
 /// The unit of the values of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisUnit {
-    /// A plain number, or a number a second.
+    /// A plain number, or a rate in 1/s.
     Count,
     /// A time in ns.
     Time,
     /// A share, 0..=1.
     Share,
-    /// Seconds since the beginning.
+    /// Time since the start, in s.
     Clock,
-    /// Bytes.
+    /// A number of bytes.
     Bytes,
 }
 
@@ -34,14 +34,14 @@ fn trimmed(value: f64, digits: usize) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// `value` with at most four significant digits, without trailing zeros.
+/// Formats `value` with at most four significant digits, without trailing zeros.
 fn plain(value: f64) -> String {
     let magnitude = value.abs().max(1e-12).log10().floor();
     trimmed(value, (3.0 - magnitude).clamp(0.0, 9.0) as usize)
 }
 
 impl AxisUnit {
-    /// The name by which a page's script knows the unit.
+    /// Returns the name by which a page's script knows the unit.
     pub(super) fn name(self) -> &'static str {
         match self {
             AxisUnit::Count => "count",
@@ -52,7 +52,7 @@ impl AxisUnit {
         }
     }
 
-    /// `value` as a tick of an axis: round, short, with its unit.
+    /// Formats `value` as a tick of an axis: round, short, with its unit.
     pub fn tick(self, value: f64) -> String {
         match self {
             AxisUnit::Count if value.abs() < 999_999.5 && value.fract() == 0.0 && value >= 0.0 => {
@@ -100,18 +100,18 @@ impl Area {
         self.y + self.height
     }
 
-    /// The horizontal position of `value`.
+    /// Returns the horizontal position of `value`.
     pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
         self.x + scale.place(value) * self.width
     }
 
-    /// Where `value` stands from bottom to top.
+    /// Returns the vertical position of `value`.
     pub fn at_y(&self, scale: &Scale, value: f64) -> f64 {
         self.bottom() - scale.place(value) * self.height
     }
 }
 
-/// An axis: its scale, what its values are, and where its ticks stand.
+/// An axis: its scale, the unit of its values, and its ticks.
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub scale: Scale,
@@ -120,7 +120,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis with at most `n` round ticks.
+    /// Creates an axis with at most `n` round ticks.
     pub fn new(scale: Scale, unit: AxisUnit, n: usize) -> Axis {
         let mut ticks = scale.ticks(n);
         if unit == AxisUnit::Clock && !scale.is_log() {
@@ -129,13 +129,13 @@ impl Axis {
         Axis { scale, unit, ticks }
     }
 
-    /// Width of the widest tick.
+    /// Returns the width of the widest tick label.
     pub fn label_width(&self) -> f64 {
         self.ticks.iter().map(|t| text_width(&self.unit.tick(*t), SMALL, false)).fold(0.0, f64::max)
     }
 }
 
-/// Ticks on whole seconds, minutes or hours, for times above two minutes.
+/// Returns ticks on whole seconds, minutes or hours, for times above two minutes.
 fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     let (lo, hi) = scale.range();
     let step = [60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0];
@@ -148,7 +148,7 @@ fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     }
 }
 
-/// The least width of a left margin for these axes.
+/// Returns the minimum width of a left margin for these axes.
 pub fn margin(axes: &[&Axis]) -> f64 {
     axes.iter().map(|axis| axis.label_width()).fold(0.0, f64::max) + 8.0
 }
@@ -156,7 +156,7 @@ pub fn margin(axes: &[&Axis]) -> f64 {
 const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
 const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
 
-/// An area with a horizontal and a vertical scale.
+/// A plot: an area with the scales of its width and height.
 #[derive(Clone, Copy)]
 pub struct Plot<'a> {
     pub area: &'a Area,
@@ -165,29 +165,29 @@ pub struct Plot<'a> {
 }
 
 impl Plot<'_> {
-    /// The place of a pair of values.
+    /// Returns the position of a pair of values.
     pub fn point(&self, x: f64, y: f64) -> (f64, f64) {
         (self.area.at_x(self.x, x), self.area.at_y(self.y, y))
     }
 }
 
-/// Which of the axes of height of a plot.
+/// The side of a vertical axis of a plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisSide {
     Left,
     Right,
 }
 
-/// Shapes drawn until `close` move with an axis of height when a page zooms: `z` along both axes,
-/// `h` on this one alone.
+/// Opens a group of shapes, until `close`, that follow a vertical axis when a page zooms: `z` along
+/// both axes, `h` on this one alone.
 pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
     canvas.open_high(class, (area.y, area.bottom()), &scale);
 }
 
-/// The ticks of an axis of height, which a page draws anew: from where to where they go, where
-/// their labels stand.
+/// Opens the ticks of a vertical axis, which a page redraws: the ends of each tick, and the
+/// position of its label.
 fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css(Theme::Page);
     let places = match side {
@@ -199,7 +199,7 @@ fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     canvas.open_high('v', (area.y, area.bottom()), &places);
 }
 
-/// Draws the grid and labels of an axis of height, at the left.
+/// Draws the grid and labels of the left vertical axis.
 pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     open_ticks(canvas, area, AxisSide::Left, Paint::Muted);
     for tick in &axis.ticks {
@@ -215,7 +215,7 @@ pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     canvas.close();
 }
 
-/// Draws the labels of a second axis of height, at the right, in the colour of its series.
+/// Draws the labels of the right vertical axis, in the colour of its series.
 pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint) {
     open_ticks(canvas, area, AxisSide::Right, paint);
     for tick in &axis.ticks {
@@ -236,7 +236,7 @@ pub fn draw_x_grid(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     canvas.close();
 }
 
-/// Draws the axis along the bottom: line, ticks, labels that do not touch, title.
+/// Draws the horizontal axis: line, ticks, labels that do not touch, title.
 pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), AXIS);
     let (lo, hi) = axis.scale.range();
@@ -265,8 +265,8 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.text((area.x + area.width / 2.0, area.bottom() + 38.0), title, font);
 }
 
-/// Which of the labels (middle, width), ascending, are shown so that none comes nearer than `gap`
-/// to the one before it. First and last are shown wherever they can be.
+/// Decides which of the labels (middle, width), ascending, are shown. No label is closer than `gap`
+/// to the one before. The first and the last are shown whenever possible.
 pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
@@ -282,12 +282,12 @@ pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     shown
 }
 
-/// Moves places apart (ascending, in order) until all are `gap` from each other, as near to where
-/// they were as can be, inside `lo..=hi` as long as they fit there.
+/// Moves positions apart (ascending, in order) until all are `gap` from each other. Moves are as
+/// small as possible, inside `lo..=hi` if the positions fit.
 pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
-    // Neighbours that touch become one block around their mean.
+    // Overlapping neighbours become one block around their mean.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for &at in &order {
         blocks.push((places[at].clamp(lo, hi.max(lo)), 1));
@@ -329,7 +329,7 @@ pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String,
     }
 }
 
-/// One entry of a key: how its series is drawn, and its name.
+/// One entry of a key: the style of a series, and its name.
 pub struct KeyEntry {
     pub paint: Paint,
     pub mark: Option<Mark>,
@@ -344,7 +344,7 @@ impl KeyEntry {
     }
 }
 
-/// Draws a key in one row from `x` on; returns where it ended.
+/// Draws a key in one row from `x` on. Returns its right end.
 pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f64 {
     let mut x = x;
     for entry in entries {
@@ -364,7 +364,7 @@ pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f6
     x
 }
 
-/// The same in as many rows as the canvas needs, the first at `y`; returns how many there are.
+/// Draws a key in as many rows as the canvas needs, the first at `y`. Returns the number of rows.
 pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize {
     let rows = key_rows(entries, canvas.width());
     for (number, row) in rows.iter().enumerate() {
@@ -376,7 +376,7 @@ pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize
 /// Height of a row of a key.
 pub const KEY_ROW: f64 = 17.0;
 
-/// A key in rows that fit a chart of this width.
+/// Divides a key into rows that fit a chart of this width.
 pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
     let mut rows = Vec::new();
     let (mut first, mut taken) = (0, 0.0);
@@ -393,7 +393,7 @@ pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
     rows
 }
 
-/// Names of which no two are the same: those that occur more than once get a number.
+/// Makes names unique: names that occur more than once get a number.
 pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.into_iter().collect();
     let mut out: Vec<String> = Vec::new();
@@ -415,13 +415,13 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// The same without its title, for a place where that is read already.
+    /// Returns the heading without its title, for a place that already shows the title.
     pub fn untitled(self) -> Heading {
         Heading { title: String::new(), ..self }
     }
 
     fn lines(&self, width: f64) -> (Vec<String>, Vec<String>) {
-        // On a narrow screen there is room below, not beside.
+        // On a narrow screen there is space below the title, not beside it.
         let (most, width) = (if width < WIDTH { 6 } else { 2 }, width - 2.0 * EDGE);
         let lines = |text: &str, size: f64, bold: bool| match text.is_empty() {
             true => Vec::new(),
@@ -430,18 +430,18 @@ impl Heading {
         (lines(&self.title, TITLE, true), lines(&self.subtitle, SMALL, false))
     }
 
-    /// Height that the heading takes.
+    /// Returns the height of the heading on a wide chart, in user units.
     pub fn height(&self) -> f64 {
         self.height_in(WIDTH)
     }
 
-    /// Height that it takes on a chart of this width.
+    /// Returns the height of the heading on a chart of this width, in user units.
     pub fn height_in(&self, width: f64) -> f64 {
         let (title, subtitle) = self.lines(width);
         16.0 + title.len() as f64 * 22.0 + subtitle.len() as f64 * 17.0
     }
 
-    /// Draws it at the top and returns the same height.
+    /// Draws the heading at the top and returns its height.
     pub fn draw(&self, canvas: &mut Canvas) -> f64 {
         let (title, subtitle) = self.lines(canvas.width());
         let mut y = 12.0;
@@ -456,14 +456,14 @@ impl Heading {
         y + 4.0
     }
 
-    /// The text for a screen reader.
+    /// Returns the text for a screen reader.
     pub fn label(&self) -> String {
         let said = [&self.title, &self.subtitle].into_iter().filter(|text| !text.is_empty());
         said.map(String::as_str).collect::<Vec<_>>().join(". ")
     }
 }
 
-/// A chart without figures, with the reason.
+/// Draws a chart without figures, which states the reason.
 pub fn empty(heading: &Heading, reason: &str, theme: Theme) -> String {
     let height = heading.height_in(theme.width()) + 120.0;
     let mut canvas = Canvas::new(theme, theme.width(), height);

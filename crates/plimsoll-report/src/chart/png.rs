@@ -1,12 +1,12 @@
-//! Pictures as files, with PNG: a chart is rasterised from its SVG with the embedded font, twice as
-//! fine as the page. The same everywhere: no font, library or setting of the system is used. The
-//! twin without PNG is `png_off.rs`.
+//! Picture files as PNG: a chart is rasterised from its SVG with the embedded font, at twice the
+//! resolution of the page. The result is equal everywhere: no font, library or setting of the
+//! system is used. The twin without PNG is `png_off.rs`.
 
 use plimsoll_model::foreign::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};
 use std::sync::{Arc, OnceLock};
 
-/// Pixels to a user unit.
+/// Pixels of one user unit.
 const FINENESS: f32 = 2.0;
 /// The suffix of picture files.
 pub const PICTURE_SUFFIX: &str = "png";
@@ -25,11 +25,10 @@ fn fonts() -> Arc<usvg::fontdb::Database> {
     Arc::clone(DATABASE.get_or_init(make))
 }
 
-/// The bytes of a picture file of `svg`, a chart of this crate: PNG, in the colours of its theme.
+/// Rasterises `svg`, a chart of this crate, to the bytes of a PNG file in the colours of its theme.
 ///
 /// # Errors
-///
-/// The drawing library fails on it: a chart contains names from outside.
+/// The drawing library panics: a chart contains names from outside.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     foreign::call("charts", || drawn(svg))
 }

@@ -1,9 +1,9 @@
-//! The chart of a comparison: both sides in each block with their levels, and between them the
-//! estimated change and the verdict. Below is the interval of the change over the blocks, compared
-//! with the margin.
+//! The chart of a comparison. It shows both sides in each block with their levels, and between the
+//! levels the estimated change and the verdict. Below is the interval of the change over the
+//! blocks, compared with the margin.
 //!
-//! The chart agrees with the sentence above it: the levels differ by the estimate, an arrow marks
-//! only a difference that was found, and the colour is that of the verdict.
+//! The chart agrees with the sentence above it. The levels differ by the estimate, an arrow is
+//! drawn only if a difference was found, and the colour is that of the verdict.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
@@ -18,27 +18,27 @@ use plimsoll_analysis::prove::{
     Block, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Proof, ProveVerdict,
 };
 
-/// One comparison to be drawn.
+/// One comparison in the chart.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparedBlocks<'a> {
-    /// The result that it shows.
+    /// The result of the comparison.
     pub proof: &'a Proof,
-    /// All its blocks, in time.
+    /// All blocks of the comparison, in order of time.
     pub blocks: &'a [Block],
-    /// The primary measure after so many blocks.
+    /// The estimates of the primary measure after successive blocks.
     pub narrowing: &'a [InterimEstimate],
 }
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
-/// On a narrow screen the levels take two rows above the plot, and the key one.
+/// Height of two rows of levels and the key above the plot on a narrow screen, in user units.
 const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
-/// Blocks up to this number have a mark each.
+/// Up to this number of blocks, each block has a mark.
 const MARKS_MAX: usize = 120;
-/// How far the lower panel reaches beyond the final interval and the margin.
+/// The lower panel extends to this multiple of the final interval and the margin.
 const BEYOND: f64 = 2.0;
 
-/// A side's colour, mark and line.
+/// Returns the colour, mark and line of a side.
 fn side(arm: usize) -> (Paint, Mark, Stroke) {
     match arm {
         0 => (Paint::Blue, Mark::Disc, Stroke::new(Paint::Blue, 1.4).opacity(0.7)),
@@ -46,7 +46,7 @@ fn side(arm: usize) -> (Paint, Mark, Stroke) {
     }
 }
 
-/// Name of a measure as the title of its axis, and the unit of its values.
+/// Returns the title and unit of the axis of a measure.
 fn axis_of(measure: Criterion) -> (&'static str, AxisUnit) {
     match measure {
         Criterion::Goodput => ("goodput, requests/s", AxisUnit::Count),
@@ -60,15 +60,15 @@ fn signed(share: f64) -> String {
     format!("{:+.1} %", share * 100.0).replace('-', "\u{2212}")
 }
 
-/// The values of one side by block: `None` where the block does not count or has none.
+/// Returns the values of one side by block: `None` where the block is void or has no value.
 fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
     let drawn = |value: &f64| value.is_finite();
     let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(drawn).filter(|_| block.void().is_none());
     blocks.iter().map(of).collect()
 }
 
-/// A range around the middle of the values, which a few outliers do not widen. Outliers stand at
-/// the edge.
+/// Returns a range around the median of the values, which a few outliers do not widen. Outliers are
+/// drawn at the edge.
 fn range_of(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -79,11 +79,11 @@ fn range_of(values: &[f64]) -> (f64, f64) {
     ((low - room).max(least - room * 0.4), (high + room).min(most + room * 0.4))
 }
 
-/// The text and the arrow between the two levels: the direction of the change.
+/// The text and the arrow between the two levels, which show the direction of the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pointer {
     text: String,
-    /// Whether B lies above A, where an arrow is drawn: only where a difference was found.
+    /// Whether B is above A. `None`: no arrow, because no difference was found.
     up: Option<bool>,
     paint: Paint,
 }
@@ -102,7 +102,7 @@ impl Pointer {
     }
 }
 
-/// Draws the picture of a comparison.
+/// Draws the chart of a comparison.
 pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
     let ComparedBlocks { proof, blocks, narrowing } = compared;
     let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
@@ -168,7 +168,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     waterlines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
     canvas.close();
 
-    // The estimate after some number of valid blocks stands at the last of these blocks.
+    // The estimate after n valid blocks is drawn at the last of these blocks.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<InterimEstimate> =
@@ -184,7 +184,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     canvas.finish(&heading.label())
 }
 
-/// Round block numbers, the first and not too many.
+/// Returns round block numbers: the first, and only a few.
 fn block_ticks(count: usize) -> Vec<f64> {
     let scale = Scale::linear(0.0, count.max(1) as f64);
     let mut ticks: Vec<f64> = scale.ticks(10).into_iter().filter(|t| *t >= 1.0 && t.fract() == 0.0).collect();
@@ -194,8 +194,8 @@ fn block_ticks(count: usize) -> Vec<f64> {
     ticks
 }
 
-/// The axis of the change: no difference, the margin, and the final interval with room for what
-/// came before.
+/// Creates the axis of the change. It contains zero, the margin, and the final interval with space
+/// for earlier estimates.
 fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);
@@ -237,7 +237,7 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
     }
 }
 
-/// The curve and the points of one side. Points beyond the axis stand hollow at its edge.
+/// Draws the curve and the points of one side. Points beyond the axis are hollow marks at its edge.
 fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side(arm);
     let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point(number as f64 + 1.0, value));
@@ -257,8 +257,8 @@ fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, valu
     }
 }
 
-/// The levels of both sides as waterlines, with the mark of Plimsoll at their ends, and the change
-/// between them.
+/// Draws the levels of both sides as waterlines, with the mark of Plimsoll at their ends, and the
+/// change between them.
 fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], labels: &[String; 2], pointer: &Pointer) {
     let places = levels.map(|value| area.at_y(y, value));
     let narrow = canvas.theme().is_narrow();
@@ -271,7 +271,7 @@ fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], lab
     if narrow {
         return;
     }
-    // The names, and between them the change; apart from each other wherever the lines lie.
+    // The names, and the change between them, must not overlap wherever the lines are.
     let middle = (places[0] + places[1]) / 2.0;
     let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
@@ -282,14 +282,14 @@ fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], lab
     let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
     canvas.text((text_x + beside, heights[1] + 4.5), &pointer.text, Font::new(TEXT, pointer.paint).bold().halo());
     let Some(up) = pointer.up else { return };
-    // From A to B; up the page is less.
+    // The arrow goes from A to B; upwards means smaller y.
     let (from, to) = if up { (heights[1] + 5.0, heights[1] - 6.0) } else { (heights[1] - 5.0, heights[1] + 6.0) };
     let (at, ahead) = (text_x + 5.0, (to - from).signum());
     canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
     canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], pointer.paint);
 }
 
-/// The levels of both sides, and the change between them, in two rows from `y` on.
+/// Draws the levels of both sides, and the change between them, in two rows from `y` on.
 fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Pointer) {
     let mut x = EDGE;
     for (arm, label) in labels.iter().enumerate() {
@@ -299,7 +299,7 @@ fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Poi
     canvas.text((EDGE, y + 18.0), &pointer.text, Font::new(TEXT, pointer.paint).bold());
 }
 
-/// The interval by which both are the same: a bar at the last block.
+/// Draws the equivalence interval as a bar at the last block.
 fn decisive(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, last: f64, interval: ConfidenceInterval) {
     open_on(canvas, 'h', area, y, AxisSide::Left);
     let at = area.at_x(&x.scale, last);
@@ -309,15 +309,16 @@ fn decisive(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, last: f64, int
     canvas.close();
 }
 
-/// How an interval narrowed.
+/// The plot of the estimates after successive blocks.
 struct NarrowingPlot<'a> {
     standings: &'a [InterimEstimate],
-    /// Where on the axis of blocks each block stands that counts.
+    /// The position of each valid block on the axis of blocks.
     numbers: &'a [f64],
     margin: f64,
 }
 
-/// How the interval narrowed: its ends as a band, its middle as a line; the margin as a shade.
+/// Draws how the interval narrowed: its ends as a band, its middle as a line, the margin as a
+/// shade.
 fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
     let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
@@ -334,7 +335,7 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
     let zero = area.at_y(&y.scale, 0.0);
     open_on(canvas, 'h', area, y, AxisSide::Left);
     canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
-    // Beside the plot, or on a narrow screen inside it, above each line.
+    // The label is beside the plot, or on a narrow screen inside it, above each line.
     let (at, font) = match canvas.theme().is_narrow() {
         true => ((-4.0, -4.0), Font::new(SMALL, Paint::Muted).anchored(Anchor::End).halo()),
         false => ((8.0, 4.0), Font::new(SMALL, Paint::Muted)),
@@ -371,7 +372,7 @@ mod tests {
     use plimsoll_analysis::Doubts;
     use plimsoll_analysis::prove::ComparisonEnd;
 
-    /// A comparison of this measure that ended so, its blocks drifting the other way than the
+    /// A comparison with this verdict, measure and ratio, whose blocks drift opposite to the
     /// estimate.
     fn compared(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
@@ -407,7 +408,7 @@ mod tests {
         }
     }
 
-    /// Whatever the verdict and whichever way is better, picture and sentence point one way.
+    /// For every verdict and either direction of better, chart and sentence agree.
     #[test]
     fn the_picture_points_with_the_sentence() {
         use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};
@@ -417,7 +418,7 @@ mod tests {
             (Better, Criterion::P99, 0.9, "better than A", "\u{2212}10.0 %, better", Some(false), Paint::Green),
             (Worse, Criterion::Cpu, 1.3, "worse than A", "+30.0 %, worse", Some(true), Paint::Vermilion),
             (Same, Criterion::Goodput, 1.001, "the same as A", "+0.1 %, same", None, Paint::Muted),
-            (Small, Criterion::P50, 1.015, "by little", "+1.5 %, small", Some(true), Paint::Ink),
+            (Small, Criterion::P50, 1.015, "by less than the margin", "+1.5 %, small", Some(true), Paint::Ink),
             (Inconclusive, Criterion::Goodput, 1.011, "inconclusive", "+1.1 %, inconclusive", None, Paint::Muted),
             (Inconclusive, Criterion::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
         ] {

@@ -10,16 +10,16 @@ use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
 use super::theme::{Paint, SERIES, Theme};
 use plimsoll_analysis::series::{Heat, IntervalFigures};
 
-/// A named line: (x, y) in order; a value that is not finite is a gap.
+/// A named line: (x, y) in order. A value that is not finite is a gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The label of the line.
+    /// The name of the line, written beside the line.
     pub name: String,
-    /// Its points.
+    /// The points of the line.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How the line number `n` is drawn: colour and dashes both differ.
+/// Returns the style of line number `n`: colour and dashes both differ.
 pub(super) fn style(n: usize) -> Stroke {
     let stroke = Stroke::new(SERIES[n % SERIES.len()], 2.0);
     match n % 4 {
@@ -33,7 +33,7 @@ pub(super) fn style(n: usize) -> Stroke {
 pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: Stroke) {
     let place = |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.point(at, value));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
-    // A point without neighbours would leave no trace in a line.
+    // A point without neighbours would be invisible in a line.
     for (at, place) in places.iter().enumerate() {
         let alone = |other: Option<&Option<(f64, f64)>>| other.is_none_or(Option::is_none);
         let before = at.checked_sub(1).and_then(|b| places.get(b));
@@ -44,7 +44,7 @@ pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: S
     canvas.polyline(places, stroke);
 }
 
-/// Labels at the right end of each line.
+/// Returns the labels at the right end of each line.
 pub(super) fn ends(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
     let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
     let names = told_apart(lines.iter().map(|line| line.name.as_str()));
@@ -58,8 +58,8 @@ pub(super) fn label_room(lines: &[Line]) -> f64 {
     widest.min(150.0) + 10.0
 }
 
-/// A canvas with its heading, and the area of one plot below it, between left and right margins;
-/// `measure` is the label of the vertical axis.
+/// Creates a canvas with its heading, and the area of one plot below between the left and right
+/// margins; `measure` is the quantity of the height.
 pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, theme: Theme) -> (Area, Canvas) {
     let area = Area {
         x: left,
@@ -73,8 +73,8 @@ pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, the
     (area, canvas)
 }
 
-/// Latency in ns by quantile (0..1), on the axis of HdrHistogram: each further nine takes the same
-/// room.
+/// Draws latency in ns by quantile (0..1), on the axis of HdrHistogram: each further nine has equal
+/// width.
 pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
     let Some((_, deepest)) = extent(all().map(|p| p.0)) else {
@@ -82,7 +82,7 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
     let mut x = Axis::new(x, AxisUnit::Share, 20);
-    // Below 90 % the axis is crowded, and 75 % adds little.
+    // Below 90 % there is little space on the axis, and 75 % adds little.
     x.ticks.retain(|t| *t != 0.75);
     let y = Axis::new(Scale::log_around(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE + margin(&[&y]);
@@ -103,22 +103,21 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     canvas.finish(&heading.label())
 }
 
-/// The read-out of a page: the latencies of all lines at quantiles that are evenly spaced on the
-/// axis.
+/// Adds the read-out of a page: the latencies of all lines at quantiles evenly spaced on the axis.
 fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], deepest: f64) {
     for step in 0..=120 {
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
         let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
         canvas.read_out((area.at_x(x, quantile), area.y), || {
             let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick(v))));
-            // As many digits as it has nines.
+            // The text has as many decimals as the quantile has nines.
             let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
             format!("{:.digits$} %", quantile * 100.0) + &values.map(|v| format!("\n{v}")).collect::<String>()
         });
     }
 }
 
-/// The read-out of a page at each time: every line of every panel.
+/// Adds the read-out of a page at each time: every line of every panel.
 fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     let all = panels.iter().flat_map(|p| &p.lines);
     let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
@@ -139,21 +138,21 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     }
 }
 
-/// One of several charts in a column with a common time axis.
+/// One of several charts over a common time axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     /// The title of the panel.
     pub title: String,
-    /// The unit of its values.
+    /// The unit of the panel's values.
     pub unit: AxisUnit,
-    /// Whether the axis is a log axis; a value of 0 or less is a gap there.
+    /// Whether the axis is a log axis, where a value of 0 or less is a gap.
     pub log: bool,
-    /// Lines over seconds.
+    /// Lines over time in s.
     pub lines: Vec<Line>,
 }
 
-/// The panels of one load: rate, latency, errors where there were any, lag of the generator where
-/// there is any, and how busy it was.
+/// Creates the panels of one load: rate, latency, errors if any, lag of the generator if any, and
+/// utilisation of the generator.
 pub fn moments_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     let of = |name: &str, value: &dyn Fn(&IntervalFigures) -> f64| Line {
         name: name.to_owned(),
@@ -199,7 +198,7 @@ pub fn moments_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
         false,
         vec![of("busy", &|m| during(m, m.work_share))],
     ));
-    // Without a success there is no response time, and an empty frame is of no use.
+    // Without a success there is no response time, and an empty panel is useless.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }
@@ -218,7 +217,7 @@ fn panel_axis(panel: &Panel) -> Axis {
     }
 }
 
-/// Panels below each other over the same time.
+/// Draws panels one below the other over a common time axis.
 pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     let times = panels.iter().flat_map(|p| p.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0)));
     let Some((first, last)) = extent(times) else {
@@ -266,11 +265,11 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     canvas.finish(&heading.label())
 }
 
-/// Steps of the colours of a heat map.
+/// Number of colours of a heat map.
 const STEPS: u8 = 10;
 
-/// A heat map of latencies over time: more requests are darker (on dark pages lighter), with
-/// `lines` such as p50 and p99 on top.
+/// Draws the heat map of latencies over time. Darker cells (on dark pages: lighter ones) have more
+/// requests. `lines` are drawn above, such as p50 and p99.
 pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
     let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
@@ -282,7 +281,7 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
     let (area, mut canvas) = below(heading, "response time", left, right, theme);
 
-    // The eye compares powers better than counts: one slow answer among thousands must be seen.
+    // The colours use powers of the counts, so that one slow response among thousands is visible.
     let step_of = |count: u64| {
         let share = (count as f64).ln_1p() / (most as f64).ln_1p();
         ((share * f64::from(STEPS)).ceil() as u8).clamp(1, STEPS) - 1
@@ -304,7 +303,7 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
         canvas.cells(cells, Paint::Heat(step as u8));
     }
     for (n, line) in lines.iter().enumerate() {
-        // An edge in the page's colour keeps the line apart from the cells.
+        // An edge in the page's colour separates the line from the cells.
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
         draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
         let stroke = Stroke { paint: OVER_HEAT[n % OVER_HEAT.len()], ..style(n) };
@@ -319,7 +318,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     canvas.finish(&heading.label())
 }
 
-/// The read-out of a page for each column: the number of responses, and the lines over it.
+/// Adds the read-out of a page for each column: the number of responses, and the values of the
+/// lines.
 fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[Line]) {
     let mut counts = vec![0u64; heat.columns];
     for &(column, _, count) in &heat.cells {
@@ -341,10 +341,10 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
     }
 }
 
-/// Colours of lines over the blue of the heat.
+/// Colours of lines above the blue heat map.
 const OVER_HEAT: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
 
-/// The colours from one request to the most, ending at `right`.
+/// Draws the key of colours from one request to the maximum, ending at `right`.
 fn heat_key(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
     let text = format!("{} requests", crate::format::count(most));
     let font = Font::new(SMALL, Paint::Muted);

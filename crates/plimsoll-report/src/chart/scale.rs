@@ -1,10 +1,11 @@
-//! Scales: from values to places between 0 and 1, and their ticks.
+//! Scales: from values to positions between 0 and 1, and their ticks.
 //!
-//! Every function is total. For any input (no value, one value, infinities) the place is finite,
-//! and the ticks are ascending, inside the range and within the limit. Not here: pixels, colours,
-//! text.
+//! Every function is total. For any input (no value, one value, infinities) the position is finite,
+//! and the ticks are ascending, inside the range and within the limit.
+//!
+//! Not here: pixels, colours, text.
 
-/// How values are spread over an axis.
+/// The mapping of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScaleKind {
     Linear,
@@ -13,7 +14,7 @@ enum ScaleKind {
     Percentile,
 }
 
-/// An axis without a place: a range of values and how they are spread over it.
+/// A scale: a range of values and their mapping to 0..=1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     kind: ScaleKind,
@@ -21,12 +22,12 @@ pub struct Scale {
     hi: f64,
 }
 
-/// The smallest value that a log scale shows, where nothing else is known.
+/// The smallest value of a log scale without other limits.
 const LOG_FLOOR: f64 = 1e-9;
-/// The largest magnitude that any scale shows.
+/// The largest magnitude of a value on any scale.
 const HUGE: f64 = 1e300;
 
-/// The least and the greatest of the finite values; `None` without any.
+/// Returns the minimum and the maximum of the finite values; `None` without any.
 pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let finite = values.into_iter().filter(|v| v.is_finite()).map(|v| v.clamp(-HUGE, HUGE));
     finite.fold(None, |range, v| match range {
@@ -36,14 +37,14 @@ pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 impl Scale {
-    /// A linear scale over exactly this range. A range without width is widened.
+    /// Creates a linear scale over exactly this range. An empty range is widened.
     pub fn linear(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = ordered(lo, hi, 0.0, 1.0);
         let hi = if hi - lo > lo.abs().max(hi.abs()) * 1e-9 { hi } else { lo + lo.abs().max(1.0) };
         Scale { kind: ScaleKind::Linear, lo, hi }
     }
 
-    /// A linear scale from 0 over all `values`, ending on a tick, with `n` ticks at most.
+    /// Creates a linear scale from 0 over all `values`, ending on a tick, with at most `n` ticks.
     pub fn from_zero(values: impl IntoIterator<Item = f64>, n: usize) -> Scale {
         let hi = extent(values).map_or(1.0, |(_, hi)| hi);
         let hi = if hi > 0.0 { hi } else { 1.0 };
@@ -51,8 +52,8 @@ impl Scale {
         Scale::linear(0.0, (hi / step - 1e-9).ceil() * step)
     }
 
-    /// A log scale over exactly this range. A range without width is widened; values of 0 or less
-    /// are cut off.
+    /// Creates a log scale over exactly this range. An empty range is widened; values of 0 or less
+    /// are clipped.
     pub fn log(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = ordered(lo, hi, 1.0, 10.0);
         let hi = hi.max(LOG_FLOOR * 10.0);
@@ -61,24 +62,25 @@ impl Scale {
         Scale { kind: ScaleKind::Log, lo, hi }
     }
 
-    /// A log scale over all `values` above 0, widened to the next of 1, 2, 5 times a power of ten.
+    /// Creates a log scale over all positive `values`, widened to the next of 1, 2, 5 times a power
+    /// of ten.
     pub fn log_around(values: impl IntoIterator<Item = f64>) -> Scale {
         let (lo, hi) = extent(values.into_iter().filter(|v| *v > 0.0)).unwrap_or((1.0, 10.0));
         Scale::log(round_125(lo, false), round_125(hi, true))
     }
 
-    /// The percentile scale from 0 to the quantile `1 - 10^-nines`, at least 90 %.
+    /// Creates the percentile scale from 0 to the quantile `1 - 10^-nines`, at least 90 %.
     pub fn percentile(nines: f64) -> Scale {
         let nines = if nines.is_finite() { nines.clamp(1.0, 12.0) } else { 1.0 };
         Scale { kind: ScaleKind::Percentile, lo: 0.0, hi: 1.0 - 10f64.powf(-nines) }
     }
 
-    /// Least and greatest value shown.
+    /// Returns the minimum and maximum value of the scale.
     pub fn range(&self) -> (f64, f64) {
         (self.lo, self.hi)
     }
 
-    /// The name by which a page's script knows the kind.
+    /// Returns the name by which a page's script knows the kind.
     pub(super) fn kind_name(&self) -> &'static str {
         match self.kind {
             ScaleKind::Linear => "linear",
@@ -87,12 +89,12 @@ impl Scale {
         }
     }
 
-    /// Whether the scale is logarithmic.
+    /// Returns whether the scale is logarithmic.
     pub fn is_log(&self) -> bool {
         self.kind == ScaleKind::Log
     }
 
-    /// The value on a straight line, for each kind.
+    /// Transforms the value so that equal distances on the axis are equal differences.
     fn straight(&self, value: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => value,
@@ -101,15 +103,15 @@ impl Scale {
         }
     }
 
-    /// The position of `value`: 0 at the minimum, 1 at the maximum. Values outside are clamped; NaN
-    /// is at 0.
+    /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. Values outside are at
+    /// the nearest end, and NaN is at 0.
     pub fn place(&self, value: f64) -> f64 {
         let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
         let place = (self.straight(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
 
-    /// The value that stands at `place` (0..=1).
+    /// Returns the value at the position `place` (0..=1).
     pub fn value_at(&self, place: f64) -> f64 {
         let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
         let straight = lo + (hi - lo) * place.clamp(0.0, 1.0);
@@ -120,7 +122,7 @@ impl Scale {
         }
     }
 
-    /// At most `n` round values inside the range, ascending.
+    /// Returns at most `n` round values inside the range, ascending.
     pub fn ticks(&self, n: usize) -> Vec<f64> {
         let n = n.max(1);
         let mut ticks = match self.kind {
@@ -140,7 +142,7 @@ impl Scale {
     fn linear_ticks(&self, n: usize) -> Vec<f64> {
         let step = nice_step(self.hi - self.lo, n.max(2) - 1);
         let first = (self.lo / step - 1e-9).ceil();
-        // The end of the range may be a tick up to rounding.
+        // The end of the range may be a tick, apart from rounding.
         let snap = |t: f64| if (t - self.hi).abs() < step * 1e-6 { self.hi } else { t };
         (0..=n).map(|k| snap((first + k as f64) * step)).collect()
     }
@@ -166,8 +168,8 @@ impl Scale {
         [0.0, 0.5, 0.75, 0.9].into_iter().chain(nines).collect()
     }
 
-    /// Fine marks between the ticks of a log scale: 2 to 9 times each power of ten. None for other
-    /// scales.
+    /// Returns the minor ticks of a log scale: 2 to 9 times each power of ten. Other scales have
+    /// none.
     pub fn fine(&self) -> Vec<f64> {
         if self.kind != ScaleKind::Log || self.hi / self.lo > 1e6 {
             return Vec::new();
@@ -178,7 +180,7 @@ impl Scale {
     }
 }
 
-/// `digit x 10^exponent`, as near as a decimal literal would be.
+/// Returns `digit x 10^exponent`, as exactly as a decimal literal.
 fn snap_decimal(digit: f64, exponent: i32) -> f64 {
     if exponent >= 0 { digit * 10f64.powi(exponent) } else { digit / 10f64.powi(-exponent) }
 }
@@ -189,7 +191,8 @@ fn ordered(lo: f64, hi: f64, lo_default: f64, hi_default: f64) -> (f64, f64) {
     (lo.min(hi), lo.max(hi))
 }
 
-/// The smallest of 1, 2, 2.5, 5 times a power of ten that goes into `span` at most `parts` times.
+/// Returns the smallest of 1, 2, 2.5, 5 times a power of ten that divides `span` into at most
+/// `parts` parts.
 fn nice_step(span: f64, parts: usize) -> f64 {
     let raw = span / parts.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {
@@ -200,7 +203,8 @@ fn nice_step(span: f64, parts: usize) -> f64 {
     factor * unit
 }
 
-/// The next of 1, 2, 5 times a power of ten, at or above (`up`) or at or below `value` (above 0).
+/// Returns the next of 1, 2, 5 times a power of ten, at or above (`up`) or at or below a positive
+/// `value`.
 fn round_125(value: f64, up: bool) -> f64 {
     let exponent = value.log10().floor() as i32;
     let steps = [1.0, 2.0, 5.0, 10.0].map(|d| snap_decimal(d, exponent));

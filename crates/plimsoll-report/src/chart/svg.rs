@@ -1,12 +1,14 @@
-//! The SVG writer: shapes and text on a canvas, in units of one CSS pixel. Non-finite numbers never
-//! reach the text: shapes with one are dropped. Not here: scales, axes, the meaning of a chart.
+//! The writer of SVG: shapes and text on a canvas, in user units of one CSS pixel. The document
+//! never contains a number that is not finite; shapes with such a number are left out.
+//!
+//! Not here: scales, axes, what a chart means.
 
 use super::theme::{Paint, Theme};
 use crate::visible::steers;
 use crate::wrap::atoms;
 use std::fmt::Write;
 
-/// The fonts of charts: the embedded one if installed or rasterised, otherwise a similar one.
+/// The fonts of charts: the embedded one where it is installed or rasterised, or else similar ones.
 const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
 /// Advance widths of the characters from space to tilde in 1/1000 of the size, of Inter Regular and
@@ -28,7 +30,7 @@ const ADVANCES: [[u16; 95]; 2] = [
     ],
 ];
 
-/// Width of `text` in the chart font, in user units.
+/// Returns the width of `text` in the chart font, in user units.
 pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     let advances = &ADVANCES[usize::from(bold)];
     let of = |c: char| match (c as usize).checked_sub(32).and_then(|at| advances.get(at)) {
@@ -38,7 +40,7 @@ pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     text.chars().map(of).sum::<f64>() * size / 1000.0
 }
 
-/// `text`, cut with an ellipsis where it is wider than `width`.
+/// Cuts `text` with an ellipsis if it is wider than `width`.
 pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
     if text_width(text, size, bold) <= width {
         return text.to_owned();
@@ -48,8 +50,8 @@ pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
     cut.trim_end().to_owned() + "\u{2026}"
 }
 
-/// `text` in lines of at most `width`, broken between words; text beyond `lines_max` ends with an
-/// ellipsis.
+/// Breaks `text` between words into lines of at most `width`. Text beyond `lines_max` lines is
+/// replaced by an ellipsis.
 pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in atoms(text) {
@@ -68,7 +70,7 @@ pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) 
     lines.iter().map(|line| fitted(line, size, bold, width)).collect()
 }
 
-/// Where text stands against its x.
+/// The horizontal alignment of text relative to its x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -76,14 +78,14 @@ pub enum Anchor {
     End,
 }
 
-/// How text looks.
+/// The style of text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Font {
     pub size: f64,
     pub bold: bool,
     pub paint: Paint,
     pub anchor: Anchor,
-    /// With an edge in the page's colour, so that it can be read across lines.
+    /// Whether text has an edge in the page's colour, so that it can be read across lines.
     pub halo: bool,
 }
 
@@ -105,12 +107,12 @@ impl Font {
     }
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stroke {
     pub paint: Paint,
     pub width: f64,
-    /// Lengths of dash and gap; none for a whole line.
+    /// Lengths of dash and gap; `None` for a solid line.
     pub dash: Option<(f64, f64)>,
     pub opacity: f64,
 }
@@ -134,28 +136,27 @@ impl Stroke {
 pub enum Mark {
     Disc,
     Cross,
-    /// Not filled.
+    /// A diamond that is not filled.
     Diamond,
     Square,
 }
 
-/// How a page finds the values under the pointer.
+/// How the pointer of a page selects the read-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointerMode {
-    /// The place nearest along the bottom axis.
+    /// The pointer selects the nearest position along the horizontal axis.
     Across,
-    /// The nearest point.
+    /// The pointer selects the nearest point.
     Point,
 }
 
-/// A drawing under way.
+/// An SVG document that is being drawn.
 pub struct Canvas {
     theme: Theme,
     width: f64,
     body: String,
     height: f64,
-    /// The data of a page's script for the read-out and for zooming; empty in files that stand
-    /// alone.
+    /// The data of a page's script for the read-out and for zooming; empty in standalone files.
     places: Vec<(f64, f64, String)>,
     nearest: PointerMode,
     axis: String,
@@ -163,11 +164,11 @@ pub struct Canvas {
 
 fn number(value: f64) -> String {
     let rounded = (value * 100.0).round() / 100.0;
-    // Minus zero reads badly.
+    // Minus zero would be written as -0.
     format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
-/// `text` as it is written in XML and HTML, also inside of attributes.
+/// Escapes `text` for XML and HTML, including attributes.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -176,7 +177,8 @@ pub fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Not allowed in XML at all, or turning the direction of what follows.
+            // These characters are not allowed in XML, or change the direction of the following
+            // text.
             c if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
             c => out.push(c),
         }
@@ -189,41 +191,41 @@ fn finite(values: &[f64]) -> bool {
 }
 
 impl Canvas {
-    /// An empty canvas of this size.
+    /// Creates an empty canvas of this size.
     pub fn new(theme: Theme, width: f64, height: f64) -> Canvas {
         let (body, places, axis) = (String::new(), Vec::new(), String::new());
         Canvas { theme, width, height, body, places, nearest: PointerMode::Across, axis }
     }
 
-    /// Its width in user units.
+    /// Returns the width of the canvas in user units.
     pub fn width(&self) -> f64 {
         self.width
     }
 
-    /// The theme: the place where the chart is viewed.
+    /// Returns the theme: the place where the chart is viewed.
     pub fn theme(&self) -> Theme {
         self.theme
     }
 
-    /// Whether the drawing is for a page, where a script may read it.
+    /// Returns whether the drawing is for a page, where a script may read it.
     pub fn in_page(&self) -> bool {
         self.theme.in_page()
     }
 
-    /// Adds the read-out at a place. Only pages keep it.
+    /// Adds the read-out at a position. Only pages keep it.
     pub fn read_out(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
         if self.in_page() && finite(&[at.0, at.1]) {
             self.places.push((at.0, at.1, text()));
         }
     }
 
-    /// How the read-out finds its place.
+    /// Sets how the pointer selects the read-out.
     pub fn read_nearest(&mut self, nearest: PointerMode) {
         self.nearest = nearest;
     }
 
-    /// The axis along which the drawing can be zoomed: left end and width on the canvas, and the
-    /// values at its ends.
+    /// Sets the axis along which the drawing can be zoomed: left end and width on the canvas, and
+    /// the values at its ends.
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);
@@ -231,8 +233,9 @@ impl Canvas {
         }
     }
 
-    /// Shapes drawn until [`Canvas::close`] move when a page zooms; `class` `z` is stretched, `t`
-    /// are ticks between the heights `y`, with labels at `label`.
+    /// Opens a group of shapes, until [`Canvas::close`], that follow the horizontal axis when a
+    /// page zooms. A group of `class` `z` is stretched. A group of class `t` contains ticks between
+    /// the heights `y`, with labels at `label`.
     pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
             let [y1, y2] = [y.0, y.1].map(number);
@@ -241,9 +244,9 @@ impl Canvas {
         }
     }
 
-    /// Shapes drawn until [`Canvas::close`] follow an axis between the heights `y`, which a page
-    /// fits to the visible part when it zooms. `class`: `z` as in [`Canvas::open`], `h` moves in
-    /// height only, `v` are the axis's own ticks. `scale` describes the axis.
+    /// Opens a group of shapes, until [`Canvas::close`], that follow a vertical axis between the
+    /// heights `y`, which a page fits to the visible part. `class`: `z` as in [`Canvas::open`]; `h`
+    /// moves in height only; `v` contains the axis's own ticks. `scale` describes the axis.
     pub fn open_high(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
@@ -251,14 +254,14 @@ impl Canvas {
         }
     }
 
-    /// Ends what [`Canvas::open`] began.
+    /// Closes a group that [`Canvas::open`] opened.
     pub fn close(&mut self) {
         if self.in_page() {
             self.body.push_str("</g>\n");
         }
     }
 
-    /// The attributes of the root that a page's script reads.
+    /// Returns the attributes of the root element that a page's script reads.
     fn script_data(&self) -> String {
         if self.places.is_empty() {
             return self.axis.clone();
@@ -284,7 +287,7 @@ impl Canvas {
         out
     }
 
-    /// A filled rectangle.
+    /// Draws a filled rectangle.
     pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, paint: Paint, opacity: f64) {
         if finite(&[x, y, width, height]) && width > 0.0 && height > 0.0 {
             let [x, y, width, height] = [x, y, width, height].map(number);
@@ -297,7 +300,7 @@ impl Canvas {
         }
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
         if finite(&[from.0, from.1, to.0, to.1]) {
             let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
@@ -306,7 +309,7 @@ impl Canvas {
         }
     }
 
-    /// A line through all points, interrupted where one is missing.
+    /// Draws a line through all points, with gaps at missing points.
     pub fn polyline(&mut self, points: impl IntoIterator<Item = Option<(f64, f64)>>, stroke: Stroke) {
         let mut path = String::new();
         let mut drawing = false;
@@ -328,7 +331,7 @@ impl Canvas {
         }
     }
 
-    /// Many rectangles of one colour, without gaps between neighbours: (x, y, width, height).
+    /// Draws many rectangles of one colour, without gaps between neighbours: (x, y, width, height).
     pub fn cells(&mut self, cells: &[(f64, f64, f64, f64)], paint: Paint) {
         let mut path = String::new();
         for &(x, y, width, height) in cells.iter().filter(|c| finite(&[c.0, c.1, c.2, c.3])) {
@@ -341,7 +344,7 @@ impl Canvas {
         }
     }
 
-    /// A filled polygon.
+    /// Draws a filled polygon.
     pub fn polygon(&mut self, points: &[(f64, f64)], paint: Paint) {
         if points.iter().all(|(x, y)| finite(&[*x, *y])) {
             let points: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
@@ -350,7 +353,7 @@ impl Canvas {
         }
     }
 
-    /// The area inside of the points, without an edge.
+    /// Draws the area inside the points, without an edge.
     pub fn shade(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
         if points.len() > 2 && points.iter().all(|(x, y)| finite(&[*x, *y])) {
             let corners: Vec<String> = points.iter().map(|(x, y)| format!("{} {}", number(*x), number(*y))).collect();
@@ -360,7 +363,7 @@ impl Canvas {
         }
     }
 
-    /// A circle of which only the line is drawn, filled with the page.
+    /// Draws a circle with a visible line, filled with the page's colour.
     pub fn ring(&mut self, at: (f64, f64), radius: f64, stroke: Stroke) {
         if finite(&[at.0, at.1, radius]) {
             let [x, y, r] = [at.0, at.1, radius].map(number);
@@ -369,7 +372,7 @@ impl Canvas {
         }
     }
 
-    /// A point of a series; `hint` is what a pointer over it reads, where not empty.
+    /// Draws a point of a series; `hint` is the text of its tooltip, if not empty.
     pub fn mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
         if !finite(&[at.0, at.1, radius]) {
             return;
@@ -419,8 +422,8 @@ impl Canvas {
                 )
             }
         };
-        // A page's script moves marks but does not stretch them. It also reads them out, so a hint
-        // would repeat the text.
+        // A page's script moves marks but does not stretch them. The script also reads them out, so
+        // a hint would repeat the text.
         let class = if self.in_page() { r#"class="m" "# } else { "" };
         let _ = match hint.is_empty() || self.in_page() {
             true => writeln!(self.body, "<{shape} {class}{rest}/>"),
@@ -428,7 +431,7 @@ impl Canvas {
         };
     }
 
-    /// One line of text, its baseline at `y`.
+    /// Draws one line of text, its baseline at `y`.
     pub fn text(&mut self, at: (f64, f64), text: &str, font: Font) {
         if !finite(&[at.0, at.1]) || text.is_empty() {
             return;
@@ -451,7 +454,7 @@ impl Canvas {
         let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{rest}>{text}</text>"#);
     }
 
-    /// The whole document. `label` is read by screen readers instead of the picture.
+    /// Returns the whole document. Screen readers read `label` instead of the drawing.
     pub fn finish(self, label: &str) -> String {
         let [width, height] = [self.width, self.height].map(number);
         let (page, label, data) = (Paint::Surface.css(self.theme), escaped(label), self.script_data());
@@ -485,7 +488,7 @@ mod tests {
         assert_eq!(wrapped("one two three", 10.0, false, 45.0, 2), ["one two", "three"]);
         assert!(wrapped("one two three four five", 10.0, false, 45.0, 2)[1].ends_with('\u{2026}'));
         assert_eq!(wrapped("", 10.0, false, 45.0, 2), [""]);
-        // A number and its unit stay together.
+        // A number and its unit stay on one line.
         assert_eq!(wrapped("in all 500 ms", 10.0, false, 52.0, 2), ["in all", "500 ms"]);
     }
 

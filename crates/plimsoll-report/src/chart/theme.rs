@@ -1,32 +1,32 @@
 //! Colours by meaning. The palette is that of Okabe and Ito, which works with every kind of colour
 //! blindness. Its lightness differs enough for grey print, and no chart relies on colour alone.
 
-/// Where a chart is looked at.
+/// The place where a chart is viewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Theme {
-    /// On white: pages, print.
+    /// A white background: pages, print.
     Light,
-    /// On a dark page.
+    /// A dark page.
     Dark,
     /// Inside an HTML page: every colour is a CSS variable `--plimsoll-NAME`, with the light colour
     /// where it is not set.
     Page,
-    /// The same on a narrow screen, such as a phone's.
+    /// An HTML page on a narrow screen, such as a phone's, with the colours of [`Theme::Page`].
     Phone,
 }
 
 impl Theme {
-    /// Width of a chart in user units.
+    /// Returns the width of a chart in user units.
     pub fn width(self) -> f64 {
         if self.is_narrow() { 380.0 } else { 800.0 }
     }
 
-    /// Whether there is little room from left to right.
+    /// Returns whether the screen is narrow.
     pub fn is_narrow(self) -> bool {
         self == Theme::Phone
     }
 
-    /// Whether the chart stands in a page, where a script may read it.
+    /// Returns whether the chart is inside a page, where a script may read it.
     pub fn in_page(self) -> bool {
         matches!(self, Theme::Page | Theme::Phone)
     }
@@ -35,15 +35,15 @@ impl Theme {
 /// The meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
-    /// The page.
+    /// The background of the page.
     Surface,
     /// Titles and figures.
     Ink,
-    /// Text beside the point.
+    /// Secondary text.
     Muted,
     /// Axes.
     Axis,
-    /// Lines of the grid.
+    /// Grid lines.
     Grid,
     /// First series; trials that met the SLO.
     Blue,
@@ -88,7 +88,7 @@ impl Paint {
         }
     }
 
-    /// The colour as SVG writes it.
+    /// Returns the colour as SVG writes it.
     pub fn css(self, theme: Theme) -> String {
         let (name, light, dark) = self.names();
         match (theme, self) {
@@ -102,7 +102,7 @@ impl Paint {
     }
 }
 
-/// The colours of both themes as CSS variables, for the pages that charts stand in.
+/// Returns the colours of both themes as CSS variables, for the pages that contain charts.
 pub fn css_variables() -> String {
     let paints = [Paint::Surface, Paint::Ink, Paint::Muted, Paint::Axis, Paint::Grid, Paint::Water];
     let paints = || paints.into_iter().chain(SERIES).chain((0..10).map(Paint::Heat));
@@ -124,7 +124,7 @@ pub fn css_variables() -> String {
 mod tests {
     use super::*;
 
-    /// Relative luminance (WCAG 2).
+    /// Returns the relative luminance of a colour (WCAG 2).
     fn luminance(hex: &str) -> f64 {
         let channel = |at: usize| {
             let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")) / 255.0;

@@ -1,9 +1,9 @@
-//! A report as one HTML page that is complete in itself: it loads nothing, and it opens from a
-//! disk.
+//! A report as one complete HTML page: it loads nothing, and opens from a disk.
 //!
-//! Everything can be read without the script. The script adds the read-out under the pointer and
-//! zooming. Colours are variables, so that charts follow the reader's light or dark theme. Not
-//! here: the content of a report, and the drawing of charts.
+//! Everything is readable without the script. The script adds the read-out under the pointer and
+//! zooming. Colours are variables, so that charts follow the reader's light or dark theme.
+//!
+//! Not here: the content of a report, and the drawing of charts.
 
 use crate::block::{ChartBlock, Report, ReportBlock, Tone};
 use crate::chart::{css_variables, escaped};
@@ -12,11 +12,12 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The font of charts, as they are measured with it: text of another would touch its neighbours.
+/// The fonts of charts. Text is measured with these fonts; text in another font would overlap its
+/// neighbours.
 const FONTS: [(u32, &[u8]); 2] =
     [(400, include_bytes!("../../fonts/Inter-Regular.otf")), (600, include_bytes!("../../fonts/Inter-SemiBold.otf"))];
 
-/// The fonts as part of the style: about 75 kB.
+/// Returns the fonts as part of the style: about 75 kB.
 fn font_faces() -> String {
     let face = |(weight, bytes): &(u32, &[u8])| {
         format!(
@@ -27,7 +28,7 @@ fn font_faces() -> String {
     FONTS.iter().map(face).collect()
 }
 
-/// Base64 with padding (RFC 4648).
+/// Encodes as Base64 with padding (RFC 4648).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -42,17 +43,17 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// The script of a page: the read-out under the pointer, and zooming.
+/// Returns the script of a page: the read-out under the pointer, and zooming.
 pub fn script() -> &'static str {
     SCRIPT
 }
 
-/// The style of a page, with its fonts and colours.
+/// Returns the style of a page, with its fonts and colours.
 pub fn style() -> String {
     format!("{}{}{STYLE}", font_faces(), css_variables())
 }
 
-/// The page of a report. `title` stands in the window's title bar.
+/// Renders the page of a report. `title` is shown in the window's title bar.
 pub fn render(report: &Report, title: &str) -> String {
     let body = render_body(report);
     format!(
@@ -66,13 +67,13 @@ pub fn render(report: &Report, title: &str) -> String {
     )
 }
 
-/// The body of the page of a report: elements for a page that has [`style`] and [`script`].
+/// Renders the body of the page of a report: elements for a page that has [`style`] and [`script`].
 pub fn render_body(report: &Report) -> String {
     let mut body = String::new();
     let mut answered = false;
     let is_answer = |block: &ReportBlock| matches!(block, ReportBlock::Text(Tone::Answer, _));
     let first_answer = report.blocks.iter().position(is_answer).unwrap_or(0);
-    // The warnings follow the answer in one box.
+    // The warnings are in one box below the answer: the answer comes first.
     let (before, _) = report.blocks.split_at(first_answer);
     let warnings: Vec<&str> = before
         .iter()
@@ -104,7 +105,7 @@ pub fn render_body(report: &Report) -> String {
                 body.push_str("<dl>\n");
                 for (label, value) in facts {
                     match label.is_empty() {
-                        // More of the fact before it.
+                        // This value continues the fact before it.
                         true => drop(writeln!(body, "<dd>{}</dd>", escaped(value))),
                         false => drop(writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value))),
                     }
@@ -121,7 +122,7 @@ pub fn render_body(report: &Report) -> String {
     body
 }
 
-/// All warnings in one box: one alone is shown, several are folded below the first.
+/// Renders all warnings in one box: a single one is visible, several are folded below the first.
 fn warning_box(out: &mut String, warnings: &[&str]) {
     let line = |text: &str| format!("<strong>Warning:</strong> {}", escaped(text));
     let _ = match warnings {
@@ -144,7 +145,7 @@ fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// A chart in a place that scrolls on narrow screens, and the figures behind it, folded away.
+/// Renders a chart that scrolls on narrow screens, and its figures, folded.
 fn figure(out: &mut String, chart: &ChartBlock) {
     let wide = if chart.narrow.is_some() { "wide" } else { "only" };
     let _ = writeln!(out, "<figure>\n<div class=\"{wide}\"><div class=\"plot\">\n{}</div></div>", chart.svg);
@@ -159,7 +160,7 @@ fn figure(out: &mut String, chart: &ChartBlock) {
     out.push_str("</figure>\n");
 }
 
-/// Columns with a longer cell than this many bytes are wrapped; in other columns each cell is one
+/// Columns with a cell longer than this, in bytes, are wrapped; in other columns each cell is one
 /// line.
 const WRAPPED_FROM: usize = 34;
 
@@ -226,7 +227,7 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part} is missing in {page}");
         }
-        // The warning stands right below the answer.
+        // The warning is right below the answer.
         assert!(
             page.contains("more</h1>\n<p class=\"warning\" role=\"note\"><strong>Warning:</strong> look"),
             "{page}"

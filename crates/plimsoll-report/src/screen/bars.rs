@@ -1,15 +1,15 @@
 //! A histogram of times in lines of characters ([`Bars`]): equal steps up to p99, and one row for
 //! the tail.
 //!
-//! Not here: pictures (`chart`).
+//! Not here: charts (`chart`).
 
 use crate::format::{count, duration};
 use plimsoll_model::Histogram;
 
-/// Rows at most, and the least that show a shape.
+/// Maximum number of rows.
 const ROWS_MAX: usize = 10;
 const ROWS_MIN: usize = 4;
-/// Columns of the longest bar.
+/// Length of the longest bar, in columns.
 const BAR_COLUMNS: f64 = 32.0;
 
 /// A histogram as bars.
@@ -20,18 +20,19 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    /// Bars of these times; `None` without any.
+    /// Creates the bars of these times; `None` without any.
     pub(crate) fn new(title: impl Into<String>, times: Histogram) -> Option<Bars> {
         (times.count() > 0).then(|| Bars { title: title.into(), times, rows: ROWS_MAX })
     }
 
-    /// The same in at most `lines` lines, below its title; `None` where these show no shape.
+    /// Reduces the bars to at most `lines` lines below the title; `None` if so few lines show no
+    /// shape.
     pub(super) fn within(self, lines: usize) -> Option<Bars> {
         let rows = self.rows.min(lines);
         (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
     }
 
-    /// Upper bounds of the rows, ns, and how many times lie below each and above the one before.
+    /// Returns the upper bound of each row, ns, and the number of times in the row.
     fn counted(&self) -> Vec<(u64, u64)> {
         let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
         let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
@@ -48,7 +49,7 @@ impl Bars {
         bounds.into_iter().map(counted).collect()
     }
 
-    /// The lines.
+    /// Renders the lines.
     pub(super) fn text(&self) -> String {
         let rows = self.counted();
         let most = rows.iter().map(|row| row.1).max().unwrap_or(1).max(1) as f64;
@@ -57,7 +58,7 @@ impl Bars {
             [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
         let mut out = format!("  {}\n", self.title);
         for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
-            // One request is one character at least: a tail is rarely more.
+            // A row with any request has at least one character: a tail is rarely longer.
             let length = (*number as f64 / most * BAR_COLUMNS).round().max(f64::from(u8::from(*number > 0)));
             let row = format!("  <= {bound:>bound_width$}  {times:>count_width$}  {}", "#".repeat(length as usize));
             out += &format!("{}\n", row.trim_end());
@@ -66,7 +67,7 @@ impl Bars {
     }
 }
 
-/// The number with three significant digits, as it is written.
+/// Rounds the number to three significant digits, as it is printed.
 fn three_digits(ns: f64) -> u64 {
     let unit = 10f64.powf((ns.max(1.0).log10().floor() - 2.0).max(0.0));
     ((ns / unit).round() * unit) as u64

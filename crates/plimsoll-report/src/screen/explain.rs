@@ -1,4 +1,4 @@
-//! The first screen of a diagnosis: the bottleneck, its probability, the strongest evidence, and
+//! The first screen of an explanation: the bottleneck, its certainty, the strongest evidence, and
 //! what would move the line.
 //!
 //! Not here: the tables of all evidence and of ruled-out causes (`explain`).
@@ -18,12 +18,12 @@ use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
 use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{DoubtKind, Doubts};
 
-/// Signals and functions that a screen names.
+/// Maximum number of signals and functions on a screen.
 const SHOWN: usize = 3;
-/// Places of requests that a screen names.
+/// Maximum number of places of requests on a screen.
 const PLACES_SHOWN: usize = 3;
 
-/// How sure the cause is: the next cause, and the results of experiments.
+/// Formats the certainty of the cause: the next cause, and the results of experiments.
 fn how_sure(explanation: &Explanation) -> Option<String> {
     let [first, rest @ ..] = explanation.causes.as_slice() else { return None };
     if explanation.abstained {
@@ -46,7 +46,7 @@ fn how_sure(explanation: &Explanation) -> Option<String> {
     Some(text)
 }
 
-/// The strongest signals that changed.
+/// Returns the signals with the largest changes.
 fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     let row = |shown: &SignalRow| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
@@ -58,7 +58,7 @@ fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     rows.filter(changed).take(SHOWN).collect()
 }
 
-/// The unobserved parts, and how to observe them.
+/// Formats the unobserved parts, and how to observe them.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let server = &found.search.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
@@ -75,7 +75,7 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// The functions that cost a request the most themselves.
+/// Formats the functions that cost a request most, without callees.
 fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.after > 0.0).collect();
     rows.sort_by(|a, b| b.flat.after.total_cmp(&a.flat.after));
@@ -85,8 +85,8 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
-/// The functions of the profiles taken with the loads: those with the highest cost, or those that
-/// differ most between two sides.
+/// Formats the functions of the loads' profiles: those with the highest cost, or those with the
+/// largest difference between two sides.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::OfLoads(profiles) => {
@@ -109,7 +109,7 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     }
 }
 
-/// Whether a setting of the server limits the line, with the throughput at each value.
+/// Formats whether a setting of the server limits the line, with the throughput at each value.
 fn varied_text(varied: &VariedSetting) -> String {
     let steps: Vec<String> = varied
         .steps
@@ -128,7 +128,7 @@ fn varied_text(varied: &VariedSetting) -> String {
     format!("{limits} ({})", steps.join(", "))
 }
 
-/// The screen of an explanation.
+/// Renders the screen of an explanation.
 pub(crate) fn explain_screen(
     context: &RunContext,
     found: &ExplainFinding,

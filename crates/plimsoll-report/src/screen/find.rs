@@ -18,10 +18,10 @@ use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, ServerView, S
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, Purpose};
 
-/// Trials count as at the line within this share of it.
+/// Trials within this share of the line count as trials at the line.
 const AT_LINE: f64 = 0.1;
 
-/// The load line in one sentence.
+/// Formats the load line in one sentence.
 pub(super) fn line_sentence(findings: &Findings) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let (counted, slo) = (findings.counted, &findings.slo);
@@ -55,7 +55,8 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
     }
 }
 
-/// The certainty of the line: whether a separate trial confirmed it, and what would narrow it.
+/// Formats the certainty of the line: whether a separate trial confirmed it, and what would narrow
+/// it.
 pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
     let line = findings.load_line_rps;
     if line.rps <= 0.0 {
@@ -80,7 +81,7 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     Some(parts.join("; "))
 }
 
-/// The longest valid trial at the line.
+/// Returns the longest valid trial at the line.
 fn trial_at_line(findings: &Findings) -> Option<&TrialOutcome> {
     let line = findings.load_line_rps.rps;
     let is_near = |trial: &&TrialOutcome| {
@@ -99,7 +100,8 @@ fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String
     ]
 }
 
-/// Goodput, p99 and requests in flight at the line and at the peak, as far as they were measured.
+/// Formats goodput, p99 and requests in flight at the line and at the peak, as far as they were
+/// measured.
 fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
@@ -112,7 +114,7 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     at_line.into_iter().chain(at_peak).collect()
 }
 
-/// The server's CPU time, or why it was not observed.
+/// Formats the server's CPU time, or why it was not observed.
 pub(super) fn server_text(server: &ServerView) -> Option<String> {
     if !server.watched() {
         return None;
@@ -123,7 +125,7 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
     })
 }
 
-/// The target and the SLO as words of a command line.
+/// Formats the target and the SLO as words of a command line.
 pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
     let traffic = &context.plan.traffic;
     let mut words = match traffic.routes.as_slice() {
@@ -136,7 +138,8 @@ pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
     words
 }
 
-/// The screen of a search. `held_by`: the bottleneck, where the search's own trials make it clear.
+/// Renders the screen of a search. `held_by`: the bottleneck, if the search's own trials show it
+/// clearly.
 pub(crate) fn find_screen(
     experiment: &Experiment,
     context: &RunContext,
@@ -194,7 +197,7 @@ pub(crate) fn find_screen(
     screen
 }
 
-/// The next command after a search.
+/// Formats the next command after a search.
 fn next_text(context: &RunContext, findings: &Findings) -> String {
     let target = target_words(context, &findings.slo);
     match findings.stopped_by {

@@ -1,8 +1,8 @@
-//! The first screen of a finding ([`Screen`]): the answer, how sure it is, what limits it, and what
-//! comes next, in at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Parts have ranks: where
-//! the lines do not suffice, those of the highest rank are left to the verbose text.
+//! The first screen of a finding ([`Screen`]): the answer, its certainty, the limit, and the next
+//! step, in at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Parts have ranks: if space is
+//! short, the parts with the highest rank are left to the verbose text.
 //!
-//! Not here: the verbose text (`text`), which has everything, and what each finding puts on its
+//! Not here: the verbose text (`text`), which has everything, and the content of each finding's
 //! screen (the modules below).
 
 mod bars;
@@ -31,16 +31,16 @@ use crate::visible::visible;
 use crate::wrap::{atoms, broken};
 use plimsoll_analysis::{DoubtKind, FailedKind};
 
-/// Lines of a screen, blank ones included.
+/// Maximum number of lines of a screen, including blank lines.
 pub const LINES_MAX: usize = 25;
-/// Columns of a screen. A word that is wider, such as a URL, is not broken.
+/// Maximum width of a screen, in columns. A wider word, such as a URL, is not broken.
 pub const COLUMNS_MAX: usize = 100;
-/// Warnings that a screen has at most, and their lines.
+/// Maximum number of warnings on a screen.
 const WARNINGS_MAX: usize = 3;
 const WARNING_LINES_MAX: usize = 5;
-/// Lines of the answer.
+/// Maximum number of lines of the answer.
 const ANSWER_LINES_MAX: usize = 3;
-/// The words that replace the rest of a text.
+/// The words that replace the end of a clipped text.
 const CLIPPED: &str = "(more: --verbose)";
 
 /// One part of a screen. Parts of a higher rank are dropped first; those of rank 0 stay.
@@ -50,15 +50,15 @@ struct ScreenPart<'a> {
 }
 
 enum ScreenContent<'a> {
-    /// A label and its value.
+    /// A fact: a label and its value.
     Fact(&'static str, String),
-    /// Headings and rows.
+    /// A table: headings and rows.
     Table(Vec<String>, Vec<Vec<String>>),
-    /// A line below a table.
+    /// A note: a line below a table.
     Note(String),
-    /// Lines for a terminal of so many columns.
+    /// A function that renders lines for a terminal of the given width, in columns.
     Lines(Box<dyn Fn(usize) -> Vec<String> + 'a>),
-    /// A histogram, in as many lines as are free.
+    /// A histogram, in the remaining lines.
     Bars(Box<Bars>),
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// A screen with this answer.
+    /// Creates a screen with this answer.
     pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
         let answer = clip(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
         Screen { answer, parts: Vec::new(), warnings: Vec::new(), warnings_left_out: 0, next: None }
@@ -85,7 +85,7 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds what the first failed response said, where one failed.
+    /// Adds the content of the first failed response, if there is one.
     pub(crate) fn failed_response(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
         if let Some((label, text)) = failed::facts(kinds).into_iter().next() {
             self.fact(rank, label, text);
@@ -93,7 +93,7 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds a table, its first `rows_max` rows.
+    /// Adds the first `rows_max` rows of a table.
     pub(crate) fn table(
         &mut self,
         rank: u8,
@@ -120,7 +120,7 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds lines: those for a terminal of so many columns.
+    /// Adds lines, rendered by a function for a given width in columns.
     pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Lines(Box::new(lines)) });
         self
@@ -132,8 +132,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds the warnings that change the meaning of the figures, the most serious first. The others
-    /// are counted.
+    /// Adds the warnings that change the meaning of the figures, the most serious first. Other
+    /// warnings are counted.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
@@ -158,8 +158,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// The screen as text for a terminal of `columns`. Every terminal has the same parts: those
-    /// that fit the usual width.
+    /// Renders the screen as text for a terminal of `columns`. Every terminal has the parts that
+    /// fit the usual width.
     pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
         let bars_at = self.parts.iter().position(|part| matches!(part.content, ScreenContent::Bars(_)));
@@ -224,10 +224,11 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Columns before the value of a fact, at most.
+/// Maximum number of columns before the value of a fact.
 const FACT_INDENT: usize = 19;
 
-/// How much a warning changes the meaning of the figures: 0 most; `None`: it is only counted.
+/// Returns how much a warning changes the meaning of the figures: 0 most; `None`: the warning is
+/// only counted.
 fn weight(kind: DoubtKind) -> Option<u8> {
     Some(match kind {
         DoubtKind::Generator | DoubtKind::Others | DoubtKind::Accounts => 0,
@@ -249,7 +250,7 @@ fn line_count(text: &str, indent: usize) -> usize {
     broken(text, Some(COLUMNS_MAX - indent), 0).lines().count()
 }
 
-/// `text`, or so many of its words as fit into lines of the usual width.
+/// Returns `text`, or the words of it that fit into `lines_max` lines of the usual width.
 pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();

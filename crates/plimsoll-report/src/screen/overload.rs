@@ -10,10 +10,10 @@ use plimsoll_analysis::finding::OverloadFinding;
 use plimsoll_analysis::overload::OverloadResult;
 use plimsoll_model::PlanRecord;
 
-/// Steps that a screen lists.
+/// Maximum number of steps on a screen.
 const STEPS_MAX: usize = 8;
 
-/// The screen of an overload.
+/// Renders the screen of an overload.
 pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
     let mut screen = Screen::new(overload_answer(&found.overload));
     screen.fact(1, "target", target_text(context.plan));

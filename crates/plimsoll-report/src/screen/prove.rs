@@ -1,5 +1,5 @@
 //! The first screens of a comparison and of a ladder: the verdict, the effect with its interval,
-//! and what that means.
+//! and its meaning.
 //!
 //! Not here: the verdict in words, and the full tables (`prove`).
 
@@ -15,14 +15,14 @@ use plimsoll_analysis::prove::{Ladder, MeasureComparison, Proof, ProveVerdict, R
 use plimsoll_model::shell;
 use plimsoll_model::{Criterion, ExperimentSpec, LoadShape};
 
-/// Servers of A that a sentence counts with.
+/// Maximum number of servers of A in a sentence.
 const SERVERS_MAX: u32 = 5;
-/// Rungs and routes that a screen names.
+/// Maximum number of rungs and routes on a screen.
 const RUNGS_MAX: usize = 8;
 const ROUTES_MAX: usize = 3;
 
-/// Servers that B needs where A needs so many, by what a request costs on B against A: the fewest
-/// in proportion.
+/// Returns the smallest numbers of servers (A, B) with equal capacity. `cost_ratio`: the cost of a
+/// request on B divided by that on A.
 fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);
@@ -33,7 +33,7 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
-/// The CPU time of a request as a number of servers, where the whole interval gives the same
+/// Formats the CPU time of a request as a number of servers, if the whole interval gives one
 /// number.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
@@ -46,7 +46,8 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
 }
 
-/// The meaning of the comparison in plain words. It contains only what follows from the figures.
+/// Formats the meaning of the comparison in plain words. The text contains only what follows from
+/// the figures.
 fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
@@ -71,7 +72,7 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     Some(std::iter::once(says).chain(cpu).collect::<Vec<_>>().join("; "))
 }
 
-/// Routes that became better or worse.
+/// Formats the routes that became better or worse.
 fn routes_text(routes: &[RouteComparison]) -> String {
     let names = |verdict: ProveVerdict| {
         let is_so = |route: &&RouteComparison| route.measures.iter().any(|one| one.verdict == verdict);
@@ -97,7 +98,7 @@ fn elapsed_text(context: &ProveContext) -> String {
     context.measured.elapsed_ns.map_or_else(String::new, |ns| format!(" in {}", duration(ns as f64)))
 }
 
-/// The screen of a comparison.
+/// Renders the screen of a comparison.
 pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
     let mut screen = Screen::new(prove_answer_plain(proof));
     sides(&mut screen, context);
@@ -119,7 +120,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     if !proof.routes.is_empty() {
         screen.fact(1, "by request", routes_text(&proof.routes));
     }
-    // The page has the column of p, too.
+    // Only the page has the column of p.
     let rows = measure_rows(proof).into_iter().map(|mut row| {
         row.remove(P_COLUMN);
         row
@@ -133,7 +134,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     screen
 }
 
-/// The screen of a ladder.
+/// Renders the screen of a ladder.
 pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'static> {
     let mut screen = Screen::new(ladder_answer(ladder));
     sides(&mut screen, context);

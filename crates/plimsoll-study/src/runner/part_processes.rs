@@ -207,7 +207,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
                 continue;
             }
             if come.drain(..MAGIC.len()).ne(MAGIC) {
-                break "it is another version of plimsoll".to_owned();
+                break "the second process is another version of plimsoll".to_owned();
             }
             greeted = true;
             let _ = sender.send((number, PartWord::Hello));
@@ -414,7 +414,10 @@ mod tests {
             assert_eq!(heard, letters);
             assert!(why.contains(reason) && !why.contains('\u{1b}'), "{why}");
         }
-        assert_eq!(parse_words(b"PLIMSOL\x01 and more"), ("g".into(), "it is another version of plimsoll".into()));
+        assert_eq!(
+            parse_words(b"PLIMSOL\x01 and more"),
+            ("g".into(), "the second process is another version of plimsoll".into())
+        );
         assert_eq!(parse_words(b""), ("g".into(), String::new()));
         let mut damaged = MAGIC.to_vec();
         tick.encode(&mut damaged);

@@ -234,7 +234,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     request.captures.reverse();
     request.captures.retain(|capture| {
         let why = match CaptureFrom::parse(&capture.from) {
-            _ if !is_name(&capture.name) => "its name is not a word",
+            _ if !is_name(&capture.name) => "the variable's name is not a word",
             Err(_) => "its source is not supported",
             Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => "its pattern is not supported",
             Ok(from) if is_head && from.is_of_content() => "the response to a HEAD has no content",

@@ -12,7 +12,7 @@ use clap::Args;
     plimsoll doctor --quick          without the self-measurement: one second\n  \
     plimsoll doctor --json | jq '.checks[] | select(.fitness != \"fit\")'")]
 pub struct DoctorArgs {
-    /// Leave the self-measurement out
+    /// Skip the self-measurement of plimsoll's speed
     #[arg(long)]
     pub quick: bool,
     /// Print one JSON document instead of text

@@ -24,14 +24,16 @@ pub struct FleetArgs {
     /// Copy this plimsoll to the machines for the duration of the study
     #[arg(long, requires = "fleet")]
     pub fleet_copy: bool,
-    /// Shares of the load, such as 2,1,1 or a1=2,a2=1 [default: by calibration, or equal]
+    /// Shares of the load for each agent, such as 2,1,1 or a1=2,a2=1 [default: by calibration, or
+    /// equal]
     #[arg(long, value_name = "N,...|NAME=N,...", requires = "fleet")]
     pub weights: Option<String>,
-    /// When a machine is lost: go on with the rest (go), or stop
+    /// After the loss of a machine, continue with the remaining machines (go), or stop
     #[arg(long, value_name = "go|stop", default_value = "go", requires = "fleet",
           value_parser = KnownWords::text(&["go", "stop"]), hide_possible_values = true)]
     pub on_loss: String,
-    /// Refuse machines whose clock error, half of the shortest round trip, may exceed this
+    /// Refuse machines whose maximum clock error (half of the shortest round trip) exceeds this
+    /// time
     #[arg(long, value_name = "TIME", default_value = "20ms", requires = "fleet")]
     pub max_skew: String,
 }
@@ -80,10 +82,12 @@ pub struct AgentArgs {
     /// Certificates of the authority that signed the bus's certificate
     #[arg(long, value_name = "FILE", requires = "join")]
     pub bus_ca: Option<PathBuf>,
-    /// The only addresses and ports to load, such as 10.0.0.0/8:8080,192.168.1.5 [default: none]
+    /// The addresses and ports that the agent may load, such as 10.0.0.0/8:8080,192.168.1.5
+    /// [default: none]
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
-    /// Take only plans that are signed with this key: the line that `plimsoll fleet key` prints
+    /// Accept only load plans that are signed with this key: the line that `plimsoll fleet key`
+    /// prints
     #[arg(long, value_name = "ed25519:KEY", requires = "join")]
     pub trust: Option<String>,
     /// Keep intervals in this folder until they are recorded [default: _output/plimsoll/spool/NAME]
@@ -92,7 +96,7 @@ pub struct AgentArgs {
     /// Time to wait for a bus that does not respond yet [default: 10s]
     #[arg(long, value_name = "TIME", requires = "join")]
     pub wait: Option<String>,
-    /// Watch a server of this machine, and make no load
+    /// Observe a server on this machine, and make no load
     #[arg(long, conflicts_with = "allow")]
     pub watch_only: bool,
 }
@@ -105,14 +109,14 @@ pub struct AgentArgs {
     plimsoll fleet up --local 3\n  \
     plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// Action: status or calibrate (each machine), fetch (a run file from a bus), up (agents on
-    /// this machine), key (a key that signs plans)
+    /// Action: status (check machines), calibrate (measure machines), fetch (a run file from a
+    /// bus), up (start local agents), key (make a signing key)
     #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
     /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write
     #[arg(value_name = "PLACE")]
     pub place: Option<String>,
-    /// For fetch, the run, as its coordinator shows it
+    /// For fetch, the name of the run, as the coordinator's output shows it
     #[arg(value_name = "RUN")]
     pub word: Option<String>,
     /// For fetch, the run file to write [default: RUN.plimsoll]

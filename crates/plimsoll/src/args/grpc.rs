@@ -9,7 +9,8 @@ use clap::{Args, ValueHint};
 pub enum GrpcView {
     /// The server's services and their methods
     List,
-    /// The method of the URL, or all methods of its service, each with an example body
+    /// Describe the method of the URL, or all methods of the URL's service, each with an example
+    /// body
     Describe,
 }
 
@@ -17,7 +18,7 @@ pub enum GrpcView {
 #[command(after_help = "Example:\n  plimsoll grpc list grpc://localhost:50051\n  \
     plimsoll grpc describe grpc://localhost:50051/pkg.Service/Method")]
 pub struct GrpcArgs {
-    /// The services of the server, or the method of the URL
+    /// The services of the gRPC server, or the method of the URL
     #[arg(value_name = "WHAT")]
     pub shown: GrpcView,
     /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method

@@ -21,7 +21,8 @@ pub struct HistoryArgs {
     /// Show runs against this URL or paths below it [default: all]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub url: Option<String>,
-    /// Order of the points: time (one for each run), or commit (one for each commit)
+    /// Points of the history: one for each run in order of time (time), or one for each commit
+    /// (commit)
     #[arg(long, value_name = "ORDER", default_value = "time",
           value_parser = KnownWords::text(&["commit", "time"]), hide_possible_values = true)]
     pub by: String,
@@ -81,7 +82,7 @@ pub struct ServeArgs {
     /// Another name of this machine that browsers use, such as box or box:443
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Serve https with this certificate, and its issuers (PEM)
+    /// Serve https with this certificate and the certificates of its issuers (PEM file)
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// The key of the certificate (PEM)

@@ -45,10 +45,10 @@ pub struct RunArgs {
     /// Open loop of N requests (or sessions of scenarios) a second; ramps as 0..5000@30s
     #[arg(long, value_name = "N|STAGES", help_heading = "Load")]
     pub rate: Option<String>,
-    /// Stop after N requests, or N sessions of scenarios
+    /// Stop the load after N requests, or N sessions of scenarios
     #[arg(short = 'n', long, value_name = "N", help_heading = "Load")]
     pub requests: Option<String>,
-    /// Stop after this time [default: 10s]
+    /// Stop the load after this time [default: 10s]
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
     pub duration: Option<String>,
     /// Apply the load for this long before measuring starts
@@ -60,10 +60,10 @@ pub struct RunArgs {
     pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
-    /// End the run when this becomes true, such as 'errors>5%'
+    /// End the run when this condition becomes true, such as 'errors>5%'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub stop_if: Option<String>,
-    /// Exit with 1 if this is true at the end, such as 'p99>200ms' (repeatable)
+    /// Exit with code 1 if this condition is true at the end, such as 'p99>200ms' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
     #[command(flatten)]
@@ -107,25 +107,27 @@ pub struct FindArgs {
     /// (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub only: Vec<String>,
-    /// Leave out requests that match (repeatable)
+    /// Skip requests that match this pattern (repeatable)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub skip: Vec<String>,
-    /// Send also requests that can change data: every method but GET and HEAD
+    /// Also send requests that can change data: every method except GET and HEAD
     #[arg(long, requires = "logs", help_heading = "Log")]
     pub allow_unsafe: bool,
     #[command(flatten)]
     pub log: LogArgs,
-    /// Afterwards measure the rate that leaves this share of the line as headroom, such as 30%
+    /// After the search, measure the rate that leaves this share of the load line as headroom, such
+    /// as 30%
     #[arg(long, value_name = "SHARE", help_heading = "Planning")]
     pub headroom: Option<String>,
-    /// Afterwards load at the line for this long, such as 30m, and report when the SLO breaks (not
-    /// part of --budget)
+    /// After the search, load at the load line for this long, such as 30m, and report any violation
+    /// of the SLO (not part of --budget)
     #[arg(long, value_name = "TIME", help_heading = "Planning")]
     pub soak: Option<String>,
-    /// Calculate how many instances sustain this rate, such as 50k
+    /// Calculate how many instances of the server sustain this rate, such as 50k
     #[arg(long, value_name = "RATE", help_heading = "Planning")]
     pub need: Option<String>,
-    /// Exit with 1 if this is true of the line, peak or knee, such as 'line<5000' (repeatable)
+    /// Exit with code 1 if this condition is true of the line, peak or knee, such as 'line<5000'
+    /// (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
     #[command(flatten)]
@@ -179,7 +181,7 @@ pub struct ExplainArgs {
 pub struct OverloadArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The known load line [default: search for it first]
+    /// The load line in requests/s, if it is known [default: a search finds the load line first]
     #[arg(long, value_name = "RATE", help_heading = "Search")]
     pub line: Option<String>,
     /// The SLO: success rate and latency that users need
@@ -188,11 +190,12 @@ pub struct OverloadArgs {
     /// Time for the search and the overload
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
-    /// Repeat each failed request up to N times past the line, after 0.1 s, 0.2 s, 0.4 s, ...
+    /// Above the load line, repeat each failed request up to N times, after 0.1 s, 0.2 s, 0.4 s,
+    /// ...
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     pub retries: u32,
-    /// Afterwards put the same load on this target, such as a proxy in front of the first, and
-    /// compare
+    /// Repeat the load on this second target, such as a proxy in front of the first target, and
+    /// compare both
     #[arg(long, value_name = "URL2", help_heading = "Search", value_hint = ValueHint::Url)]
     pub against: Option<String>,
     #[command(flatten)]
@@ -216,7 +219,7 @@ pub struct OverloadArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Experiments")]
 pub struct ChangeArgs {
-    /// Run no experiments: send no other path, method or client identity, and add no users
+    /// Make no experiments: keep the path, method, client identity and number of users unchanged
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
     /// A path of the same server that does little work [default: a path that the server does not
@@ -302,25 +305,25 @@ impl ChangeArgs {
 pub struct SweepArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Concurrencies to measure, in order [default: 1, 2, 4, ... 512]
+    /// Numbers of users to measure, in order [default: 1, 2, 4, ... 512]
     #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
     pub concurrency: Option<String>,
     /// Time for each concurrency, in up to four visits of 1s or more [default: 10s with -c; 300s
     /// with --full; else see --budget]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub level_time: Option<String>,
-    /// Time for all concurrencies together, each in up to eight visits [default: 60s, unless -c,
+    /// Total time for all numbers of users, each loaded up to eight times [default: 60s, unless -c,
     /// --for or --full is given]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub budget: Option<String>,
     /// Measure 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
     #[arg(long, help_heading = "Load")]
     pub full: bool,
-    /// Apply the load for this long before measuring at each visit [default: 200ms, longer where
-    /// responses take longer]
+    /// Warm up each load for this long before measuring [default: 200ms, longer if responses take
+    /// longer]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// Exit with 1 if this is true at the peak, such as 'goodput<5000' (repeatable)
+    /// Exit with code 1 if this condition is true at the peak, such as 'goodput<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
     #[command(flatten)]
@@ -331,7 +334,7 @@ pub struct SweepArgs {
     pub fleet: FleetArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
-    /// Beginning of the output files' names
+    /// Prefix of the names of the output files
     #[arg(long, default_value = "sweep", help_heading = "Output")]
     pub name: String,
     /// Folder of the output files
@@ -369,7 +372,7 @@ pub struct BaselineArgs {
           conflicts_with_all = ["threads", "connections", "cert"],
           value_hint = ValueHint::Url)]
     pub behind: Option<String>,
-    /// Connections to the dependency of --behind
+    /// Number of connections to the dependency of --behind
     #[arg(long, value_name = "N", requires = "behind")]
     pub pool: Option<String>,
 }
@@ -402,8 +405,8 @@ pub struct RerunArgs {
     /// Run commands, send files and load public addresses of the run file without confirmation
     #[arg(short = 'y', long)]
     pub yes: bool,
-    /// The target, whole, where the record withholds a part of it (repeatable, in the record's
-    /// order)
+    /// The complete target URL, if the record withholds a part of the URL (repeatable, in the
+    /// record's order)
     #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record",
           value_hint = ValueHint::Url)]
     pub urls: Vec<String>,

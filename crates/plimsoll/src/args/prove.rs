@@ -40,7 +40,7 @@ pub struct ProveArgs {
     #[arg(long, value_name = "CMD|git:REV", requires = "b", conflicts_with = "ladder", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
-    /// Side B as a build, as in --a
+    /// Side B as a build: a start command or git:REV, as for --a
     #[arg(long, value_name = "CMD|git:REV", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
@@ -56,16 +56,16 @@ pub struct ProveArgs {
     #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub start: Option<String>,
-    /// Give up if a build does not respond within this time
+    /// Fail if a started build does not respond within this time
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Builds")]
     pub start_timeout: String,
-    /// Run this command before each block, to reset state
+    /// Run this command before each block, to reset the server's state
     #[arg(long, value_name = "CMD", help_heading = "Builds", value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
     /// Record whole commands in the run file and in reports, not only the programs' names
     #[arg(long, help_heading = "Builds")]
     pub record_commands: bool,
-    /// Compare the goodput of each URL with the URL before, without a verdict
+    /// Compare the goodput of each URL with the previous URL, without a verdict
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
     /// Measure that decides: goodput, p50, p99, or cpu (CPU time per request, of processes on this
@@ -80,16 +80,17 @@ pub struct ProveArgs {
     /// Time for the whole comparison
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Comparison")]
     pub budget: String,
-    /// Measure at most N blocks, each with one load on every side
+    /// Measure at most N blocks, each with one load on A and one on B
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     pub blocks: Option<String>,
     /// Compare sides whose responses differ in size or status, such as with and without compression
     #[arg(long, help_heading = "Comparison")]
     pub allow_different_answers: bool,
-    /// Users for goodput and cpu [default: as many as reach the peak]
+    /// Number of users for the measures goodput and cpu [default: as many as reach the peak]
     #[arg(short = 'c', long, value_name = "N", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Requests a second for p50 and p99 [default: 60 % of the slower side's peak]
+    /// Rate of the loads that measure p50 and p99, in requests/s [default: 60 % of the slower
+    /// side's peak]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub rate: Option<String>,
     /// Length of each load [default: 400ms, or longer for ten responses in a row and 100 in all]

@@ -78,13 +78,13 @@ pub struct ProfileArgs {
     /// Requests completed during profile B
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Difference")]
     pub requests_b: Option<u64>,
-    /// Kind of samples: a name such as alloc_space, or the column's number
+    /// Kind of profile samples: a name such as alloc_space, or the number of a column
     #[arg(long, value_name = "TYPE", help_heading = "Selection")]
     pub sample_index: Option<String>,
-    /// Keep samples with a function or file that matches
+    /// Show only samples with a function or file that matches this pattern
     #[arg(long, value_name = "REGEX", help_heading = "Selection")]
     pub focus: Option<String>,
-    /// Leave out samples with a function or file that matches
+    /// Skip samples with a function or file that matches this pattern
     #[arg(long, value_name = "REGEX", help_heading = "Selection")]
     pub ignore: Option<String>,
     /// Split costs by a label such as endpoint, or by the first matching function from the root
@@ -111,10 +111,10 @@ pub struct ProfileArgs {
     Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll\n  \
     plimsoll diff @2 @latest")]
 pub struct DiffArgs {
-    /// The run before: a file, or a run of the store (@2, @main, @COMMIT, @KEY=VALUE)
+    /// Run A, the earlier run: a file, or a run of the store (@2, @main, @COMMIT, @KEY=VALUE)
     #[arg(value_name = "A")]
     pub a: PathBuf,
-    /// The run after, as A, or @latest
+    /// Run B, the later run: a file, or a run of the store, such as @latest
     #[arg(value_name = "B")]
     pub b: PathBuf,
     /// The folder of runs named with @ [default: $PLIMSOLL_STORE, else _output/plimsoll]
@@ -132,7 +132,7 @@ pub struct DiffArgs {
 /// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// A page with charts, complete in itself
+    /// A page with charts, as one HTML file
     Html,
     /// A summary for a pull request
     Md,
@@ -296,13 +296,13 @@ pub struct ModelArgs {
     /// (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub only: Vec<String>,
-    /// Leave out requests that match (repeatable)
+    /// Skip requests that match this pattern (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub skip: Vec<String>,
-    /// Use also requests that can change data: every method but GET and HEAD
+    /// Also use requests that can change data: every method except GET and HEAD
     #[arg(long, help_heading = "Model")]
     pub allow_unsafe: bool,
-    /// Write parts of paths and queries that look like keys as they are
+    /// Write parts of paths and queries that look like secret keys unchanged
     #[arg(long, help_heading = "Model")]
     pub keep_keys: bool,
     /// Seed of all random choices

@@ -27,20 +27,20 @@ pub struct ReplayArgs {
     /// Target of the requests; for a file of traffic, instead of its base
     #[arg(long, value_name = "URL", help_heading = "Request", value_hint = ValueHint::Url)]
     pub target: Option<String>,
-    /// Run the log's time faster by this factor, with the pauses of visitors
+    /// Replay the log faster by this factor; pauses of visitors become shorter
     #[arg(long, value_name = "2x", help_heading = "Load", conflicts_with = "scale")]
     pub speed: Option<String>,
-    /// Multiply the number of visitors: further copies of sessions start at other times
+    /// Multiply the number of visitors of the log: copies of sessions start at other times
     #[arg(long, value_name = "2x", help_heading = "Load")]
     pub scale: Option<String>,
     /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices
     /// (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Load")]
     pub only: Vec<String>,
-    /// Leave out requests that match (repeatable)
+    /// Skip requests that match this pattern (repeatable)
     #[arg(long, value_name = "REGEX", help_heading = "Load")]
     pub skip: Vec<String>,
-    /// Send also requests that can change data: every method but GET and HEAD
+    /// Also send requests that can change data: every method except GET and HEAD
     #[arg(long, help_heading = "Load")]
     pub allow_unsafe: bool,
     /// Replay only the first part of the log, of this length [default: the whole log]
@@ -51,7 +51,7 @@ pub struct ReplayArgs {
     /// Header to send with every request (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Request")]
     pub headers: Vec<String>,
-    /// Time after which a request fails
+    /// Time after which a request without a complete response fails
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Request")]
     pub timeout: String,
     /// Statuses that count as success, beside the status in the log
@@ -60,12 +60,12 @@ pub struct ReplayArgs {
     /// Open a new connection for each request
     #[arg(long, help_heading = "Connections")]
     pub no_keepalive: bool,
-    /// Open at most so many connections
+    /// Maximum number of open connections
     #[arg(long, value_name = "N", help_heading = "Connections")]
     pub max_connections: Option<String>,
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Start without a first test request
+    /// Start the load without a first test request
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
     /// Put load on an address that is neither loopback nor private
@@ -83,10 +83,10 @@ pub struct ReplayArgs {
     pub generator: GeneratorArgs,
     #[command(flatten)]
     pub probes: ProbeArgs,
-    /// End the load when this becomes true, such as 'errors>5%'
+    /// End the load when this condition becomes true, such as 'errors>5%'
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub stop_if: Option<String>,
-    /// Exit with 1 if this is true at the end, such as 'p99>200ms' (repeatable)
+    /// Exit with code 1 if this condition is true at the end, such as 'p99>200ms' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
     #[command(flatten)]

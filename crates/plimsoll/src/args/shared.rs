@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// The meaning of a gate that cannot decide.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InconclusiveArgs {
-    /// Pass or fail the gate if nothing can be decided [default: exit with 3]
+    /// Result of the gate if no verdict is possible: pass or fail [default: exit with code 3]
     #[arg(long, value_name = "pass|fail", help_heading = "Judgement",
           value_parser = ["pass", "fail"], hide_possible_values = true)]
     pub on_inconclusive: Option<String>,
@@ -47,7 +47,7 @@ pub struct RequestArgs {
     /// Body: text, @FILE, or - for standard input
     #[arg(short = 'b', long, value_name = "TEXT|@FILE|-")]
     pub body: Option<String>,
-    /// Time after which a request fails
+    /// Time after which a request without a complete response fails
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub timeout: String,
     /// Statuses that count as success
@@ -75,7 +75,7 @@ pub struct RequestArgs {
     pub max_connections: Option<String>,
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Start without a first test request
+    /// Start the load without a first test request
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
     /// Put load on an address that is neither loopback nor private
@@ -110,7 +110,7 @@ pub struct SchemaArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct ConnectionArgs {
-    /// Connect to this address, but keep the URL's host in requests and certificates
+    /// Connect to this address; requests and certificate checks still use the URL's host
     #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub connect_to: Option<String>,
     /// Connect to this unix socket; @NAME is an abstract socket
@@ -119,7 +119,7 @@ pub struct ConnectionArgs {
     /// Connect from these local addresses in turn, such as 10.0.0.5-10.0.0.9 or 10.0.0.0/24
     #[arg(long, value_name = "LIST")]
     pub source_ip: Option<String>,
-    /// Resolve the host's addresses again at this interval
+    /// Interval at which plimsoll resolves the host name again
     #[arg(long, value_name = "TIME")]
     pub resolve_every: Option<String>,
     /// Way to close connections: fin, or reset (leaves no port in TIME-WAIT)
@@ -190,8 +190,8 @@ pub struct GeneratorArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
-    /// Afterwards take profiles at a low load and at this load, such as from
-    /// http://localhost:6060/debug/pprof [alone, or auto: /debug/pprof of the target]
+    /// After the load, profile a low load and this load, such as from
+    /// http://localhost:6060/debug/pprof [without a value, or auto: /debug/pprof of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
@@ -253,7 +253,7 @@ pub struct OutputArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
     pub json: bool,
-    /// Print a line of JSON for each load, interval and finding at once
+    /// Print a JSON line for each load, interval and finding as soon as it is known
     #[arg(long, conflicts_with = "json")]
     pub json_lines: bool,
     /// Print all figures, tables and warnings as text, not only the first screen
@@ -268,7 +268,7 @@ pub struct OutputArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct StoreArgs {
-    /// Keep the run file in this folder [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    /// Folder for the run file (the store) [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
     /// Mark the run, such as release=1.4; history shows the mark, and clean keeps the run

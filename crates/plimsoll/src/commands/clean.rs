@@ -41,7 +41,7 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
     let freed = bytes(freed as f64);
     print(&match (count, old.len()) {
         (0, _) => format!("no runs in {folder}\n"),
-        (_, 0) => format!("{count} runs in {folder}, and none is removed: it keeps {keep} (--keep)\n"),
+        (_, 0) => format!("no run is removed: {folder} has {count} runs, and --keep {keep} keeps all of them\n"),
         (_, gone) => format!("{gone} of {count} runs in {folder} {done}, {freed}\n"),
     });
     Ok(exit::DONE)

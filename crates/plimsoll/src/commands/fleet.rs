@@ -38,7 +38,7 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
         "calibrate" => calibrate(place("where the agents are, such as ssh://load1,load2 or nats://bus:4222")?, args),
         "fetch" => fetch(place("where the run is, such as nats://bus:4222")?, args),
         "key" => {
-            let public = TaskKey::create(Path::new(place("the file to write, such as fleet.key")?))?;
+            let public = TaskKey::create(Path::new(place("the file for the key, such as fleet.key")?))?;
             print(&format!("{public}\n"));
             Ok(exit::DONE)
         }
@@ -107,7 +107,7 @@ fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         FetchedRun::Recovered { intervals, unfinished } => {
             let unfinished = match unfinished.is_empty() {
                 true => String::new(),
-                false => format!(" No end is stored of the part of {}.", unfinished.join(", ")),
+                false => format!(" The end of the load of {} is not stored.", unfinished.join(", ")),
             };
             format!(
                 "run file: {shown}\nThe coordinator was lost. These are the {intervals} intervals that agents finished of its last load.{unfinished}"

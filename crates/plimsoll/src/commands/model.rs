@@ -52,7 +52,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     };
     if !model.files.is_empty() {
         std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::start(format!("the folder '{}' cannot be made: {error}", folder.display())))?;
+            .map_err(|error| Failure::start(format!("the folder '{}' cannot be created: {error}", folder.display())))?;
     }
     for (name, rows) in &model.files {
         write(&path.with_file_name(name), rows.as_bytes())?;

@@ -368,7 +368,7 @@ fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
     assert_eq!(number(&document, "ledger.scheduled"), 4_000.0, "{document:#}");
     let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
-    let why = "its spool cannot be written: no space left on device";
+    let why = "the agent's spool cannot be written: no space left on device";
     assert!(lost["lost"].as_str().is_some_and(|said| said.to_lowercase() == why), "{document:#}");
     assert!(number(lost, "unsent") > 200.0 && number(lost, "succeeded") > 100.0, "{document:#}");
     let said = done.stderr.replace("\n  ", " ").to_lowercase();

@@ -99,7 +99,7 @@ pub(super) const PROBES: &[SentencePart] = &[
     words(" where it is not found)"),
 ];
 /// The missing evidence where the kernel's counters of connections were not observed.
-pub(super) const CONNECTIONS: &[SentencePart] = &[words("the kernel's account of the connections (probes)")];
+pub(super) const CONNECTIONS: &[SentencePart] = &[words("the connection statistics of the kernel (probes)")];
 
 pub(super) const fn words(words: &'static str) -> SentencePart {
     SentencePart::words(words)

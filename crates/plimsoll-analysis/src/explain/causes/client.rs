@@ -53,7 +53,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 .remedy(Remedy::MaxConnections)
                 .words(")")
             }
-            _ if why.is_none() && reads_late => "it read responses later than the server could send them".into(),
+            _ if why.is_none() && reads_late => "plimsoll read responses later than the server sent them".into(),
             _ => why.unwrap_or_else(|| format!("it used {:.2} cores", top(case, Signal::ClientCores)).into()),
         };
         let whole = Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);

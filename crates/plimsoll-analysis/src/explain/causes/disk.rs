@@ -47,6 +47,9 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROBES,
     tell: |case| {
         let waiting = top(case, Signal::Blocked).max(top(case, Signal::InDisk));
-        CauseText::limit(Cause::Disk.text(), format!("{waiting:.1} of its threads wait for it{}", idle(case)))
+        CauseText::limit(
+            Cause::Disk.text(),
+            format!("{waiting:.1} of the server's threads wait for storage{}", idle(case)),
+        )
     },
 };

@@ -51,10 +51,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[words("the runtime's own figures ("), SentencePart::Remedy(Remedy::Metrics), words(")")],
     tell: |case| {
         let how = match top(case, Signal::GcPauses) >= FEW {
-            true => format!("it stops all requests for {} of the time", share(case, Signal::GcPauses)),
+            true => format!("garbage collection stops all requests for {} of the time", share(case, Signal::GcPauses)),
             false => {
                 let taken = format::rough_share(case.collected().unwrap_or(0.0).min(1.0));
-                format!("it takes {taken} of the server's CPU time")
+                format!("garbage collection takes {taken} of the server's CPU time")
             }
         };
         CauseText::limit(format!("garbage collection of {}", server(case)), how)

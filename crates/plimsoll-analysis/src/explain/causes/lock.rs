@@ -115,7 +115,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         }
         if let Some(peer) = database(case).filter(|_| database_locks(case) == Some(true)) {
             let calls = match waiting_statements(case) {
-                Some(waiting) => format!("{waiting:.0} statements wait there for another's"),
+                Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
                 None => format!("{:.0} calls wait there", top(case, Signal::PeerWaiting)),
             };
             let cores = top(case, Signal::DownstreamCores);

@@ -46,7 +46,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| match (case.killed.unwrap_or(0.0), top(case, Signal::MajorFaults)) {
         (killed, _) if killed >= 1.0 => CauseText::limit(
             "the limit of memory of the server's control group",
-            format!("the kernel ended {} for it", number(killed, "process", "processes")),
+            format!("the kernel ended {} because of the memory limit", number(killed, "process", "processes")),
         ),
         (_, pages) if pages >= 1.0 => CauseText::limit(
             Cause::Memory.text(),

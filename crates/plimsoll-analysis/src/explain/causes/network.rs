@@ -74,7 +74,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let idle = idle(case);
         let how = if on_the_way(case) == Some(true) {
             format!(
-                "{} of responses from a dependency are on their way{idle}",
+                "{} of responses from a dependency are in transit{idle}",
                 format::bytes(top(case, Signal::PeerOnTheWay))
             )
         } else if comes_in_for_long(case) == Some(true) {
@@ -84,9 +84,9 @@ pub(super) static CARD: CauseCard = CauseCard {
                 number(top(case, Signal::PeerComing), "response", "responses")
             )
         } else if case.reaches(Signal::Retransmits, LOSSY) == Some(true) {
-            format!("{} of the segments are sent again{idle}", share(case, Signal::Retransmits))
+            format!("{} of the TCP segments are retransmitted{idle}", share(case, Signal::Retransmits))
         } else {
-            format!("{} lie ready to leave the server{idle}", format::bytes(top(case, Signal::SendQueue)))
+            format!("{} wait in the server's send buffers{idle}", format::bytes(top(case, Signal::SendQueue)))
         };
         CauseText::limit(Cause::Network.text(), how)
     },

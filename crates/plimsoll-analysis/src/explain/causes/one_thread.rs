@@ -44,7 +44,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let server = server(case);
         if case.thread_full() != Some(true) {
-            let how = format!("together they use {:.2} of a core{}", top(case, Signal::ServerCores), idle(case));
+            let how = format!("the threads together use {:.2} of a core{}", top(case, Signal::ServerCores), idle(case));
             return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how).plural(true);
         }
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());

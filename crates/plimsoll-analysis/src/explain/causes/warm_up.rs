@@ -33,11 +33,11 @@ pub(super) static CARD: CauseCard = CauseCard {
         let then = case.offered_text(case.saturated_rps.unwrap_or(0.0));
         let closed = case.answers_most().and_then(|sight| sight.get(Signal::Goodput));
         let now = match (case.holds_upper(), holds_more(case), closed) {
-            (Some(_), ..) => format!("{past} did not meet the SLO then, and do now"),
+            (Some(_), ..) => format!("{past} did not meet the SLO during the search, and meet the SLO now"),
             (None, None, Some(closed)) => {
-                format!("the server's peak was {then} then, and {} succeed now", case.offered_text(closed))
+                format!("the server's peak was {then} during the search, and {} succeed now", case.offered_text(closed))
             }
-            (None, ..) => format!("the server's peak was {then} then, and {past} meet the SLO now"),
+            (None, ..) => format!("the server's peak was {then} during the search, and {past} meet the SLO now"),
         };
         CauseText::sentence(Cause::WarmUp, format!("the server had not warmed up during the search: {now}"))
     },

@@ -80,14 +80,14 @@ impl<'a> CorrelationTrace<'a> {
         let way_out = match self.source(&sent.value) {
             Some((answer, Some(from))) => {
                 format!(
-                    "it came with the response to {answer}: capture = {{ {variable} = {from:?} }} there, {{{{ \
-                     {variable} }}}} here"
+                    "this value was returned by {answer}: add capture = {{ {variable} = {from:?} \
+                    }} to that request, and write {{{{ {variable} }}}} in this one"
                 )
             }
             Some((answer, None)) => {
                 format!(
-                    "it came with the response to {answer}: capture it there, and write {{{{ {variable} }}}} \
-                     here"
+                    "this value was returned by {answer}: capture the value in that request, and \
+                    write {{{{ {variable} }}}} in this one"
                 )
             }
             None => {
@@ -97,7 +97,7 @@ impl<'a> CorrelationTrace<'a> {
                 )
             }
         };
-        format!("{step}: {what} is sent as it was recorded: {way_out}")
+        format!("{step}: the recorded value of {what} is sent: {way_out}")
     }
 
     /// The last step whose response contains a value, and the capture for it, if it has a simple

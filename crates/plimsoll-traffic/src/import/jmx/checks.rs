@@ -64,16 +64,16 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
 }
 
 /// The note for an extractor that takes all matches.
-const TAKES_ALL: &str = "it takes all matches: here it takes the first";
+const TAKES_ALL: &str = "the JMeter extractor takes all matches: the imported capture takes the first match";
 
 /// The note for an extractor's match number; an error unless it selects the first match or a random
 /// one.
 fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
     match number.trim() {
         "" | "1" => Ok(None),
-        "0" => Ok(Some("it takes a match at random: here it takes the first")),
+        "0" => Ok(Some("the JMeter extractor takes a random match: the imported capture takes the first match")),
         all if all.starts_with('-') => Ok(Some(TAKES_ALL)),
-        _ => Err("it takes another match than the first".to_owned()),
+        _ => Err("the JMeter extractor does not take the first match".to_owned()),
     }
 }
 
@@ -126,7 +126,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
         return Ok(());
     }
     if element.flag("Assertion.assume_success") {
-        return Err("it counts a failure as a success".to_owned());
+        return Err("the JMeter assertion counts a failure as a success".to_owned());
     }
     if kind & NOT != 0 {
         return Err("it excludes a value".to_owned());
@@ -196,7 +196,7 @@ fn code(text: &str) -> Option<String> {
 fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
     let path = json_path(element.property("JSON_PATH").unwrap_or_default())?;
     if element.flag("INVERT") || element.flag("ISREGEX") && element.flag("JSONVALIDATION") {
-        return Err("it expects a pattern, or the reverse".to_owned());
+        return Err("the JMeter assertion is negated, or matches a pattern".to_owned());
     }
     if element.flag("EXPECT_NULL") {
         return Err("it expects null".to_owned());
@@ -233,7 +233,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     let pattern = match group.and_then(|group| group.parse::<usize>().ok()) {
         Some(0) => format!("({})", without_groups(pattern, 0)),
         Some(group) => without_groups(pattern, group),
-        None => return Err("it joins several groups to a text".to_owned()),
+        None => return Err("the JMeter extractor joins several groups into one text".to_owned()),
     };
     let pattern = pattern.as_str();
     let number = part("RegexExtractor.match_number");

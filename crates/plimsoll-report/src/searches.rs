@@ -18,13 +18,13 @@ use serde_json::Value;
 /// One of the two searches.
 #[derive(Debug, Clone)]
 pub struct SearchSide<'a> {
-    /// The run file of the search.
+    /// The file it was read from.
     pub file: String,
-    /// The name of the search in tables and charts.
+    /// Its name in tables and charts.
     pub name: &'a str,
     /// The target without secrets: a URL, or the URL for a file of traffic.
     pub url: String,
-    /// The target as a command line names it: the URL, or the file of traffic with its target.
+    /// How a command line names it: the URL, or the file of traffic and where.
     pub target: SearchTarget,
     /// The result of the search.
     pub findings: &'a Findings,
@@ -32,7 +32,7 @@ pub struct SearchSide<'a> {
     pub cpu_us: Option<f64>,
 }
 
-/// The content of a recorded search that a comparison needs.
+/// The result of a recorded search, for comparison.
 #[derive(Debug, Clone)]
 pub struct RecordedSearch {
     /// The target of the search, redacted: a URL, or the origin of a traffic file.
@@ -46,7 +46,7 @@ pub struct RecordedSearch {
 }
 
 impl RecordedSearch {
-    /// Returns the search of a finding; `None` for a finding without a search.
+    /// The search of a finding; `None` of a finding without one.
     pub fn from_finding(finding: &Finding) -> Option<RecordedSearch> {
         match finding {
             Finding::Find(found) => Some(RecordedSearch::from_search(found)),
@@ -64,7 +64,7 @@ impl RecordedSearch {
         RecordedSearch { url: traffic.place(), target, findings: found.findings.clone(), cpu_us: found.cpu_us() }
     }
 
-    /// Returns the search as one side of a comparison, under this name.
+    /// The search as a side of a comparison, under this name.
     pub fn side<'a>(&'a self, file: &str, name: &'a str) -> SearchSide<'a> {
         SearchSide {
             file: file.to_owned(),
@@ -113,7 +113,7 @@ struct ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// Returns B divided by A, minus 1.
+    /// B over A, less 1.
     fn change(&self) -> Option<f64> {
         match self.values {
             [Some(a), Some(b)] if a > 0.0 => Some(b / a - 1.0),
@@ -122,7 +122,7 @@ impl ComparedFigure {
     }
 }
 
-/// Returns the unit of the rates of both sides.
+/// The unit of the rates of both sides.
 fn counted(sides: &[SearchSide; 2]) -> &'static str {
     counted_of_both(sides[0].findings, sides[1].findings)
 }
@@ -177,7 +177,7 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     ]
 }
 
-/// Formats the command of a comparison that would decide.
+/// The comparison that would tell.
 fn prove_command(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let of = |side: &SearchSide| match &side.target {
@@ -193,7 +193,7 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
     }
 }
 
-/// Returns the reasons against comparing the two searches, the caveat first.
+/// The reasons against comparing the two, the caveat first.
 fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(
@@ -214,7 +214,7 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     warnings
 }
 
-/// Formats both load lines in one sentence.
+/// The two lines in one sentence.
 fn answer(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let bracket = |side: &SearchSide| match side.findings.load_line_rps {
@@ -243,7 +243,7 @@ fn answer(sides: &[SearchSide; 2]) -> String {
     }
 }
 
-/// Renders the table of both searches.
+/// The table of both.
 pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     let mut report = Report::default();
     for warning in warnings(sides) {
@@ -261,10 +261,9 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     report
 }
 
-/// Draws both searches in one chart.
-pub fn searches_chart(sides: &[SearchSide; 2], theme: Theme) -> String {
-    let searched = [0, 1].map(|n| NamedSearch { name: sides[n].name, findings: sides[n].findings });
-    let heading = Heading {
+/// The title and subtitle of the chart of both searches.
+pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
+    Heading {
         title: answer(sides),
         subtitle: "Two separate searches cannot show how far they differ by chance.".into(),
     }
@@ -324,7 +323,7 @@ struct ComparedFigureFields {
     change: Option<f64>,
 }
 
-/// Renders the document `plimsoll.diff/1` of two searches.
+/// The same as a document of the schema `plimsoll.diff/1`.
 pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
     value(&SearchesDiffDocument {
         schema: "plimsoll.diff/1",

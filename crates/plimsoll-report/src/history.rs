@@ -14,6 +14,9 @@ use plimsoll_model::shell;
 use serde::Serialize;
 use serde_json::Value;
 
+/// The longest sparkline, in characters: the latest points of a longer series.
+const SPARKS_MAX: usize = 72;
+
 /// Characters of a sparkline, from low to high.
 const SPARKS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];

@@ -1,6 +1,5 @@
-//! The main chart of a search: the response time of a server over the offered rate, its load line,
-//! and the utilisation of the generator. The chart shows one search, or two searches for
-//! comparison.
+//! The main picture: the response time of a server over the offered rate, its load line, and how
+//! busy the generator was. It shows one search, or two searches for comparison.
 
 use super::place::{OccupiedArea, TextLabel};
 use super::plot::{
@@ -16,10 +15,10 @@ use plimsoll_analysis::summary::WORK_SHARE_MAX;
 use plimsoll_analysis::{Findings, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// One search in the chart.
+/// One search to be drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedSearch<'a> {
-    /// Name of the server or build, shown only for two searches.
+    /// Name of the server or build; drawn only where there are two.
     pub name: &'a str,
     /// The result of the search.
     pub findings: &'a Findings,
@@ -27,10 +26,14 @@ pub struct NamedSearch<'a> {
 
 const PLOT_HEIGHT: f64 = 270.0;
 const STRIP_HEIGHT: f64 = 46.0;
-/// Trials within this distance, in user units, are one point of the curve.
+/// The height of the name of a line.
+const LABEL_ROW: f64 = 17.0;
+/// The name of the upright axis.
+const Y_NAME: &str = "p99 response time";
+/// Trials this near to each other on the page are one point of the curve.
 const NEAR: f64 = 9.0;
 
-/// Returns the valid open trials: (rate, trial).
+/// The open trials that say something about the server: (rate, trial).
 fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     let open = findings.trials.iter().filter(|t| !matches!(t.purpose, Purpose::Settle | Purpose::Profile));
     let mut trials: Vec<(f64, &TrialOutcome)> =
@@ -39,7 +42,7 @@ fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     trials
 }
 
-/// Returns the median on a log axis.
+/// The median on a log axis.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -49,9 +52,9 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// Returns the curve through the valid trials. Close trials are joined to their mean rate and
-/// median p99. A trial that was stopped early gives only a lower bound of p99. It is dropped if
-/// that bound is below the p99 of a lower rate.
+/// The curve through trials that are no voids: near ones joined to their mean rate and median p99.
+/// A trial that was cut short tells only how large p99 is at least; where that is less than what a
+/// lower rate showed, it tells nothing.
 fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -72,8 +75,8 @@ fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
             points.push((at, plot.area.at_y(plot.y, value)));
             before = value;
         }
-        // If the server falls behind, p99 grows with the length of the trial, so the curve ends
-        // there.
+        // Where the server falls behind, p99 grows with the length of the trial: from there on it
+        // is no curve.
         if group.iter().all(|p| p.1.verdict == Verdict::Fail) {
             break;
         }
@@ -101,7 +104,7 @@ fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
     )
 }
 
-/// The colours of one search.
+/// One search's colours.
 struct SearchPaints {
     /// The colour of the curve, and of trials that met the SLO.
     held: Paint,
@@ -123,15 +126,15 @@ impl SearchPaints {
 }
 
 /// The end of the axis as a multiple of the line. Failed trials at several times the line would
-/// leave no space for the other trials.
+/// leave no room for the others.
 const BEYOND_LINE: f64 = 1.3;
-/// A peak is shown if it is at most this multiple of the line.
+/// A peak is shown that is at most so many times the line.
 const PEAK_FAR: f64 = 2.0;
 /// The largest ratio on the axis between a response time and the bound of the SLO.
 const BEYOND_BOUND: f64 = 20.0;
 
-/// Returns the axis of offered rates. It ends slightly above the line and above all trials that met
-/// the SLO. Higher rates are named at the edge.
+/// The offered rates on the axis: up to a little beyond the line and all trials that met the SLO.
+/// Higher rates are named at the edge.
 fn rates(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
@@ -143,7 +146,7 @@ fn rates(searched: &[NamedSearch]) -> Scale {
     if hi / lo.max(1e-9) > 300.0 {
         return Scale::log(lo / 1.2, hi * 1.2);
     }
-    // Space for the name of the peak, on the right of its line.
+    // Room for the name of the peak at the right of its line.
     let peak = match searched {
         [one] => one.findings.peak.as_ref().map_or(0.0, |peak| peak.rps),
         _ => 0.0,
@@ -151,7 +154,7 @@ fn rates(searched: &[NamedSearch]) -> Scale {
     Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_FAR { peak * 1.18 } else { 0.0 }))
 }
 
-/// Returns the axis of response times, which covers the trials and the bounds.
+/// The times on the axis: those of the trials, and the bounds.
 fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
@@ -162,8 +165,8 @@ fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale)
     Scale::log_around(told.iter().copied().chain(others))
 }
 
-/// Draws the chart of one search, or of two searches with `change` (a few words, such as `+12.3 %`)
-/// between their lines. Of more than two searches the first two are drawn.
+/// Draws the picture of one search, or of two with `change` (a few words, such as `+12.3 %`)
+/// between their lines. More than two are drawn as two.
 pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
@@ -175,9 +178,8 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let y = Axis::new(times(searched, &all, &x.scale), AxisUnit::Time, 8);
 
     let two = searched.len() > 1;
-    // On a narrow screen the name of the axis takes a row, and so does the name of each of two
-    // lines.
-    let labels_height = if two { 44.0 } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
+    // Each of two lines has a row for its name; on a narrow screen, so has the axis.
+    let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
     let entries = key(&all);
     let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;
     let left = EDGE + margin(&[&y]).max(52.0);
@@ -190,7 +192,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let mut taken = occupied_area(&plot, searched, &all);
 
     canvas.read_nearest(PointerMode::Point);
-    // Shades are below the grid lines, all other shapes above.
+    // Shades lie under the grid's lines, everything else above.
     canvas.open('z', (area.y, area.bottom()), None);
     for (number, one) in searched.iter().enumerate() {
         bracket(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
@@ -233,10 +235,10 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     canvas.finish(&heading.label())
 }
 
-/// The name of trials that broke the SLO, if some were stopped early.
+/// The name of trials that did not hold the SLO, where some were cut short.
 const CUT: &str = "broke the SLO (arrow: p99 is higher)";
 
-/// Collects the areas that labels must not cover.
+/// The places that labels must not cover.
 fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
     let Plot { area, x, y } = *plot;
     let mut taken = OccupiedArea::default();
@@ -262,19 +264,17 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
     taken
 }
 
-/// Returns the place of a trial in the plot. A trial without any response has no p99 and is placed
-/// at the top.
+/// Where a trial stands. Without any answer there is no p99: such a trial stands at the top.
 fn point(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
     plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
 
-/// Returns whether the p99 of a trial is above its place, because the trial was stopped early or
-/// the axis ends.
+/// Whether the p99 of a trial lies above where it stands: it was cut short, or the axis is.
 fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
 }
 
-/// Draws trials beyond the axis: for each an arrow at the edge, with its rate.
+/// Trials beyond the axis: an arrow at the edge for each, with its rate.
 fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], taken: &mut OccupiedArea) {
     let (area, end) = (plot.area, plot.x.range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
@@ -305,7 +305,7 @@ fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], t
     }
 }
 
-/// Returns the key entries of the points that occur.
+/// The names of points, as far as there are any.
 fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     let paint = |verdict| match (all.len(), verdict) {
         (1, Verdict::Pass) => Paint::Blue,
@@ -330,8 +330,7 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     .collect()
 }
 
-/// Draws the shade over the bracket, from the highest rate that met the SLO to the lowest rate that
-/// broke it.
+/// The shade over the bracket, from the highest load that met the SLO to the lowest that broke it.
 fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
@@ -342,7 +341,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
     }
 }
 
-/// Draws the latency bounds of the SLO as horizontal lines.
+/// The latency bounds of the SLO as horizontal lines.
 fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], taken: &mut OccupiedArea) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {
@@ -368,13 +367,13 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], ta
     }
 }
 
-/// Draws the peak of the closed-loop climb, if it is on the axis.
+/// The peak of the closed climb, where it is on the axis.
 fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
     let (Some(at), Some(peak)) = (peak_at(area, x, findings), &findings.peak) else { return };
     canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL, bold: false };
-    // The label is at the bottom, or else higher up, on the side away from the line.
+    // At the foot, else higher up, on the side away from the line.
     let sides = [(at + 6.0, Anchor::Start), (at - 6.0, Anchor::End)];
     let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
@@ -384,7 +383,7 @@ fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken:
     }
 }
 
-/// Returns the place of the peak, if it is on the axis.
+/// Where the peak stands, if it is on the axis.
 fn peak_at(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     let peak = findings.peak.as_ref()?.rps;
     (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
@@ -416,7 +415,7 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
     }
 }
 
-/// Draws the load lines with the mark of Plimsoll (a ring crossed by the line), and their labels.
+/// The mark of Plimsoll, a ring through which the line goes, and what the lines say.
 fn lines(
     canvas: &mut Canvas,
     area: &Area,
@@ -462,16 +461,9 @@ fn lines(
     }
 }
 
-/// The side of its point on which a label is drawn.
-#[derive(Clone, Copy, PartialEq)]
-enum LabelSide {
-    Left,
-    Right,
-    /// The right side if there is space, or else the left side.
-    Any,
-}
-
-fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint, side: LabelSide) {
+/// A name at the right of its point where there is room, else at the left, beside the name of the
+/// axis; a name with room on neither side ends at the edge.
+fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT, true) + gap;
     let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL, false) + 8.0 };
     let (start, end) = (EDGE + y_name, area.right() + EDGE - 4.0);
@@ -485,7 +477,7 @@ fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str,
     }
 }
 
-/// Draws an arrow from line to line, with the change above it.
+/// From line to line, with the change above it.
 fn arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
     let half = text_width(change, TEXT, true) / 2.0;
     let middle = ((from + to) / 2.0).clamp(area.x + half, area.right() - half);
@@ -499,8 +491,7 @@ fn arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &
     canvas.polygon(&[(to, y + 3.0), (to - ahead * 8.0, y - 1.0), (to - ahead * 8.0, y + 7.0)], Paint::Ink);
 }
 
-/// Draws the strip of the generator: the share of its time that the busiest worker worked in each
-/// trial.
+/// The strip: the share of its time that the client's fullest thread worked, trial by trial.
 fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOutcome)>]) {
     let y = Axis { scale: Scale::linear(0.0, 1.0), unit: AxisUnit::Share, ticks: vec![0.0, 1.0] };
     draw_x_grid(canvas, strip, x);

@@ -12,12 +12,15 @@ use plimsoll_analysis::history::{HistoryLane, LaneOrder};
 
 const HEIGHT: f64 = 230.0;
 const STRIP: f64 = 12.0;
-/// Space around the values, as a share of their range.
+/// The height of the name of the upright axis, and of a row of the key.
+const Y_NAME_ROW: f64 = 18.0;
+const KEY_ROW: f64 = 18.0;
+/// Room around the values, as a share of them.
 const AROUND: f64 = 0.04;
-/// The maximum width of a point, in user units.
+/// The widest place of a point.
 const STEP_MAX: f64 = 60.0;
 
-/// Draws the chart of a lane.
+/// Draws a lane.
 pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, theme: Theme) -> String {
     let ends = lane.points.iter().flat_map(|point| {
         let (lower, upper) = point.interval.unwrap_or((point.rps, point.rps));
@@ -52,9 +55,13 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         canvas.mark((x(at), y), Mark::Disc, 3.0, Paint::Blue, &text);
         canvas.read_out((x(at), y), || text.clone());
     }
-    strip(&mut canvas, &area, lane, step);
-    // The first and the last point have a label, and so have changes between them if there is
-    // space.
+    strip(&mut canvas, &area, lane, &causes, step);
+    for (number, (cause, (x, row))) in causes.iter().zip(key).enumerate() {
+        let y = area.bottom() + STRIP + 44.0 + row * KEY_ROW;
+        canvas.rect(x, y - 9.0, 10.0, 10.0, SERIES[number % SERIES.len()], 0.85);
+        canvas.text((x + 15.0, y), cause, Font::new(SMALL, Paint::Muted));
+    }
+    // The first and the last, and the changes between them where there is room.
     let labelled = [0, lane.points.len() - 1];
     for (number, at) in labelled.into_iter().enumerate() {
         if number == 1 && at == 0 {
@@ -63,7 +70,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         let anchor = if number == 0 { Anchor::Start } else { Anchor::End };
         let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right()) };
         let name = fitted(&name_of(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
-        // With few points there is not enough space for both labels.
+        // Few points leave no room for both.
         if number == 0 || x(at) - area.x > text_width(&name, SMALL, false) * 2.0 {
             let font = Font::new(SMALL, Paint::Muted).anchored(anchor);
             canvas.text((at_x, area.bottom() + STRIP + 22.0), &name, font);
@@ -72,7 +79,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
     canvas.finish(&heading.label())
 }
 
-/// Returns the name of a point below the chart.
+/// The name of a point below the chart.
 fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[at].runs[0]];
     let day = || date(run.started_unix_ms).chars().take(16).collect::<String>();
@@ -82,7 +89,7 @@ fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Draws the mean of each level, and the changes between levels.
+/// The mean of each level, and what lies between levels.
 fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
@@ -104,9 +111,13 @@ fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, ste
     }
 }
 
-/// Draws the bottleneck at each point, in the colours of the key.
-fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, step: f64) {
-    let cause = |at: usize| lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref());
+/// The bottleneck of a point.
+fn cause_of(lane: &HistoryLane, at: usize) -> Option<&str> {
+    lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
+}
+
+/// The bottlenecks of a lane, in the order in which they first occur.
+fn causes(lane: &HistoryLane) -> Vec<&str> {
     let mut causes: Vec<&str> = Vec::new();
     for cause in (0..lane.points.len()).filter_map(|at| cause_of(lane, at)) {
         if !causes.contains(&cause) {

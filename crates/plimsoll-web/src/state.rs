@@ -14,13 +14,16 @@ use serde_json::Value;
 use std::path::{self, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+/// Compares two run files, under the names of the page, or of the files without such names.
+pub type CompareRenderer = fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>;
+
 /// The renderers of a run, given by the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
     /// The report of a run file, as its page shows it.
     pub report: fn(&path::Path) -> Result<Report, Failure>,
-    /// The report of two run files, under the names of the page, or of the files.
-    pub compare: fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>,
+    /// The report of two run files.
+    pub compare: CompareRenderer,
     /// The document of a run file.
     pub document: fn(&path::Path) -> Result<Value, Failure>,
     /// A self-contained page.

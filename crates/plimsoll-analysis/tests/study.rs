@@ -332,7 +332,7 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
             6,
             vec![
                 "several client identities was not tried: the budget left no time for the change",
-                "the setting at 4 was not tried: the budget left no time for it",
+                "the setting at 4 was not tried: the budget left no time for the change",
             ],
         ),
     ] {

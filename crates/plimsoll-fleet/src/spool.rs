@@ -410,7 +410,7 @@ mod tests {
         spool.append(entry("r1", 2));
         assert_eq!(taken(&stored, 2), [entry("r1", 1), entry("r1", 2)]);
         let why = failures.recv_timeout(Duration::from_secs(5)).expect("a reason");
-        assert!(why.starts_with("its spool cannot be written"), "{why}");
+        assert!(why.starts_with("the agent's spool cannot be written"), "{why}");
         assert!(failures.recv_timeout(Duration::from_millis(100)).is_err(), "once");
         let _ = fs::remove_dir_all(&folder);
         let nowhere = open(Path::new("/proc/no/spool")).0;

@@ -119,7 +119,7 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &s
     match (wrong, last.as_str()) {
         (Some(wrong), "") => wrong,
         (Some(wrong), last) => format!("{wrong}; its last output: {last}"),
-        (None, "") => "its ssh ended".to_owned(),
+        (None, "") => "the ssh connection ended".to_owned(),
         (None, last) => format!("the ssh connection ended; the last output of ssh: {last}"),
     }
 }
@@ -151,8 +151,8 @@ mod tests {
             ("sh: 1: exec: plimsoll: not found", None, "--fleet-copy"),
             ("ssh: connect to host load1 port 22: Connection refused\n", None, "Connection refused): check its name"),
             ("plimsoll 0.0.7\nerror: unexpected argument '--watch-only' found", None, "it has plimsoll 0.0.7, which"),
-            ("plimsoll 0.0.7\n", None, "its ssh ended"),
-            ("", None, "its ssh ended"),
+            ("plimsoll 0.0.7\n", None, "the ssh connection ended"),
+            ("", None, "the ssh connection ended"),
             ("", Some("a message is damaged"), "a message is damaged"),
             ("boom\u{1b}[0m", Some("a message is damaged"), "its last output: boom"),
         ] {

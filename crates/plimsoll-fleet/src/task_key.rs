@@ -224,7 +224,8 @@ mod tests {
         let expires_unix_s = signature.expires_unix_s;
         let signed = PartTask { signature: Some(signature), ..unsigned };
         assert_eq!(verifier.check("r1", &signed), Ok(()));
-        let refuses = |run: &str, task: &PartTask| verifier.check(run, task).is_err_and(|said| said.contains("trusts"));
+        let refuses =
+            |run: &str, task: &PartTask| verifier.check(run, task).is_err_and(|said| said.contains("does not trust"));
         assert!(refuses("r2", &signed), "of another run");
         for changed in [
             PartTask { plan: vec![6; 100], ..signed.clone() },

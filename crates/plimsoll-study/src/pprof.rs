@@ -260,7 +260,7 @@ mod tests {
             (400, "profile duration exceeds server's WriteTimeout\n", "fewer seconds"),
             (301, "<a href=\"/x\">Moved Permanently</a>.\n", "moved"),
             (401, "", "USER:PASSWORD"),
-            (503, "busy\u{1b}[31m\nand more", " (busy [31m): see the log"),
+            (503, "busy\u{1b}[31m\nand more", " (busy [31m): the server's own log"),
         ] {
             let text = refusal(status, body.as_bytes());
             assert!(text.contains(said) && !text.contains('\n'), "{status}: {text}");

@@ -698,7 +698,7 @@ fn test_plans_keep_scopes_and_defaults() {
             ask("/a", "", &regex("id", "id=(.+?);", &all))
                 + &element("ForeachController", &each, &ask("/b/${one}/${id_1}", "", "")),
             vec!["id_1 = { from = \"regex:id=(.+?);\"", "get = \"/b/{{ id }}/{{ id_1 }}\""],
-            "it takes all matches",
+            "the JMeter extractor takes all matches",
         ),
         (
             ask("/a", "", &regex("id", "Location: .*/(\\\\d+)", &of_headers)) + &ask("${id}/x", "", ""),
@@ -718,9 +718,9 @@ fn test_plans_keep_scopes_and_defaults() {
             vec!["get = \"/a\""],
             "resources embedded in pages",
         ),
-        (ask("/a", "", &boundary("0")), vec!["t = { from"], "it takes a match at random"),
-        (ask("/a", "", &boundary("-1")), vec!["t_1 = { from", "t = { from"], "it takes all matches"),
-        (ask("/a", "", &boundary("2")), vec!["get = \"/a\""], "another match than the first"),
+        (ask("/a", "", &boundary("0")), vec!["t = { from"], "the JMeter extractor takes a random match"),
+        (ask("/a", "", &boundary("-1")), vec!["t_1 = { from", "t = { from"], "the JMeter extractor takes all matches"),
+        (ask("/a", "", &boundary("2")), vec!["get = \"/a\""], "the JMeter extractor does not take the first match"),
         (
             ask("/a", &property("HTTPSampler.contentEncoding", "UTF-16"), ""),
             vec![],

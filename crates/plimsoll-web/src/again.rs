@@ -76,9 +76,7 @@ pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<S
     let mut words = vec![study.to_owned()];
     for word in &recorded[2..] {
         if word.contains(REDACTED) || word.starts_with("--body=[") {
-            return Err(line(
-                "this run needs secrets or bodies, which run files do not contain: use plimsoll rerun".to_owned(),
-            ));
+            return Err(line("this run needs secrets or bodies, which run files do not contain".to_owned()));
         }
         let flag = word.split('=').next().unwrap_or_default();
         match word.starts_with('-') {
@@ -112,8 +110,8 @@ mod tests {
             ("plimsoll find --unix=/run/x http://h/", false, Err("made with --unix")),
             ("plimsoll find --allow-public http://h/", false, Err("public targets")),
             ("plimsoll find --allow-public http://h/", true, Err("public targets")),
-            ("plimsoll find --header=A:[redacted] http://h/", true, Err("no secrets")),
-            ("plimsoll find --body=[12 bytes] http://h/", true, Err("no secrets")),
+            ("plimsoll find --header=A:[redacted] http://h/", true, Err("needs secrets or bodies")),
+            ("plimsoll find --body=[12 bytes] http://h/", true, Err("needs secrets or bodies")),
             ("plimsoll sweep --dir=x http://h/", true, Err("does not start sweep")),
             ("plimsoll find /etc/passwd", true, Err("an address begins")),
             ("plimsoll", true, Err("does not start")),

@@ -73,7 +73,7 @@ pub enum Command {
     Find(FindArgs),
     /// Name the bottleneck that limits the load line, with evidence
     Explain(Box<ExplainArgs>),
-    /// Load the target above its load line: does the target shed load, collapse, recover?
+    /// Show how the target fails above its load line, and recovers
     Overload(Box<OverloadArgs>),
     /// Compare two builds or servers, with a known rate of false alarms
     Prove(Box<ProveArgs>),

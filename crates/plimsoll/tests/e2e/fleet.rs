@@ -223,9 +223,9 @@ fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
         assert_ledger_closes(&document, on_loss);
         let [first, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
         let why = lost["lost"].as_str().unwrap_or_default();
-        assert!(first["lost"].is_null() && why.starts_with("its ssh ended"), "{document:#}");
+        assert!(first["lost"].is_null() && why.starts_with("the ssh connection ended"), "{document:#}");
         let reason = document["generator"]["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("agent load2 was lost (its ssh ended"), "{document:#}");
+        assert!(reason.contains("agent load2 was lost (the ssh connection ended"), "{document:#}");
         if on_loss == "go" {
             assert_eq!(number(&document, "ledger.scheduled"), 2_000.0, "{document:#}");
             assert!(number(lost, "unsent") > 200.0 && number(first, "unsent") == 0.0, "{document:#}");
@@ -251,7 +251,7 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
     let document = done.json();
     let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
     assert!(lower <= 402.0 && upper >= 340.0, "{lower} to {upper}: {document:#}");
-    assert!(done.stderr.contains("agent load3 was lost: its ssh ended"), "{}", done.stderr);
+    assert!(done.stderr.contains("agent load3 was lost: the ssh connection ended"), "{}", done.stderr);
     let lost = agents(&document).iter().filter(|agent| !agent["lost"].is_null()).count();
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));

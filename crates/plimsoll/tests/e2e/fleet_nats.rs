@@ -268,7 +268,7 @@ fn what_agents_finished_outlives_a_killed_coordinator() {
     let fetched = folder("recovered").join("run.plimsoll").to_str().expect("text").to_owned();
     let done = plimsoll(&["fleet", "fetch", &nats.url, &run, "-o", &fetched]);
     assert!(done.code == 0 && done.stdout.contains("The coordinator was lost"), "{} {}", done.stdout, done.stderr);
-    assert!(!done.stdout.contains("No end is stored"), "{}", done.stdout);
+    assert!(!done.stdout.contains("is not stored"), "{}", done.stdout);
     let shown = plimsoll(&["show", "--json", &fetched]);
     let document = shown.json();
     assert_ledger_closes(&document, "recovered");
@@ -507,11 +507,11 @@ fn only_those_with_the_right_credentials_and_keys_start_a_load() {
     // An agent's credentials start no load.
     refused(run(&[("PLIMSOLL_CREDS", &a1)]), "the bus at");
     // The right to use the bus alone starts none either.
-    refused(run(&[("PLIMSOLL_CREDS", &coordinator)]), "it takes signed plans only");
+    refused(run(&[("PLIMSOLL_CREDS", &coordinator)]), "the agent accepts only signed plans");
     let other = folder.join("other.key").to_str().expect("text").to_owned();
     assert_eq!(plimsoll(&["fleet", "key", &other]).code, 0);
     let with_key = |key: &str| run(&[("PLIMSOLL_CREDS", coordinator.as_str()), ("PLIMSOLL_FLEET_KEY", key)]);
-    refused(with_key(&other), "it trusts another key");
+    refused(with_key(&other), "the agent does not trust the key that signed");
     let done = with_key(&key);
     assert!(done.code == 0, "{}", done.stderr);
     let document = done.json();

@@ -82,7 +82,7 @@ fn what_a_failed_first_answer_says_is_shown() {
     let file = &place("answers", "run.plimsoll");
     let done = plimsoll(&["run", &format!("{}/status/404", server.url), "-n", "20", "-q", "-o", file]);
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = "does not count as success (--ok-status): HTTP/1.1 404";
+    let said = "does not count as success (--ok-status lists the successful statuses): HTTP/1.1 404";
     assert!(whole(&done.stdout).contains(said), "{}", done.stdout);
     let shown = plimsoll(&["show", "--json", file]);
     assert!(shown.json()["warnings"].to_string().contains(said), "{}", shown.stdout);

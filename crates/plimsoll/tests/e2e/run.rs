@@ -220,9 +220,11 @@ fn what_a_run_says_does_not_contradict_itself() {
     let answer =
         |text: &str| text.lines().find(|line| line.contains("requests/s succeeded")).unwrap_or_default().to_owned();
     let first = answer(&late.stdout);
-    for part in
-        ["requests/s succeeded in the window (offered: 40 requests/s", "; 100 % of 40 requests", "after the window"]
-    {
+    for part in [
+        "requests/s succeeded in the window (offered: 40 requests/s",
+        "; 100 % of 40 requests",
+        "after the measured window",
+    ] {
         assert!(first.contains(part), "{part}: {first}");
     }
     // A p99 of so few is none, and the tail of the generator's lag neither.

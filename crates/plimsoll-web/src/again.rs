@@ -71,7 +71,7 @@ pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<S
     let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();
     if !STUDIES.iter().any(|(known, _)| *known == study) {
-        return Err(line(format!("the pages cannot start {study}: use the command line")));
+        return Err(line(format!("the pages cannot start {study}")));
     }
     let mut words = vec![study.to_owned()];
     for word in &recorded[2..] {
@@ -83,7 +83,7 @@ pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<S
             true if DROPPED.contains(&flag) => {}
             // Not even a server that allows commands lets a page load public addresses.
             true if flag == "--allow-public" => {
-                return Err(line("the pages do not load public targets: use the command line".to_owned()));
+                return Err(line("the pages do not load public targets".to_owned()));
             }
             true if PLAIN.contains(&flag) || allows_commands => words.push(word.clone()),
             true => return Err(line(format!("this run was made with {flag}, which a page may not give"))),
@@ -112,9 +112,9 @@ mod tests {
             ("plimsoll find --allow-public http://h/", true, Err("public targets")),
             ("plimsoll find --header=A:[redacted] http://h/", true, Err("needs secrets or bodies")),
             ("plimsoll find --body=[12 bytes] http://h/", true, Err("needs secrets or bodies")),
-            ("plimsoll sweep --dir=x http://h/", true, Err("does not start sweep")),
+            ("plimsoll sweep --dir=x http://h/", true, Err("cannot start sweep")),
             ("plimsoll find /etc/passwd", true, Err("an address begins")),
-            ("plimsoll", true, Err("does not start")),
+            ("plimsoll", true, Err("cannot start")),
         ] {
             let recorded: Vec<String> = recorded.split(' ').map(str::to_owned).collect();
             match (again("r.plimsoll", &recorded, allowed), expect) {

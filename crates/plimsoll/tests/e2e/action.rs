@@ -97,7 +97,7 @@ fn a_package_is_installed_and_used() {
     let made = Command::new("python3")
         .args(["-c", "import sys, zipfile\nwheel = zipfile.ZipFile(sys.argv[1], 'w')\n\
                       program = zipfile.ZipInfo('plimsoll-9.data/scripts/plimsoll')\n\
-                      program.external_attr = 0o755 << 16\nwheel.writestr(program, sys.argv[2])\n\
+                      program.external_attr = 0o100755 << 16\nwheel.writestr(program, sys.argv[2])\n\
                       wheel.writestr('plimsoll-9.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: plimsoll\\nVersion: 9\\n')\n\
                       wheel.writestr('plimsoll-9.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: false\\nTag: py3-none-any\\n')\n\
                       wheel.writestr('plimsoll-9.dist-info/RECORD', '')\nwheel.close()"])

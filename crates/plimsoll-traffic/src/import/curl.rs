@@ -6,8 +6,9 @@
 mod error;
 mod words;
 
+use super::nodes::percent_encoded;
+
 pub use error::CurlError;
-use std::fmt::Write;
 pub use words::words;
 
 /// The source of a piece of the body.
@@ -548,19 +549,6 @@ fn url_encoded(value: &str) -> CurlData {
         Some(at) => CurlData::Text(format!("{}={}", &value[..at], form_encoded(&value.as_bytes()[at + 1..]))),
         None => CurlData::Text(form_encoded(value.as_bytes())),
     }
-}
-
-/// Percent-encodes everything but letters, digits and `-._~`.
-fn percent_encoded(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) => out.push(char::from(*byte)),
-            // Writing to a string cannot fail.
-            byte => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    out
 }
 
 /// Encodes a form value, with `+` for a blank.

@@ -299,19 +299,15 @@ impl<'a> HarReader<'a> {
             let mut parts = Vec::new();
             for parameter in parameters {
                 let name = text(parameter, "name").unwrap_or_default();
-                let mut part = match text(parameter, "fileName") {
-                    None => DraftPart::text(name, DraftText::fixed(text(parameter, "value").unwrap_or_default())),
+                let value = text(parameter, "value").unwrap_or_default();
+                let file = text(parameter, "fileName").map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
+                let mut part = match file {
+                    None => DraftPart::text(name, DraftText::fixed(value)),
                     // Its content was recorded (HAR 1.2, `params`).
-                    Some(file) if text(parameter, "value").is_some_and(is_text) => {
-                        let content = text(parameter, "value").unwrap_or_default();
-                        let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
-                        DraftPart {
-                            file_name: Some(file.to_owned()),
-                            ..DraftPart::text(name, DraftText::fixed(content))
-                        }
+                    Some(file) if is_text(value) => {
+                        DraftPart { file_name: Some(file.to_owned()), ..DraftPart::text(name, DraftText::fixed(value)) }
                     }
                     Some(file) => {
-                        let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
                         let said = format!("{shown}: put the file {file} of its form beside this file");
                         self.draft.leave_out(parameter.at, said);
                         DraftPart::file(name, file)

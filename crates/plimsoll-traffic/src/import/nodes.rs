@@ -129,8 +129,13 @@ pub fn is_word(text: &str) -> bool {
 
 /// Percent-encodes a text for a query.
 pub fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
+    percent_encoded(text.as_bytes())
+}
+
+/// Percent-encodes everything but letters, digits and `-._~`.
+pub fn percent_encoded(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &byte in bytes {
         match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             true => out.push(char::from(byte)),
             false => _ = write!(out, "%{byte:02X}"),
@@ -168,18 +173,8 @@ pub fn plain_name(name: &str) -> String {
 
 /// Bytes in base64 (RFC 4648), for `Authorization: Basic`.
 pub fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for three in bytes.chunks(3) {
-        let bits = three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for place in 0..4 {
-            match place <= three.len() {
-                true => out.push(char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63])),
-                false => out.push('='),
-            }
-        }
-    }
-    out
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Texts of a test plan with `${name}` and `${__function(...)}`, converted to templates.
 
+use super::super::curl::form_encoded;
 use super::super::draft::{DraftData, DraftText};
-use super::super::nodes::{encoded, plain_name, variable_name};
+use super::super::nodes::{plain_name, variable_name};
 use crate::file::TextPlace;
 use plimsoll_model::Budget;
 use std::borrow::Cow;
@@ -270,7 +271,7 @@ impl Values {
                     let mut plain = FilledText::default();
                     self.fill(inner, depth + 1, &mut plain);
                     // As Java writes it: a blank is a plus.
-                    out.0.append(&plain.0.mapped(|text| encoded(text).replace("%20", "+"), "url"));
+                    out.0.append(&plain.0.mapped(|text| form_encoded(text.as_bytes()), "url"));
                     return out.1.append(&mut plain.1);
                 }
                 None => None,

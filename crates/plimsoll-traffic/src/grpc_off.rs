@@ -1,20 +1,20 @@
-//! The twin of `grpc` for a build without gRPC: there are no descriptors, so no message can be
-//! encoded.
+//! Stand-in for the module `grpc` in a build without gRPC. The types have the same names, but no
+//! value of `Schema` or `Method` can exist, so no message can be encoded.
 //!
 //! Not here: gRPC (`grpc`).
 
-/// A type without values.
+/// Stand-in for a gRPC schema. The type has no values, so its methods are never called.
 #[derive(Debug, Clone)]
 pub enum Schema {}
 
-/// A type without values.
+/// Stand-in for a gRPC method. The type has no values, so its methods are never called.
 #[derive(Debug)]
 pub enum Method {}
 
-/// Why no call can be built.
+/// The reason why a gRPC schema cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// This build has no gRPC.
+    /// This build was compiled without gRPC support.
     #[error("this plimsoll was built without gRPC")]
     NoGrpc,
 }

@@ -1,9 +1,10 @@
-//! Traffic as text, parsed into values: a traffic file becomes a [`plimsoll_model::Traffic`].
-//! Access logs become figures, a replay, or a traffic file that models them. Results of vegeta
-//! become figures.
+//! Parses traffic descriptions from text into values.
 //!
-//! Text in, values out. This crate reads no files, environment or clock, starts no threads and
-//! connects to no server. It does not know how a load runs or how anything looks.
+//! A traffic file becomes a [`plimsoll_model::Traffic`]. An access log becomes figures, a replay,
+//! or a traffic file that models the log. Results of the load tester vegeta become figures.
+//!
+//! This crate reads no files, environment or clock, starts no threads and connects to no server.
+//! The execution of a load and the display of results are in other crates.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +17,7 @@ pub mod survey;
 pub mod target_url;
 pub mod vegeta;
 
-// Twins: a build without gRPC has the same names.
+// Both modules define the same names, so callers compile with and without gRPC.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

@@ -7,19 +7,21 @@ use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{Failure, Origin};
 
-/// A parsed URL.
+/// A parsed URL of a target server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// Scheme, host and port.
+    /// Scheme, host and port of the server.
     pub origin: Origin,
-    /// Path and query.
+    /// Path and query, percent-encoded; the path begins with `/`.
     pub path: String,
-    /// The `Authorization` value for the user info in the URL.
+    /// The value of the `Authorization` header field, made from the user info (`name:password@`) in
+    /// the URL. `None` without user info.
     pub authorization: Option<String>,
 }
 
 impl Url {
-    /// Parses a URL. The error never repeats user info or a query.
+    /// Parses a URL; a URL without a scheme is read as `http://`. An error message never repeats
+    /// the user info or the query, because both may contain secrets.
     pub fn read(url: &str) -> Result<Url, Failure> {
         let shown = redact_query(url);
         let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
@@ -34,7 +36,8 @@ impl Url {
             Some((user_info, authority)) => (Some(user_info), authority),
             None => (None, authority),
         };
-        // The colons of an IPv6 address are in brackets.
+        // The host of an IPv6 address is in brackets, so the colon before the port is the one after
+        // `]`.
         let (host, port_text) = match authority.rfind(']').map(|end| authority.split_at(end + 1)) {
             Some((host, port)) => (host, port.strip_prefix(':').unwrap_or(port)),
             None => authority.split_once(':').unwrap_or((authority, "")),
@@ -44,7 +47,7 @@ impl Url {
             "" => default_port,
             port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("its port is not 1 to 65535"))?,
         };
-        // A name without a password still has a colon (RFC 7617, 2).
+        // Credentials without a password still need the colon (RFC 7617, section 2).
         let authorization = user_info.filter(|user_info| !user_info.is_empty()).map(|user_info| {
             let mut pair = percent_decoded(user_info);
             if !pair.contains(&b':') {
@@ -58,8 +61,8 @@ impl Url {
     }
 }
 
-/// Path and query with invalid characters percent-encoded, as browsers do (WHATWG URL,
-/// percent-encode sets).
+/// Percent-encodes the characters of a path and query that are invalid there, as browsers do
+/// (WHATWG URL, percent-encode sets).
 pub(crate) fn target_in_ascii(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     let mut in_query = false;
@@ -74,13 +77,14 @@ pub(crate) fn target_in_ascii(target: &str) -> String {
     out
 }
 
-/// The `Authorization` value for `name:password`.
+/// The value of an `Authorization` header field for basic authentication with `name:password`.
 pub fn basic(user_info: impl AsRef<[u8]>) -> String {
     use base64::Engine;
     format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user_info))
 }
 
-/// The value of a `Host` field: the port only if it is not the scheme's default.
+/// The value of a `Host` header field: the host, and the port only if the port is not the default
+/// of the scheme.
 pub fn host_of(origin: &Origin) -> String {
     let host = bracketed(&origin.host);
     match default_port(&origin.scheme) == Some(origin.port) {
@@ -89,7 +93,7 @@ pub fn host_of(origin: &Origin) -> String {
     }
 }
 
-/// The default port of a scheme.
+/// The default port of a scheme; `None` for an unknown scheme.
 pub fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" | "grpc" => Some(80),
@@ -98,13 +102,13 @@ pub fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// The URL as it may stand in a message: without any query value.
+/// The URL in a form that is safe in messages: every query value and the user info are redacted.
 pub fn redact_query(url: &str) -> String {
     redact::url(url, Redact::All)
 }
 
-/// The URL as its user has typed it, for his own terminal: without user info and what bears the
-/// name of a secret.
+/// The URL as its user typed it, for the user's own terminal. The user info is removed, and query
+/// values whose names denote secrets are redacted.
 pub fn typed(url: &str) -> String {
     let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
     let (scheme, rest) =

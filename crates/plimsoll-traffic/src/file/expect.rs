@@ -1,4 +1,4 @@
-//! Expectations and captures of a response, as a traffic file has them.
+//! Parses the expectations (`expect`) and captures (`capture`) of a response in a traffic file.
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
@@ -9,7 +9,8 @@ use plimsoll_model::template::is_name;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::units::parse_duration_ns;
 
-/// The expectations of a response: its status, if given, and all others.
+/// Parses an `expect` table. Returns the expected statuses, if the table has any, and all other
+/// expectations. With `raw`, texts may contain `{{`.
 pub fn expectations(
     node: &TreeNode,
     world: &mut dyn FileContext,
@@ -38,7 +39,8 @@ pub fn expectations(
     Ok((status, Expectations { within_ns, headers, json, body }))
 }
 
-/// The results of `read` for each entry of the table under a key.
+/// Applies `read` to each entry of the table under `key` and returns the results. A missing table
+/// has no entries.
 fn entries<T>(
     table: &TreeTable,
     key: &str,
@@ -49,7 +51,8 @@ fn entries<T>(
     node.open_table(&what)?.entries.iter().map(|(key, value)| read(&key.name, value)).collect()
 }
 
-/// An expected text without template values: it is equal for every response.
+/// The text of an expected value. A text with `{{` is an error unless `raw` is set, because
+/// expected texts are compared as they are, without template values.
 fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
     let text = node.text(what)?;
     if !raw && text.contains("{{") {
@@ -95,7 +98,7 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficF
     }
 }
 
-/// The values to capture from a response, by name.
+/// Parses a `capture` table: the values to capture from a response, each with its name.
 pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<AnswerCapture>, TrafficFileError> {
     let mut captures = Vec::new();
     for (key, value) in node.open_table("'capture'")?.entries {
@@ -109,7 +112,7 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
             ));
         }
         let what = format!("'{}'", key.name);
-        // A table also has the default of a missing value.
+        // A table instead of a text also has the default for a missing value.
         let (node, default) = match &value.value {
             TreeValue::Table(_) => {
                 let table = value.table("a capture", &keys::CAPTURE)?;

@@ -1,12 +1,14 @@
-//! A JSON parser that keeps the position of every value, which libraries drop.
+//! A JSON parser that keeps the line and column of every value, for error messages. Common JSON
+//! libraries drop these positions.
 
 use super::texts::quoted;
 use super::tree::{DEPTH_MAX, Lines, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};
 
-/// Most values of a document: recordings of hours have fewer.
+/// The largest accepted number of values in a JSON document. Recordings of several hours have
+/// fewer.
 const VALUES_MAX: usize = 5_000_000;
 
-/// Parses a text into a tree.
+/// Parses a JSON text into a tree of values with positions.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let mut reader = JsonReader { text, at: 0, lines: Lines::new(text), values: 0 };
     let node = reader.value(0)?;
@@ -17,7 +19,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     Ok(node)
 }
 
-/// Appends a value as JSON.
+/// Appends a value to `out` as JSON text.
 pub fn write(node: &TreeNode, out: &mut String) {
     match &node.value {
         TreeValue::Null => out.push_str("null"),
@@ -49,7 +51,7 @@ struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     lines: Lines<'a>,
-    /// Values read so far.
+    /// Number of values read so far, compared with `VALUES_MAX`.
     values: usize,
 }
 
@@ -66,7 +68,8 @@ impl<'a> JsonReader<'a> {
         self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
-    /// Consumes blanks and this character; false if another one follows.
+    /// Skips blanks, then consumes the character `c` if it comes next. Returns whether `c` was
+    /// consumed.
     fn takes(&mut self, c: char) -> bool {
         self.blank();
         let there = self.rest().starts_with(c);
@@ -208,7 +211,7 @@ impl<'a> JsonReader<'a> {
         Ok(known)
     }
 
-    /// Reads four hexadecimal digits.
+    /// Reads the four hexadecimal digits of a `\u` escape.
     fn hex(&mut self) -> Result<u32, TrafficFileError> {
         let digits = self.rest().get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
         match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
@@ -221,7 +224,7 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// Whether a word is a JSON number.
+/// Whether a word is a number in the grammar of JSON.
 pub fn is_number(word: &str) -> bool {
     let digits = word.strip_prefix('-').unwrap_or(word);
     let leading_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();

@@ -1,15 +1,15 @@
-//! The keys of a traffic file, listed once for the reader and for its error messages.
+//! The keys of a traffic file, listed once for the parser and for its error messages.
 
-/// Keys of the whole file.
+/// Keys at the top level of a traffic file.
 pub const FILE: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", "load", "data"];
 
-/// Keys of the load table.
+/// Keys of the `load` table.
 pub const LOAD: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"];
 
-/// Keys that name a method; the value is the path.
+/// Keys of a request that name an HTTP method; the value of such a key is the path.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// Keys of every kind of request.
+/// Keys that every kind of request accepts: in a mix, as a step, in setup and in cleanup.
 const ASKED: [&str; 16] = [
     "get",
     "post",
@@ -29,7 +29,7 @@ const ASKED: [&str; 16] = [
     "expect",
 ];
 
-/// Joins three lists; `N` is the total number of keys.
+/// Joins three lists of keys at compile time; `N` is the total number of keys.
 const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
     first: [&'static str; A],
     then: [&'static str; B],
@@ -50,32 +50,33 @@ const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
     all
 }
 
-/// Keys of a request in a mix.
+/// Keys of a request in a mix, that is, of a request drawn by weight.
 pub const REQUEST: [&str; 19] = three(["name", "weight"], ASKED, ["follow"]);
 
 /// Keys of a scenario.
 pub const SCENARIO: [&str; 4] = ["name", "weight", "connection", "step"];
 
-/// Keys of a step: those of a request without its weight, and these.
+/// Keys of a scenario step: the keys of a request except `weight`, and the keys of steps.
 pub const STEP: [&str; 27] = three(
     ["name"],
     ASKED,
     ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
 );
 
-/// Keys of a setup or cleanup request: those of a request without its weight, and these.
+/// Keys of a setup or cleanup request: the keys of a request except `weight`, plus `capture`,
+/// `repeat` and `on_fail`.
 pub const ONCE: [&str; 21] = three(["name"], ASKED, ["follow", "capture", "repeat", "on_fail"]);
 
-/// Keys of a table of rows.
+/// Keys of a `data` table, which names a file of data rows.
 pub const DATA: [&str; 3] = ["file", "pick", "each"];
 
-/// Keys of a capture.
+/// Keys of a capture that is written as a table.
 pub const CAPTURE: [&str; 2] = ["from", "default"];
 
-/// Keys of a form part.
+/// Keys of one part of a multipart form.
 pub const PART: [&str; 4] = ["text", "file", "type", "filename"];
 
-/// Keys of the expectations of a response.
+/// Keys of an `expect` table, the expectations of a response.
 pub const EXPECT: [&str; 5] = ["status", "json", "header", "body", "within"];
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
     use crate::file::json;
     use crate::file::tree::TreeNode;
 
-    /// The node at the end of a path of keys.
+    /// The node that a path of keys leads to.
     fn node_at<'a>(node: &'a TreeNode, path: &[&str]) -> &'a TreeNode {
         path.iter().fold(node, |node, key| node.open_table("a schema").expect("a table").get(key).expect(key))
     }

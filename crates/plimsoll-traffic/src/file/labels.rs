@@ -1,18 +1,20 @@
-//! The labels of requests, each unique.
+//! Makes the labels of requests unique by appending numbers.
 
 use std::collections::HashMap;
 
-/// Labels in use, each with the last number that was appended to it.
+/// The labels in use. The value of each label is the last number appended to make a duplicate
+/// unique.
 #[derive(Debug, Default)]
 pub struct Labels(HashMap<String, u32>);
 
 impl Labels {
-    /// Whether a request has this label.
+    /// Whether a request already has this label.
     pub fn has(&self, label: &str) -> bool {
         self.0.contains_key(label)
     }
 
-    /// Takes this label; if it is in use, appends the first free number.
+    /// Reserves a label and returns it. If the label is in use, the first free number is appended,
+    /// as in `GET / (2)`.
     pub fn take(&mut self, label: String) -> String {
         let mut number = *self.0.entry(label.clone()).and_modify(|number| *number += 1).or_insert(1);
         if number == 1 {

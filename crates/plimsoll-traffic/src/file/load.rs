@@ -1,27 +1,29 @@
-//! The load in a traffic file, imported from another tool. Flags override it.
+//! The `load` table of a traffic file, which imports from other tools write. Command-line flags
+//! override it.
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve};
 
-/// The load of a traffic file.
+/// The load settings of a traffic file. All are optional.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileLoad {
-    /// Users of a closed loop.
+    /// Number of users of a closed loop, over time.
     pub users: Option<Curve>,
-    /// Sessions a second of an open loop; for a mix requests a second.
+    /// Rate of an open loop, over time: sessions a second for scenarios, requests a second for a
+    /// mix.
     pub rate: Option<Curve>,
-    /// Spacing of the arrivals of an open loop.
+    /// Spacing of the arrivals of an open loop: constant or Poisson.
     pub arrivals: Option<Arrivals>,
-    /// Number of sessions after which the load ends; for a mix requests.
+    /// Number of sessions after which the load ends; for a mix, the number of requests.
     pub sessions: Option<u64>,
-    /// Length of the load, ns.
+    /// Duration of the load, ns.
     pub duration_ns: Option<u64>,
 }
 
 impl FileLoad {
-    /// Reads the load table.
+    /// Parses the `load` table.
     pub(super) fn read(node: &TreeNode) -> Result<FileLoad, TrafficFileError> {
         let table = node.table("'load'", &keys::LOAD)?;
         let users = table.get("users").map(|node| node.read("'users'", Curve::of_users)).transpose()?;

@@ -1,4 +1,5 @@
-//! A mix: requests drawn by weight, or scenarios of such requests.
+//! Parses the tree of a traffic file into a mix: requests drawn by weight, or scenarios of
+//! requests.
 
 use super::keys;
 use super::labels::Labels;
@@ -15,25 +16,25 @@ use plimsoll_model::data::Data;
 use plimsoll_model::session::Scenario;
 use std::sync::Arc;
 
-/// The content of a traffic file.
+/// The parsed content of a traffic file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
-    /// The beginning of every URL.
+    /// The beginning of every URL: scheme, host, port and an optional path prefix.
     pub base: Option<String>,
     pub requests: Vec<FileRequest>,
-    /// Scenarios of sessions; empty without sessions.
+    /// The scenarios of sessions. Empty if requests are drawn by weight.
     pub scenarios: Vec<Scenario>,
-    /// Setup and cleanup requests.
+    /// Requests sent once before the load; `cleanup` requests are sent once after the load.
     pub setup: Vec<FileOneOff>,
     pub cleanup: Vec<FileOneOff>,
-    /// The load in the file.
+    /// The load settings of the file.
     pub load: FileLoad,
-    /// Tables of values for the requests.
+    /// The tables of data rows whose values fill request templates.
     pub data: Vec<Arc<Data>>,
     pub variables: Vec<(String, String)>,
 }
 
-/// Reads the tree of a file.
+/// Parses the tree of a traffic file.
 pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, TrafficFileError> {
     let file = tree.table("a file of traffic", &keys::FILE)?;
     let mut known = TextScope::new(world);
@@ -44,7 +45,8 @@ pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, Traffic
         }
     }
     let base = file.get("base").map(|base| base.text("'base'")).transpose()?;
-    // All requests can use captures of the setup, and the cleanup too.
+    // The setup is read first, because all other requests and the cleanup may use values that the
+    // setup captures.
     let setup = file.get("setup").map_or(Ok(Vec::new()), |list| once(list, "setup", &mut known))?;
     let mut requests: Vec<FileRequest> = Vec::new();
     let mut sessions = Vec::new();
@@ -69,7 +71,7 @@ pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<Mix, Traffic
     Ok(Mix { base, requests, scenarios: sessions, setup, cleanup, load, data: data.tables, variables })
 }
 
-/// Reads the list of requests of a mix.
+/// Parses the `request` list of a mix and appends the requests.
 fn read_requests(
     list: &TreeNode,
     known: &mut TextScope,

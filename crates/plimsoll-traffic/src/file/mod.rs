@@ -1,8 +1,8 @@
-//! Traffic files in TOML, YAML or JSON, all with one structure.
+//! Parser of traffic files in TOML, YAML or JSON, which share one structure.
 //!
-//! In each format the text becomes a tree whose values know their lines ([`tree`]). The meaning of
-//! keys is defined once, on that tree ([`keys`], [`mix`], [`scenario`]). An unknown key is an
-//! error, which suggests the most similar known key.
+//! The text of each format becomes a tree whose values carry their line and column ([`tree`]). The
+//! meaning of the keys is defined once, on that tree ([`keys`], [`mix`], [`scenario`]). An unknown
+//! key is an error, and the error suggests the most similar known key.
 
 mod expect;
 pub(crate) mod json;
@@ -45,7 +45,7 @@ pub enum TrafficFormat {
 }
 
 impl TrafficFormat {
-    /// The format by the ending of a file name; the default is TOML.
+    /// The format that belongs to the extension of a file name. The default is TOML.
     pub fn of_name(name: &str) -> TrafficFormat {
         match name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
             Some("yaml" | "yml") => TrafficFormat::Yaml,
@@ -55,14 +55,15 @@ impl TrafficFormat {
     }
 }
 
-/// A parsed traffic file.
+/// A parsed and checked traffic file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrafficFile {
     mix: Mix,
 }
 
 impl TrafficFile {
-    /// Reads a file.
+    /// Parses the text of a traffic file. `world` gives access to the files and variables that the
+    /// text names.
     pub fn read(
         text: &str,
         format: TrafficFormat,
@@ -77,23 +78,25 @@ impl TrafficFile {
         Ok(TrafficFile { mix: mix::read(&tree, world)? })
     }
 
-    /// The beginning of every URL, if the file says it.
+    /// The beginning of every URL (`base`), if the file has one.
     pub fn base(&self) -> Option<&str> {
         self.mix.base.as_deref()
     }
 
-    /// The load in the file.
+    /// The load settings of the file.
     pub fn load(&self) -> &FileLoad {
         &self.mix.load
     }
 
-    /// The traffic of the file for `origin`; `prefix` precedes every path.
+    /// Builds the traffic of this file for the server at `origin`. `prefix` precedes every path,
+    /// and `defaults` fill settings that requests leave out.
     pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
         let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
-        // A preflight request must not change the server's state.
+        // The preflight request is sent before the load and must not change the server's state.
         let is_safe = |route: &Route| ["GET", "HEAD"].contains(&route.request.method.as_str());
-        // A preflight request cannot use values captured from responses.
+        // The preflight request is sent before any response is captured, so it cannot use captured
+        // values.
         let first = routes
             .iter()
             .position(|route| is_safe(route) && !needs_captured(route))
@@ -122,7 +125,7 @@ impl TrafficFile {
     }
 }
 
-/// Whether a route uses a value that another request captures.
+/// Whether the URL or header fields of a route use a value captured from a response.
 fn needs_captured(route: &Route) -> bool {
     let names =
         |text: &str| Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, Value::Captured(_))));

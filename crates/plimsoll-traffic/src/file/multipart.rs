@@ -1,15 +1,15 @@
-//! Multipart bodies (`multipart/form-data`, RFC 7578): texts and files, as an upload form sends
-//! them.
+//! Builds multipart bodies (`multipart/form-data`, RFC 7578) from texts and files, as upload forms
+//! send them.
 
 use super::keys;
 use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::rng::mix;
 
-/// The bytes of a body, whether they are a template, and their media type.
+/// A request body: its bytes, whether the bytes are a template, and their media type.
 pub type FileBody = (Vec<u8>, bool, Option<String>);
 
-/// Media types by file ending.
+/// Media types by file extension.
 const TYPES: [(&str, &str); 12] = [
     ("csv", "text/csv"),
     ("gif", "image/gif"),
@@ -25,15 +25,15 @@ const TYPES: [(&str, &str); 12] = [
     ("zip", "application/zip"),
 ];
 
-/// One part: its header fields, its content, and whether the content is a template.
+/// One part of a form: its header fields, its content, and whether the content is a template.
 struct FormPart {
     head: String,
     content: Vec<u8>,
     is_filled: bool,
 }
 
-/// The body of a table of parts. Each part is a text, `@FILE`, a table with content and type, or a
-/// list of these.
+/// Builds the body of a `multipart` table. Each entry is a text, `@FILE`, a table with content and
+/// type, or a list of these.
 pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {
@@ -50,7 +50,7 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
         return node.error("'multipart' has no part: such as { note = \"hello\", file = \"@photo.jpg\" }");
     }
     let boundary = boundary(&parts);
-    // If one part is a template, the whole body is.
+    // A body is either a template or not. If one part is a template, the other parts are escaped.
     let is_filled = parts.iter().any(|part| part.is_filled);
     let mut body = Vec::new();
     for FormPart { head, content, is_filled: is_template } in parts {
@@ -69,7 +69,7 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
     Ok((body, is_filled, Some(format!("multipart/form-data; boundary={boundary}"))))
 }
 
-/// The options of a part.
+/// The settings of one form part: its text or file path, its media type, and its file name.
 struct PartTable<'a> {
     node: &'a TreeNode,
     text: &'a str,
@@ -79,7 +79,8 @@ struct PartTable<'a> {
 }
 
 impl<'a> PartTable<'a> {
-    /// A text, `@FILE`, or a table of [`keys::PART`].
+    /// Parses one entry of a `multipart` table: a text, `@FILE`, or a table with the keys
+    /// [`keys::PART`].
     fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<PartTable<'a>, TrafficFileError> {
         let what = format!("the part '{name}'");
         let TreeValue::Table(_) = &node.value else {
@@ -130,19 +131,20 @@ fn part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result
     Ok(FormPart { head, content, is_filled })
 }
 
-/// The media type of a file by its ending.
+/// The media type that belongs to the extension of a file name.
 fn kind_of(file: &str) -> &'static str {
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     let kind = TYPES.iter().find(|(known, _)| end.as_deref() == Some(*known));
     kind.map_or("application/octet-stream", |(_, kind)| *kind)
 }
 
-/// A quoted name, as browsers write it.
+/// Escapes a name for a quoted header parameter, as browsers do.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The boundary: derived from the parts, and contained in none.
+/// The boundary between the parts. It is derived from the parts, so equal bodies have equal
+/// boundaries, and it occurs in no part.
 fn boundary(parts: &[FormPart]) -> String {
     let bytes = || parts.iter().flat_map(|part| part.head.bytes().chain(part.content.iter().copied()));
     let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix(state ^ u64::from(byte)));
@@ -157,7 +159,7 @@ fn boundary(parts: &[FormPart]) -> String {
     }
 }
 
-/// Bytes as template text that stands for itself.
+/// A template text that renders to exactly these bytes: every `{{` is escaped.
 fn literal(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Setup and cleanup requests of a traffic file.
+//! Parses setup and cleanup requests, which are sent once, before and after the load.
 
 use super::keys;
 use super::request::{FileRequest, REQUESTS_MAX, request};
@@ -18,13 +18,14 @@ pub struct FileOneOff {
 }
 
 impl FileOneOff {
-    /// The plan's form of the request; `prefix` precedes its path.
+    /// Converts the request to the form of the load plan; `prefix` precedes its path.
     pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
         OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, may_fail: self.goes_on }
     }
 }
 
-/// Reads a list of setup or cleanup requests. Later requests can use what earlier ones capture.
+/// Parses a list of setup or cleanup requests. Later requests can use values that earlier requests
+/// capture.
 pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<FileOneOff>, TrafficFileError> {
     let nodes = list.list(&format!("'{key}'"))?;
     if nodes.len() > REQUESTS_MAX {

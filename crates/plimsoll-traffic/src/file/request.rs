@@ -1,4 +1,5 @@
-//! A request of a traffic file, in a mix or as a step, with its expectations.
+//! Parses one request of a traffic file with its expectations. Requests of a mix and steps share
+//! this code.
 
 use super::expect::{captures, expectations};
 use super::keys;
@@ -13,19 +14,20 @@ use plimsoll_model::template::{Template, target_shown};
 use plimsoll_model::traffic::{Request, Route, StatusSet, TemplateFlags};
 use plimsoll_model::units::parse_duration_ns;
 
-/// Most requests of a file: each has its own figures.
+/// The largest accepted number of requests in a file. Each request has its own figures in memory
+/// and in reports.
 pub const REQUESTS_MAX: usize = 10_000;
-/// Longest name in characters: it is a column heading.
+/// Longest name of a request or scenario, in characters. Names are column headings in reports.
 const NAME_CHARS_MAX: usize = 80;
 
-/// A request of the file.
+/// A parsed request of a traffic file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRequest {
-    /// The name in reports.
+    /// The name of the request in reports.
     pub label: String,
     weight: u32,
     method: String,
-    /// Path and query, percent-encoded.
+    /// Path and query. Percent-encoded, unless it is a template.
     target: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -38,7 +40,8 @@ pub struct FileRequest {
 }
 
 impl FileRequest {
-    /// The route of a load; `prefix` precedes its path.
+    /// Converts the request to a route of the load plan. `prefix` precedes the path, and `defaults`
+    /// fill what the request leaves out.
     pub fn route(&self, prefix: &str, defaults: &RequestDefaults) -> Route {
         let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         let along = defaults.headers.iter().filter(|(name, _)| !has(name));
@@ -46,7 +49,8 @@ impl FileRequest {
             label: self.label.clone(),
             request: Request {
                 method: self.method.clone(),
-                // A target that begins with a value, such as a captured Location, is a whole path.
+                // A target that begins with a template value, such as a captured `Location`, is a
+                // whole path and gets no prefix.
                 target: if self.target.starts_with('/') {
                     format!("{prefix}{}", self.target)
                 } else {
@@ -67,12 +71,13 @@ impl FileRequest {
     }
 }
 
-/// Reads a request.
+/// Parses a request from its table.
 pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, TrafficFileError> {
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = method_and_path(table)?;
     let (target, target_filled) = target(path, &method, known, raw)?;
-    // A name is recorded, and importers derive names from paths, so it is redacted.
+    // Names are recorded in run files, and importers derive names from paths, so secrets in a name
+    // are redacted.
     let name = table.get("name").map(name).transpose()?.map(|name| redact::name(&name));
     let name = name.filter(|name| !name.trim().is_empty());
     let (mut headers, headers_filled) =
@@ -85,7 +90,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     }
     let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
     let (ok_status, expect) = expect.unwrap_or_default();
-    // Only steps may have captures.
+    // Only steps and one-off requests may have captures; the lists of accepted keys ensure that.
     let captures: Vec<AnswerCapture> =
         table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?;
     let looks_into =
@@ -110,7 +115,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     })
 }
 
-/// The method, and the node of the path.
+/// Returns the HTTP method of a request, and the node with its path.
 fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), TrafficFileError> {
     let verbs = table.find_keys(&keys::VERBS);
     let (method, url) = (table.get("method"), table.get("url"));
@@ -132,14 +137,14 @@ fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), 
     }
 }
 
-/// A path and query: final, or a template.
+/// Parses a path and query. The result is either percent-encoded or a template.
 fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
     let (path, is_filled) = known.text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
         return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
     }
-    // `OPTIONS *` addresses the server itself.
+    // The target of `OPTIONS *` is the server itself, not a path.
     if path == "*" && method.eq_ignore_ascii_case("options") {
         return Ok((path, false));
     }
@@ -154,7 +159,7 @@ fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Re
     Ok((target_in_ascii(path.split('#').next().unwrap_or_default()), false))
 }
 
-/// The default name: method and path.
+/// The default name of a request: its method and its path without the query, with secrets redacted.
 fn label(method: &str, target: &str, is_filled: bool) -> String {
     let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
     format!("{method} {}", shown.split('?').next().unwrap_or_default())
@@ -176,12 +181,12 @@ fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
     }
 }
 
-/// Whether a byte is valid in the name of a header field.
+/// Whether a byte is valid in the name of a header field (RFC 9110, token).
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Header fields, and whether any is a template.
+/// Parses a `headers` table. Returns the header fields, and whether their values are templates.
 fn headers(
     node: &TreeNode,
     known: &mut TextScope,
@@ -189,7 +194,7 @@ fn headers(
 ) -> Result<(Vec<(String, String)>, bool), TrafficFileError> {
     let entries = node.open_table("'headers'")?.entries;
     let mut headers = Vec::new();
-    // A list stands for several fields of one name.
+    // A list as the value stands for several header fields with one name.
     fn values(value: &TreeNode) -> &[TreeNode] {
         match &value.value {
             TreeValue::List(items) => items,
@@ -201,7 +206,8 @@ fn headers(
         if key.name.is_empty() || !key.name.bytes().all(is_of_name) {
             return Err(TrafficFileError::new(
                 key.at,
-                // The text may be a field whose colon is missing.
+                // The key may be a whole header field whose colon is missing, and then contains a
+                // secret value.
                 format!(
                     "\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~",
                     redact::excerpt(&key.name)
@@ -216,14 +222,16 @@ fn headers(
     let filled = headers.iter().any(|(_, (_, is_filled))| *is_filled);
     let mut out = Vec::new();
     for (key, (text, is_filled)) in headers {
-        // If one value is a template, all are.
+        // The values are either all templates or all plain. If one value is a template, the others
+        // are escaped.
         let text = if filled && !is_filled { literal(&text) } else { text };
         out.push((key.name.clone(), text));
     }
     Ok((out, filled))
 }
 
-/// The body, whether it is a template, and its default media type.
+/// Parses the body of a request. Returns its bytes, whether they are a template, and their default
+/// media type.
 fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
@@ -238,7 +246,7 @@ fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody,
             let mut text = String::new();
             let is_filled = write_json(json, known, raw, &mut text)?;
             if !raw && !is_filled && text.contains("{{") {
-                // Bytes of a file stand for themselves.
+                // A template without values is rendered here, which undoes the escapes of `{{`.
                 let template =
                     Template::parse(&text).map_err(|error| TrafficFileError::new(json.at, error.to_string()))?;
                 text = template.with_all("");
@@ -255,7 +263,7 @@ fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody,
     }
 }
 
-/// Writes a value as JSON. Returns whether it contains template values.
+/// Appends a value to `out` as JSON. Returns whether the JSON contains template values.
 fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut String) -> Result<bool, TrafficFileError> {
     let comma = |out: &mut String, number: usize| {
         if number > 0 {

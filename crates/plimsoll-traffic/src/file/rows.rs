@@ -1,4 +1,4 @@
-//! Readers of data rows: CSV with a heading (RFC 4180), or one JSON object a line.
+//! Parses files of data rows: CSV with a header line (RFC 4180), or one JSON object a line.
 
 use super::json;
 use super::keys;
@@ -9,12 +9,13 @@ use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
 
-/// Most columns of a table: as many as the keys of a TOML or JSON table.
+/// The largest accepted number of columns. It equals the limit on keys of a TOML or JSON table.
 const COLUMNS_MAX: usize = KEYS_MAX;
-/// Most bytes of all row files of one traffic file.
+/// The largest accepted total size of all row files of one traffic file, bytes (1 GiB).
 pub const ROWS_BYTES_MAX: usize = 1 << 30;
 
-/// Reads a table of rows with the name `name`.
+/// Reads the `data` table `name` and the file of rows that it names. `left` is the remaining byte
+/// budget of all row files.
 pub fn read(
     name: &str,
     node: &TreeNode,
@@ -70,7 +71,7 @@ fn pick(text: &str) -> Result<Pick, String> {
     }
 }
 
-/// Checks the names of columns.
+/// Checks column names: at most `COLUMNS_MAX`, and each unique.
 fn columns(names: Vec<String>) -> Result<Vec<String>, String> {
     let count = names.len();
     if !(1..=COLUMNS_MAX).contains(&count) {
@@ -94,7 +95,7 @@ fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, S
     for record in records {
         let (line, cells) = record?;
         if cells.len() != data.columns.len() {
-            // An empty line is no record.
+            // An empty line is not a record.
             if cells.iter().all(|cell| cell.is_empty()) && cells.len() == 1 {
                 continue;
             }
@@ -109,7 +110,8 @@ fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, S
     Ok(data)
 }
 
-/// The records of a CSV text, each with the line of its start.
+/// An iterator over the records of a CSV text. Each item has the number of its first line and its
+/// cells.
 struct Records<'a> {
     rest: &'a str,
     line: usize,
@@ -181,7 +183,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// The text of a cell: objects and arrays as JSON, null as the empty text.
+/// The cell text of a JSON value: objects, arrays and booleans as JSON, null as the empty text.
 fn cell(node: &TreeNode) -> String {
     match &node.value {
         TreeValue::Null => String::new(),

@@ -1,5 +1,5 @@
-//! Scenarios: steps in sequence. Nested steps, repetitions and conditions become the flat program
-//! of a session.
+//! Parses scenarios, which are sequences of steps. Nested steps, repetitions and conditions become
+//! a flat program of operations that each session executes.
 
 use super::keys;
 use super::labels::Labels;
@@ -10,7 +10,7 @@ use plimsoll_model::RouteNumber;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
 use std::collections::HashSet;
 
-/// Reads the list of scenarios. Their requests follow the existing ones.
+/// Parses the list of scenarios. Their requests are appended to `requests`.
 pub fn scenarios(
     list: &TreeNode,
     known: &mut TextScope,
@@ -40,7 +40,8 @@ pub fn scenarios(
         let Some(steps) = table.get("step") else {
             return node.error("this scenario has no steps: add a [[scenario.step]], such as get = \"/\"");
         };
-        // Every step can use every capture of the scenario: in a repetition even of later steps.
+        // Every step can use every capture of its scenario. In a repetition, a step can even use a
+        // value captured by a later step of the previous round.
         known.captured_in_scenario.clear();
         captured_names(steps, &known.captured, &mut known.captured_in_scenario)?;
         let mut program = ScenarioProgram {
@@ -61,7 +62,8 @@ pub fn scenarios(
     }
 }
 
-/// The names that steps and nested steps capture.
+/// Collects the names that steps and nested steps capture into `names`. A name that the setup
+/// captures too (`shared`) is an error.
 fn captured_names(
     steps: &TreeNode,
     shared: &HashSet<String>,
@@ -89,7 +91,7 @@ fn captured_names(
     Ok(())
 }
 
-/// The program of one scenario under construction.
+/// The program of one scenario while it is built.
 struct ScenarioProgram<'a, 'w> {
     scenario: String,
     ops: Vec<SessionOp>,
@@ -99,7 +101,7 @@ struct ScenarioProgram<'a, 'w> {
 }
 
 impl ScenarioProgram<'_, '_> {
-    /// Adds steps at the given depth of repetitions.
+    /// Appends the operations of a list of steps. `depth` is the number of enclosing repetitions.
     fn steps(&mut self, list: &TreeNode, depth: usize) -> Result<(), TrafficFileError> {
         let nodes = list.list("'step'")?;
         if nodes.is_empty() {
@@ -161,7 +163,8 @@ impl ScenarioProgram<'_, '_> {
         Ok(())
     }
 
-    /// Adds the conditions of a step. Their jump targets are filled in once the step is written.
+    /// Appends the conditions of a step. Their jump targets are 0 until the whole step is written
+    /// and its end is known.
     fn conditions(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         if table.get("once").map_or(Ok(false), |once| once.flag("'once'"))? {
             self.ops.push(SessionOp::Once { to: 0 });
@@ -181,7 +184,8 @@ impl ScenarioProgram<'_, '_> {
 
     fn ask(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         let mut asked = request(table, self.known)?;
-        // Steps of different scenarios may have equal names.
+        // Two scenarios may have steps with equal names. The name of the scenario then precedes the
+        // second label.
         let own = match self.labels.has(&asked.label) {
             true => format!("{} {}", self.scenario, asked.label),
             false => std::mem::take(&mut asked.label),
@@ -199,7 +203,8 @@ impl ScenarioProgram<'_, '_> {
     }
 }
 
-/// Whether a session continues after this step fails.
+/// Parses `on_fail`: whether a session continues after this step fails. The default is to abandon
+/// the session.
 pub fn goes_on(table: &TreeTable) -> Result<bool, TrafficFileError> {
     let Some(node) = table.get("on_fail") else { return Ok(false) };
     match node.text("'on_fail'")? {

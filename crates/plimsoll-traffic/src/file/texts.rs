@@ -1,4 +1,4 @@
-//! Templates in a traffic file: every name in them must be defined.
+//! Parses templates in a traffic file and checks that every name in them is defined.
 
 use super::tree::{TrafficFileError, TreeNode};
 use super::world::FileContext;
@@ -8,24 +8,26 @@ use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A text of the plan, and whether it is a template.
+/// A text of the load plan, and whether the text is a template.
 pub type PlanText = (String, bool);
 
-/// The names that templates may use.
+/// The names that templates may use: data columns, environment variables and captured values.
 pub struct TextScope<'a> {
     pub world: &'a mut dyn FileContext,
     pub data: DataTables,
-    /// Environment variables in use, with their values.
+    /// The environment variables that templates use, with their values.
     pub variables: Vec<(String, String)>,
     variable_names: HashSet<String>,
-    /// Names captured by the setup, and by the steps of the current scenario.
+    /// Names captured by setup requests. The next field has the names captured by steps of the
+    /// current scenario.
     pub captured: HashSet<String>,
     pub captured_in_scenario: HashSet<String>,
-    /// The byte budget of body files: each request has its own copy.
+    /// The remaining byte budget of body files. Every request counts, because each has its own copy
+    /// of its file.
     pub files: Budget,
 }
 
-/// Tables of rows, and the names of their columns.
+/// The tables of data rows, and the column names of each table.
 #[derive(Default)]
 pub struct DataTables {
     pub tables: Vec<Arc<Data>>,
@@ -40,11 +42,12 @@ impl DataTables {
     }
 }
 
-/// Most captures of a scenario: each session has room for all values.
+/// The largest accepted number of captures in a scenario. Each session reserves room for all
+/// captured values.
 pub const CAPTURED_MAX: usize = 5_000;
-/// Most column names in an error message.
+/// The largest number of column names that an error message lists.
 const COLUMNS_SHOWN: usize = 20;
-/// Most bytes of all body files.
+/// The largest accepted total size of all body files, bytes (512 MiB).
 pub const FILES_BYTES_MAX: usize = 512 << 20;
 
 impl<'a> TextScope<'a> {
@@ -54,7 +57,7 @@ impl<'a> TextScope<'a> {
         TextScope { world, data, variables, variable_names, captured, captured_in_scenario, files }
     }
 
-    /// Reads a file.
+    /// Reads a body file at `path` and takes its size from the byte budget.
     pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
         let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
         let mega = FILES_BYTES_MAX >> 20;
@@ -63,18 +66,18 @@ impl<'a> TextScope<'a> {
         Ok(bytes)
     }
 
-    /// The text of a value, parsed as a template unless `raw`.
+    /// Returns the text of a value, and whether it is a template. With `raw` no text is a template.
     pub fn text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
         if raw || !text.contains("{{") {
             return Ok((text.to_owned(), false));
         }
         let parts = self.parts(node, text)?;
         let template = Template { parts: parts.into_iter().map(|(part, _)| part).collect() };
-        // A template without values becomes plain text.
+        // A template without values becomes plain text, which undoes the escapes of `{{`.
         Ok(if template.is_fixed() { (template.with_all(""), false) } else { (text.to_owned(), true) })
     }
 
-    /// The parts of a template, after a check that every value is defined.
+    /// Parses a template into its parts and checks that every value is defined.
     fn parts<'t>(&mut self, node: &TreeNode, text: &'t str) -> Result<Vec<(TemplatePart, &'t str)>, TrafficFileError> {
         let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
         for (part, _) in &parts {
@@ -116,7 +119,9 @@ impl<'a> TextScope<'a> {
         }
     }
 
-    /// A text as JSON with quotation marks; a single drawn number has none.
+    /// Appends a text to `out` as a JSON string and returns whether it contains template values. A
+    /// text that is one numeric template value is written without quotation marks, so that JSON
+    /// gets a number.
     pub fn json_text(
         &mut self,
         node: &TreeNode,
@@ -153,7 +158,7 @@ impl<'a> TextScope<'a> {
     }
 }
 
-/// A text as a template that stands for itself.
+/// A template that renders to exactly this text: every `{{` is escaped.
 pub fn literal(text: &str) -> String {
     text.replace("{{", "{{ '{{' }}")
 }

@@ -1,11 +1,12 @@
-//! TOML as a tree: a library parses the text, and this file adds positions to the values.
+//! Parses TOML into a tree. A library parses the text, and this file adds the position of each
+//! value.
 
 use super::tree::{Lines, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
 use plimsoll_model::foreign;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Parses a text into a tree.
+/// Parses a TOML text into a tree of values with positions.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let lines = Lines::new(text);
     let parsed = foreign::call("TOML", || DeTable::parse(text));
@@ -27,12 +28,13 @@ fn entries(lines: &Lines, table: &DeTable) -> Result<TreeValue, TrafficFileError
     Ok(entries.value())
 }
 
-/// Converts a value. The parser bounds the depth.
+/// Converts a TOML value and all nested values. The library bounds the nesting depth.
 fn node(lines: &Lines, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFileError> {
     let at = lines.place(value.span().start);
     let value = match value.get_ref() {
         DeValue::String(text) => TreeValue::Text(text.to_string()),
-        // Numbers of other bases become decimal, so that all numbers are read in one way.
+        // Hexadecimal, octal and binary numbers become decimal, so that later code parses one
+        // notation.
         DeValue::Integer(number) => match u64::from_str_radix(number.as_str(), number.radix()) {
             Ok(value) if number.radix() != 10 => TreeValue::Number(value.to_string()),
             _ => TreeValue::Number(number.as_str().to_owned()),

@@ -1,28 +1,30 @@
-//! A traffic file as a tree of values with positions, and typed access to them.
+//! The tree of a traffic file: values with their positions, and methods for typed access.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Deref;
 
-/// Deepest nesting of values. Real files are flatter, and recursion over a tree stays bounded.
+/// The deepest accepted nesting of values. Real files are flatter, and the limit bounds recursion
+/// over a tree.
 pub const DEPTH_MAX: usize = 64;
-/// Most values of a file, including YAML repetitions.
+/// The largest accepted number of values in a file. Values repeated by YAML aliases count each
+/// time.
 pub const VALUES_MAX: usize = 1_000_000;
-/// Most keys of a table.
+/// The largest accepted number of keys in one table.
 pub const KEYS_MAX: usize = 50_000;
 
-/// A position in a text, from 1; columns count characters.
+/// A position in a text. Lines and columns count from 1; a column is a number of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TextPlace {
-    /// Line.
+    /// Line number, from 1.
     pub line: usize,
-    /// Column.
+    /// Column in characters, from 1.
     pub column: usize,
 }
 
 impl TextPlace {
-    /// The position of a byte offset.
+    /// The position of a byte offset in a text.
     pub fn from_byte(text: &str, byte: usize) -> TextPlace {
         let mut end = byte.min(text.len());
         while !text.is_char_boundary(end) {
@@ -34,30 +36,31 @@ impl TextPlace {
     }
 }
 
-/// Why a traffic file is invalid: one sentence with the way out.
+/// The reason why a traffic file is invalid: a position, and one sentence that also says how to
+/// correct the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {text}", at.line, at.column)]
 pub struct TrafficFileError {
-    /// The position.
+    /// The position of the error in the file.
     pub at: TextPlace,
-    /// The sentence.
+    /// The sentence for the user, without the position.
     pub text: String,
 }
 
 impl TrafficFileError {
-    /// An error at a place.
+    /// An error at a position in the file.
     pub fn new(at: TextPlace, text: impl Into<String>) -> TrafficFileError {
         TrafficFileError { at, text: text.into() }
     }
 }
 
-/// The positions of byte offsets in one text, in any order. In ascending order each lookup
-/// continues from the last one.
+/// Converts byte offsets of one text to positions, in any order. For ascending offsets each lookup
+/// continues from the previous one, which avoids a rescan of long lines.
 pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The last position: its line, its byte offset, and the characters before it. A document may
-    /// be one long line.
+    /// The result of the previous lookup: line number, byte offset, and characters before that
+    /// offset in the line. It speeds up documents that are one long line.
     last: Cell<(usize, usize, usize)>,
 }
 
@@ -81,26 +84,26 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A key of a table.
+/// A key of a table, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeKey {
     pub at: TextPlace,
     pub name: String,
 }
 
-/// A value of a tree.
+/// A value of a traffic file, common to TOML, YAML and JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeValue {
     Null,
     Flag(bool),
-    /// A number as spelt in the file.
+    /// A number as it is written in the file.
     Number(String),
     Text(String),
     List(Vec<TreeNode>),
     Table(TableEntries),
 }
 
-/// A value with its position.
+/// A value with its position in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeNode {
     pub at: TextPlace,
@@ -108,7 +111,7 @@ pub struct TreeNode {
 }
 
 impl TreeNode {
-    /// An error at this value.
+    /// Returns an error at the position of this value.
     pub fn error<T>(&self, text: impl Into<String>) -> Result<T, TrafficFileError> {
         Err(TrafficFileError::new(self.at, text))
     }
@@ -124,7 +127,7 @@ impl TreeNode {
         }
     }
 
-    /// A table that may have only these keys; `what` names it in errors.
+    /// This value as a table in which only `keys` are allowed; `what` names the table in errors.
     pub fn table<'a>(&'a self, what: &'a str, keys: &[&str]) -> Result<TreeTable<'a>, TrafficFileError> {
         let table = self.open_table(what)?;
         for (key, _) in table.entries {
@@ -142,7 +145,7 @@ impl TreeNode {
         Ok(table)
     }
 
-    /// A table with arbitrary keys.
+    /// This value as a table with arbitrary keys; `what` names the table in errors.
     pub fn open_table<'a>(&'a self, what: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
         let TreeValue::Table(entries) = &self.value else {
             return self.error(format!("{what} must be a table of keys and values, not {}", self.kind()));
@@ -150,7 +153,7 @@ impl TreeNode {
         Ok(TreeTable { node: self, entries })
     }
 
-    /// The values of a list; `what` names it in errors.
+    /// The items of this value, which must be a list; `what` names the list in errors.
     pub fn list(&self, what: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
             TreeValue::List(items) => Ok(items),
@@ -158,7 +161,7 @@ impl TreeNode {
         }
     }
 
-    /// The text of a value; numbers and booleans are accepted as spelt.
+    /// The text of this value. Numbers and booleans are accepted as they are written.
     pub fn text(&self, what: &str) -> Result<&str, TrafficFileError> {
         match &self.value {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
@@ -168,7 +171,7 @@ impl TreeNode {
         }
     }
 
-    /// A boolean.
+    /// This value as a boolean; `what` names the value in errors.
     pub fn flag(&self, what: &str) -> Result<bool, TrafficFileError> {
         match self.value {
             TreeValue::Flag(flag) => Ok(flag),
@@ -176,7 +179,7 @@ impl TreeNode {
         }
     }
 
-    /// A whole number in a range.
+    /// This value as a whole number from `from` to `to`; `what` names the value in errors.
     pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {
             return self.error(format!("{what} must be a whole number, not {}", self.kind()));
@@ -187,7 +190,8 @@ impl TreeNode {
         }
     }
 
-    /// The result of `read` for the text of this value.
+    /// Parses the text of this value with `read` and returns the result. An error gets `what` and
+    /// the position.
     pub fn read<T, E: Display>(
         &self,
         what: &str,
@@ -197,7 +201,7 @@ impl TreeNode {
     }
 }
 
-/// The entries of a table.
+/// A table and its entries.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeTable<'a> {
     pub node: &'a TreeNode,
@@ -205,7 +209,7 @@ pub struct TreeTable<'a> {
 }
 
 impl<'a> TreeTable<'a> {
-    /// The value of a key.
+    /// The value of the key `name`, if the table has this key.
     pub fn get(&self, name: &str) -> Option<&'a TreeNode> {
         match &self.node.value {
             TreeValue::Table(entries) => entries.get(name),
@@ -213,7 +217,7 @@ impl<'a> TreeTable<'a> {
         }
     }
 
-    /// The entries with these keys.
+    /// The entries whose keys are in `names`.
     pub fn find_keys(&self, names: &[&str]) -> Vec<(&'a TreeKey, &'a TreeNode)> {
         self.entries
             .iter()
@@ -223,20 +227,21 @@ impl<'a> TreeTable<'a> {
     }
 }
 
-/// The index of each key.
+/// The index of each key in the list of entries.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct KeyPlaces(HashMap<String, usize>);
 
-/// Keys and values in order, with unique keys.
+/// Keys and values of a table in file order. Each key is unique.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
-    /// An index for tables with many keys. Few tables need it, so it is boxed.
+    /// A hash index from key to entry, for tables with more than [`Self::FEW`] keys. Few tables
+    /// need the index, so it is boxed.
     places: Option<Box<KeyPlaces>>,
 }
 
 impl TableEntries {
-    /// Number of keys up to which lookups are linear.
+    /// The number of keys up to which lookups scan the entries instead of using the index.
     const FEW: usize = 16;
 
     pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
@@ -259,7 +264,7 @@ impl TableEntries {
         Ok(())
     }
 
-    /// The value of a key.
+    /// The value of the key `name`, if the table has this key.
     pub fn get(&self, name: &str) -> Option<&TreeNode> {
         match &self.places {
             Some(places) => places.0.get(name).map(|place| &self.entries[*place].1),
@@ -284,14 +289,15 @@ impl Deref for TableEntries {
     }
 }
 
-/// The known name most similar to `name`: at most two letters changed, missing, added or swapped.
+/// The known name most similar to `name`, if at most two letters are changed, missing, added or
+/// swapped.
 pub fn alike<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
     let nearest = known.iter().map(|word| (distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
     (nearest.0 <= 2 && nearest.0 < name.len()).then_some(nearest.1)
 }
 
-/// The edit distance of two words; a swap of neighbours counts as one edit.
+/// The edit distance of two words. A swap of neighbouring letters counts as one edit.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {

@@ -1,29 +1,31 @@
-//! The context of a traffic file: other files, the environment, and defaults for all requests.
+//! The context in which a traffic file is read: other files, the environment, and defaults for all
+//! requests.
 
 use plimsoll_model::traffic::StatusSet;
 
-/// Access to files and the environment for the reader of a traffic file.
+/// Gives the parser of a traffic file access to other files and to the environment.
 pub trait FileContext {
-    /// The content of a file at a path relative to the traffic file. An error completes "the file
-    /// 'PATH' ...".
+    /// Reads the file at a path relative to the traffic file. An error is a phrase that completes
+    /// "the file 'PATH' ...".
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String>;
 
-    /// The text of a file of rows, which may be long.
+    /// Reads the text of a file of data rows, which may be long. An error completes "the file
+    /// 'PATH' ...".
     fn rows(&mut self, path: &str) -> Result<String, String>;
 
-    /// Checks a regular expression. The error is a sentence with the reason.
+    /// Checks whether a regular expression is valid. An error is a sentence with the reason.
     fn pattern(&mut self, text: &str) -> Result<(), String>;
 
-    /// The value of an environment variable.
+    /// The value of an environment variable; `None` if it is not set.
     fn variable(&mut self, name: &str) -> Option<String>;
 }
 
-/// Defaults for requests without their own settings.
+/// Default settings for requests that do not have their own.
 #[derive(Debug, Clone)]
 pub struct RequestDefaults {
-    /// Header fields for requests without a field of that name.
+    /// Header fields added to every request that has no field of the same name.
     pub headers: Vec<(String, String)>,
-    /// The statuses that count as success.
+    /// The response statuses that count as success.
     pub ok_status: StatusSet,
     /// The timeout of a request, ns.
     pub timeout_ns: u64,

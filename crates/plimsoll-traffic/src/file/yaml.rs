@@ -1,13 +1,16 @@
-//! YAML as a tree: a library parses the text into events, and this file builds values from them. It
-//! follows the core schema of YAML 1.2 (so that `no` is a word). Anchors and aliases work up to a
-//! total size. Merges (`<<: *base`) of YAML 1.1 work, because most readers support them.
+//! Parses YAML into a tree. A library parses the text into events, and this file builds values from
+//! them.
+//!
+//! The core schema of YAML 1.2 applies, so `no` is a text and not a boolean. Anchors and aliases
+//! work up to a total size. Merge keys (`<<: *base`) of YAML 1.1 work too, because most parsers
+//! support them.
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use plimsoll_model::{Budget, foreign};
 use std::collections::HashMap;
 
-/// A container under construction, in a stack from the outermost on.
+/// A list or table whose end is not yet parsed. A stack of these has the outermost container first.
 struct Open {
     at: TextPlace,
     anchor: usize,
@@ -16,21 +19,21 @@ struct Open {
 
 enum Container {
     List(Vec<TreeNode>),
-    /// A table, the key of the next value, and the tables to merge.
+    /// A table: its entries so far, the key that waits for its value, and the tables to merge.
     Table(TableEntries, Option<TreeKey>, Vec<TreeNode>),
 }
 
-/// The key that merges other tables.
+/// The key whose value is merged into its table.
 const MERGE: &str = "<<";
 
-/// Parses a text with one document into a tree.
+/// Parses a YAML text with one document into a tree of values with positions.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let beginning = TextPlace { line: 1, column: 1 };
     foreign::call("YAML", || read(text)).map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
 }
 
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
-    // The budget for the copies that aliases make.
+    // Limits the total memory of the copies that aliases make.
     let mut budget = Budget::of_input(text.len());
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
@@ -107,7 +110,8 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the file is empty"))
 }
 
-/// A table with its merges: its own keys win, and then the first merged table.
+/// Adds the entries of merged tables to a table. The table's own keys win, then the keys of the
+/// first merged table.
 fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntries, TrafficFileError> {
     for node in merged {
         let tables = match node.value {
@@ -130,7 +134,7 @@ fn place(span: Span) -> TextPlace {
     TextPlace { line: span.start.line(), column: span.start.col() + 1 }
 }
 
-/// Memory of a value and all nested values, bytes.
+/// The memory of a value and all nested values, bytes.
 fn bytes(node: &TreeNode) -> usize {
     size_of::<TreeNode>()
         + match &node.value {
@@ -143,7 +147,7 @@ fn bytes(node: &TreeNode) -> usize {
         }
 }
 
-/// A scalar without quotation marks.
+/// The value of a scalar without quotation marks, by the core schema of YAML 1.2.
 fn plain(text: &str) -> TreeValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => TreeValue::Null,

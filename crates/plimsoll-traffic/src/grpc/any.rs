@@ -1,6 +1,6 @@
-//! Messages that contain an empty `Any`, which is `{}` in JSON. The protobuf library can neither
-//! read nor write one. So each empty `Any` gets a placeholder type for the library, which is
-//! removed again.
+//! Converts messages that contain an empty `google.protobuf.Any`, which is `{}` in JSON. The
+//! protobuf library can neither parse nor serialise an empty `Any`. So each empty `Any` gets a
+//! placeholder type before the library runs, and the placeholder is removed afterwards.
 //!
 //! Not here: any other message.
 
@@ -8,12 +8,13 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMess
 use serde_json::Value as Json;
 
 const ANY: &str = "google.protobuf.Any";
-/// Type prefix of the placeholder; no real type has it.
+/// Type prefix of the placeholder for an empty `Any`. No real type has this prefix.
 const NOBODYS: &str = "plimsoll.invalid/";
-/// Deepest nesting of messages.
+/// The deepest nesting of messages that is searched for an empty `Any`.
 const DEPTH_MAX: usize = 64;
 
-/// Reads a message that contains an empty `Any`; `None`: the text has another error.
+/// Parses the JSON of a message that contains an empty `Any`. `None` means that the text has
+/// another error.
 pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
     let mut json: Json = serde_json::from_str(text).ok()?;
     if message.full_name() == ANY {
@@ -30,7 +31,8 @@ pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option
     Some(read)
 }
 
-/// Writes a message that contains an empty `Any` as JSON; `None`: another part cannot be written.
+/// Serialises a message that contains an empty `Any` as JSON. `None` means that another part of the
+/// message cannot be serialised.
 pub(super) fn written_with_empty(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
     if message.descriptor().full_name() == ANY {
         return type_url(&message).is_empty().then(|| "{}".to_owned());
@@ -54,7 +56,7 @@ fn type_url(any: &DynamicMessage) -> String {
     any.get_field_by_name("type_url").and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Gives every `{}` in the place of an `Any` the placeholder type.
+/// Replaces every `{}` in the place of an `Any` by an object with the placeholder type `name`.
 fn name_empty(json: &mut Json, message: &MessageDescriptor, name: &str, depth: usize) {
     let Some(object) = json.as_object_mut().filter(|_| depth < DEPTH_MAX) else { return };
     let value = |json: &mut Json, kind: &Kind| {
@@ -80,7 +82,7 @@ fn name_empty(json: &mut Json, message: &MessageDescriptor, name: &str, depth: u
     }
 }
 
-/// Replaces every object with this type name by `{}`.
+/// Replaces every object that has the placeholder type `name` by `{}`.
 fn unname_empty(json: &mut Json, name: &str, depth: usize) {
     match json {
         Json::Object(object) if object.get("@type").and_then(Json::as_str) == Some(name) => object.clear(),
@@ -94,7 +96,7 @@ fn unname_empty(json: &mut Json, name: &str, depth: usize) {
     }
 }
 
-/// Visits every `Any` in a message.
+/// Calls `each` for every `Any` in a message.
 fn each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mut DynamicMessage)) {
     if message.descriptor().full_name() == ANY {
         return each(message);

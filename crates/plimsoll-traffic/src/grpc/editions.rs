@@ -1,10 +1,11 @@
-//! Protobuf editions, translated to proto2 and proto3, which the descriptor pool supports. An
-//! edition replaces the syntax by features that are set field by field, and inherited from
-//! enclosing elements ([features of each edition](https://protobuf.dev/editions/features/)).
+//! Translates protobuf editions to proto2 and proto3, the syntaxes that the descriptor library
+//! supports. An edition replaces the syntax by features. Features are set for single fields and are
+//! inherited from enclosing elements ([features of each
+//! edition](https://protobuf.dev/editions/features/)).
 //!
-//! Descriptors contain features as numbers, texts contain them as uninterpreted options
-//! ([`take_features`]). Not here: features without effect on the wire or in JSON (text validation,
-//! names, code style).
+//! Compiled descriptors contain features as numbers. Parsed `.proto` texts contain features as
+//! uninterpreted options ([`take_features`]). Not here: features without effect on the wire or in
+//! JSON (text validation, names, code style).
 
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
@@ -12,23 +13,25 @@ use prost_types::{DescriptorProto, FieldDescriptorProto, FieldOptions, FileDescr
 use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
 use std::collections::HashSet;
 
-/// Supported editions, by their number in descriptors.
+/// Supported editions: their number in descriptors and their name in `.proto` texts.
 const EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
-/// Name prefix of a zero value for enums that lack one, where the pool demands it.
+/// Name prefix of a zero value added to enums that lack one. The descriptor library demands a zero
+/// value in proto3.
 const NO_ZERO: &str = "plimsoll_no_zero_of_";
-/// The default of a field as an option in a text. The parser accepts a real default in proto2 only.
+/// The option that replaces `default` in a rewritten `.proto` text. The parser accepts a real
+/// default in proto2 only.
 const USUAL_VALUE: &str = "usual_value";
 
-/// The features set at one place; 0 where unset.
+/// The features set at one place of a descriptor; 0 means not set.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 struct Features {
-    /// 1: explicit presence. 2: implicit presence. 3: required.
+    /// How a field represents absence. 1: explicit presence. 2: implicit presence. 3: required.
     #[prost(int32, tag = "1")]
     presence: i32,
-    /// 1: packed lists. 2: expanded lists.
+    /// Encoding of repeated fields. 1: packed. 2: expanded.
     #[prost(int32, tag = "3")]
     lists: i32,
-    /// 1: length-prefixed messages. 2: delimited messages (groups).
+    /// Encoding of message fields. 1: length-prefixed. 2: delimited (groups).
     #[prost(int32, tag = "5")]
     messages: i32,
 }
@@ -39,10 +42,10 @@ const EXPANDED: i32 = 2;
 const DELIMITED: i32 = 2;
 
 impl Features {
-    /// The defaults of both editions.
+    /// The default features, equal in both supported editions.
     const USUAL: Features = Features { presence: 1, lists: 1, messages: 1 };
 
-    /// These features, overridden by `said` where it is set.
+    /// Returns these features, overridden by each feature that `said` sets.
     fn override_with(self, said: Option<Features>) -> Features {
         let said = said.unwrap_or_default();
         let or = |said: i32, inherited: i32| if said == 0 { inherited } else { said };
@@ -53,7 +56,8 @@ impl Features {
         }
     }
 
-    /// Records one feature option of a text, by name and value.
+    /// Sets the feature that an option of a `.proto` text names. Unknown names and values are
+    /// ignored.
     fn note(&mut self, name: &str, value: &str) {
         match (name, value) {
             ("field_presence", "EXPLICIT") => self.presence = 1,
@@ -68,7 +72,8 @@ impl Features {
     }
 }
 
-/// The features of a file and its elements: the descriptor parts that the pool's types lack.
+/// The features of a file and its elements. The descriptor types of the library lack these fields,
+/// so this type decodes them from the same bytes.
 #[derive(Clone, PartialEq, prost::Message)]
 struct FileFeatures {
     #[prost(message, repeated, tag = "4")]
@@ -131,7 +136,8 @@ struct OneofFeatureOptions {
     features: Option<Features>,
 }
 
-/// Decodes the descriptor of a file, translated for the pool. The error is a sentence.
+/// Decodes the descriptor of a file, and translates an edition to proto2 or proto3. An error is a
+/// sentence.
 pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {
@@ -144,7 +150,7 @@ pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     Ok(file)
 }
 
-/// Translates the descriptor of an edition's text that was parsed as proto3 ([`as_proto3`]).
+/// Translates a descriptor whose text was rewritten by [`as_proto3`] and parsed as proto3.
 pub(super) fn understand(file: &mut FileDescriptorProto) {
     let said = said_in_text(file);
     translate(file, &said);
@@ -155,8 +161,8 @@ fn unknown(name: &str, edition: &str) -> String {
     format!("{name} is written in edition {edition} of protobuf; proto2, proto3 and editions {known} are supported")
 }
 
-/// Translates to proto2 if possible, otherwise to proto3: only proto3 leaves out zero numbers on
-/// the wire.
+/// Translates a descriptor to proto2 if possible, otherwise to proto3. Only proto3 has implicit
+/// presence, where zero numbers are left out on the wire.
 fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
     let of_file = Features::USUAL.override_with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
@@ -169,7 +175,7 @@ fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
     }
 }
 
-/// Calls `act` for every field with its effective features.
+/// Calls `act` for every field of a file with the effective features of that field.
 fn each_field(
     file: &mut FileDescriptorProto,
     said: &FileFeatures,
@@ -191,7 +197,7 @@ fn each_field_of(
     act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
 ) {
     let is_entry = |message: &DescriptorProto| message.options.as_ref().is_some_and(|options| options.map_entry());
-    // Map entries are the same in every edition.
+    // Map entries are encoded in the same way in every edition.
     if is_entry(message) {
         return;
     }
@@ -220,7 +226,8 @@ fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Whether a field has implicit presence.
+/// Whether a field has implicit presence: the wire format does not distinguish its zero value from
+/// absence.
 fn hides_presence(field: &FieldDescriptorProto, features: Features) -> bool {
     let is_message = matches!(field.r#type, Some(kind) if kind == Type::Message as i32 || kind == Type::Group as i32);
     features.presence == IMPLICIT && field.label() != Label::Repeated && field.oneof_index.is_none() && !is_message
@@ -237,8 +244,8 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     {
         field.proto3_optional = Some(true);
     }
-    // In a text the type of a name is still unknown. The pool rejects the option for enums by
-    // itself.
+    // In a parsed text the type of a named field is still unknown, so it may be an enum. The
+    // descriptor library itself rejects the group type for enums.
     let may_be_message = match field.r#type {
         None => field.type_name.is_some(),
         Some(kind) => kind == Type::Message as i32,
@@ -253,8 +260,8 @@ fn begin_enums_with_0(message: &mut DescriptorProto) {
     message.nested_type.iter_mut().for_each(begin_enums_with_0);
 }
 
-/// Adds a zero value in front: the pool demands it in proto3, while closed enums of an edition may
-/// lack it.
+/// Moves the zero value of an enum to the front, or adds one. The descriptor library demands it in
+/// proto3, and closed enums of an edition may lack it.
 fn begin_with_0(found: &mut EnumDescriptorProto) {
     match found.value.iter().position(|value| value.number() == 0) {
         Some(at) => found.value[..=at].rotate_right(1),
@@ -265,12 +272,12 @@ fn begin_with_0(found: &mut EnumDescriptorProto) {
     }
 }
 
-/// Whether an enum value is such an added zero value.
+/// Whether an enum value is a zero value that [`begin_with_0`] added.
 pub(super) fn is_nobodys(value: &str) -> bool {
     value.starts_with(NO_ZERO)
 }
 
-/// Removes the feature options of a text and returns them.
+/// Removes the feature options from the options of a parsed text and returns their values.
 fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
     let mut features = Features::default();
     let before = options.len();
@@ -295,12 +302,12 @@ fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
     (options.len() < before).then_some(features)
 }
 
-/// Removes features without effect on the wire.
+/// Removes feature options that have no effect on the wire.
 fn forget(options: &mut Vec<UninterpretedOption>) {
     let _ = take_features(options);
 }
 
-/// Removes the features of a text from its options and returns them.
+/// Removes all feature options from a parsed file and returns their values.
 fn said_in_text(file: &mut FileDescriptorProto) -> FileFeatures {
     file.enum_type.iter_mut().for_each(forget_of_enum);
     for service in &mut file.service {
@@ -352,7 +359,7 @@ fn said_of_field(field: &mut FieldDescriptorProto) -> FieldFeatures {
     FieldFeatures { options }
 }
 
-/// A default in the spelling of descriptors.
+/// The value of a default option, spelt as in descriptors.
 fn usual_value(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
     let UninterpretedOption {
         identifier_value,
@@ -380,11 +387,15 @@ fn forget_of_enum(found: &mut EnumDescriptorProto) {
     values.for_each(|options| forget(&mut options.uninterpreted_option));
 }
 
-/// Rewrites the text of an edition's file to proto3 for a parser without editions; `None`: the file
-/// has no edition. It rewrites the first statement, reserved names, exports, and option imports.
+/// Rewrites the text of an edition's `.proto` file to proto3, for a parser that does not support
+/// editions. `None` means that the file has no edition.
+///
+/// Rewritten are the `edition` statement, reserved names, `export` and `local`, option imports, and
+/// field defaults.
 pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
     let mut out = String::with_capacity(text.len() + 64);
-    // The first words of the current statement, and whether an edition was declared.
+    // The first two words of the current statement, whether an edition was declared, and whether
+    // its name was read.
     let (mut statement, mut is_edition, mut is_named): (Vec<&str>, bool, bool) = (Vec::new(), false, false);
     let (mut rest, mut before) = (text, ' ');
     while let Some(first) = rest.chars().next() {
@@ -413,7 +424,7 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
                 }
                 out.push_str("\"proto3\"");
             }
-            // Reserved names become strings.
+            // Reserved names are words in editions and strings in proto3.
             (["reserved", ..], word) if is_word && first.is_alphabetic() && !matches!(word, "to" | "max") => {
                 out.push_str(&format!("\"{word}\""));
             }
@@ -434,20 +445,20 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
             _ => {}
         }
         if statement.is_empty() && !is_edition && matches!(token, ";" | "{") {
-            // Only the first statement can declare the edition.
+            // Only the first statement of a file can declare the edition.
             return Ok(None);
         }
     }
     Ok(is_edition.then_some(out))
 }
 
-/// Whether the word before this one controls the visibility of a declaration.
+/// Whether a declaration follows, so that the word before `rest` controls its visibility.
 fn is_declaration(rest: &str) -> bool {
     let next = rest.trim_start();
     ["message ", "enum ", "extend ", "message\t", "enum\t"].iter().any(|word| next.starts_with(word))
 }
 
-/// Length of a quoted string with its quotes.
+/// Length of a quoted string including its quotes, bytes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

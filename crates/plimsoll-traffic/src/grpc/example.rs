@@ -1,15 +1,18 @@
-//! Messages for people: an example body, and the fields of a type. Not here: the encoding of
-//! bodies.
+//! Shows message types to people: an example body in JSON, and the list of fields of a type. Not
+//! here: the encoding of bodies.
 
 use super::editions::is_nobodys;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 
-/// Deepest nesting of messages in an example: types may contain themselves.
+/// The deepest nesting of messages in an example. A limit is needed because types may contain
+/// themselves.
 const DEPTH_MAX: usize = 3;
-/// Longest example, in bytes: types may contain very many others.
+/// The size at which an example gets no further fields, bytes. Types may contain very many other
+/// types.
 const EXAMPLE_BYTES_MAX: usize = 16 << 10;
 
-/// An example body with every field of the type; of a oneof the first field.
+/// Returns an example body in JSON with every field of the type. Only the first field of a oneof
+/// appears.
 pub(super) fn example(message: &MessageDescriptor) -> String {
     let mut out = String::new();
     write_message(message, DEPTH_MAX, &mut out);
@@ -45,7 +48,7 @@ fn write_field(field: &FieldDescriptor, depth: usize, out: &mut String) {
     let kind = field.kind();
     if let (true, Kind::Message(entry)) = (field.is_map(), &kind) {
         let value = entry.map_entry_value_field();
-        // Keys are strings in JSON, whatever their type.
+        // JSON keys are strings, whatever the type of the map key.
         let key = match entry.map_entry_key_field().kind() {
             Kind::String => "key",
             Kind::Bool => "true",
@@ -73,13 +76,13 @@ fn write_value(kind: &Kind, depth: usize, out: &mut String) {
         Kind::String => out.push_str("\"\""),
         Kind::Bytes => out.push_str("\"AA==\""),
         Kind::Bool => out.push_str("false"),
-        // Canonical JSON has 64-bit numbers as strings. A number is accepted too, and is easier to
-        // edit.
+        // Canonical JSON has 64-bit numbers as strings. Plain numbers are accepted too and are
+        // easier to edit.
         _ => out.push('0'),
     }
 }
 
-/// The JSON example of a well-known type.
+/// The JSON example of a well-known type; `None` for any other type.
 fn well_known(name: &str) -> Option<&'static str> {
     Some(match name {
         "google.protobuf.Timestamp" => "\"2026-01-01T00:00:00Z\"",
@@ -100,7 +103,7 @@ fn well_known(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The fields of a type, a line each.
+/// The definition of a message type as text, one line for each field.
 pub(super) fn shape(message: &MessageDescriptor) -> String {
     let mut out = format!("message {} {{\n", message.full_name());
     for field in message.fields() {
@@ -108,7 +111,7 @@ pub(super) fn shape(message: &MessageDescriptor) -> String {
             (false, Cardinality::Repeated) => "repeated ",
             (_, Cardinality::Required) => "required ",
             _ if field.field_descriptor_proto().proto3_optional() => "optional ",
-            // Presence is implied for messages.
+            // Message fields always have presence, so the word "optional" would add nothing.
             _ if field.supports_presence()
                 && field.containing_oneof().is_none()
                 && !matches!(field.kind(), Kind::Message(_)) =>
@@ -117,7 +120,7 @@ pub(super) fn shape(message: &MessageDescriptor) -> String {
             }
             _ => "",
         };
-        // An optional field is a oneof of its own, made by the compiler.
+        // The compiler represents an optional field as a synthetic oneof, which is not shown.
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
         let oneof = oneof.map_or(String::new(), |oneof| format!("  // one of {}", oneof.name()));
         out.push_str(&format!("  {many}{} {} = {};{oneof}\n", kind_text(&field), field.name(), field.number()));

@@ -1,12 +1,12 @@
-//! Messages of the gRPC health check (`grpc.health.v1.Health`): the encoded request, and the
-//! decoded response.
+//! Messages of the gRPC health check (`grpc.health.v1.Health`): encodes the request and decodes the
+//! response.
 //!
-//! Not here: who sends the request, and the connection.
+//! Not here: the code that sends the request, and the connection.
 
 use plimsoll_model::grpc_message::{Messages, write_message};
 use prost::Message;
 
-/// The path of the health check.
+/// The HTTP/2 path of the health check method.
 pub const PATH: &str = "/grpc.health.v1.Health/Check";
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -21,14 +21,14 @@ struct HealthAnswer {
     status: i32,
 }
 
-/// The request for a service, as the content of a call.
+/// The health request for `service`, encoded as the content of a gRPC call.
 pub fn question(service: &str) -> Vec<u8> {
     let mut content = Vec::new();
     write_message(&HealthQuestion { service: service.to_owned() }.encode_to_vec(), false, &mut content);
     content
 }
 
-/// Whether a response says that the service does not serve; an invalid response says nothing.
+/// Whether a health response says that the service is not serving. An invalid response gives false.
 pub fn says_no(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
     let answer = Messages::new(content).next().and_then(|message| HealthAnswer::decode(message.ok()?).ok());

@@ -1,5 +1,5 @@
-//! gRPC bodies in JSON, encoded as messages of a method. Descriptors come from `.proto` files, from
-//! a compiled descriptor set, or from the server's reflection.
+//! Encodes JSON bodies as gRPC messages of a method. The descriptors of message types come from
+//! `.proto` files, from a compiled descriptor set, or from the server's reflection service.
 //!
 //! Not here: files, sockets, HTTP/2, and statuses of calls.
 

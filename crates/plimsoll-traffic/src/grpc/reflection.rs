@@ -1,8 +1,8 @@
 //! Messages of gRPC reflection (`grpc.reflection.v1.ServerReflection`, and its predecessor
-//! `v1alpha`): encoded requests, decoded responses. Each request is a call of its own: a stream
+//! `v1alpha`): encodes requests and decodes responses. Each request is a separate streaming call
 //! with one message in each direction.
 //!
-//! Not here: who sends the requests, and the connection.
+//! Not here: the code that sends the requests, and the connection.
 
 use super::schema::{Schema, SchemaError};
 use super::weight::{WEIGHT_MAX, entries, weighed};
@@ -13,18 +13,19 @@ use prost::Message;
 use prost_types::FileDescriptorProto;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The paths of the method, the newer first.
+/// The HTTP/2 paths of the reflection method. The newer version is first.
 pub const PATHS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
-/// Most files of a server's descriptors, and most bytes.
+/// The largest accepted number of descriptor files from one server, and their largest total size in
+/// bytes.
 const FILES_MAX: usize = 4_096;
 const BYTES_MAX: usize = 64 << 20;
-/// Most services of a server.
+/// The largest accepted number of services of one server.
 const SERVICES_MAX: usize = 4_096;
 
-/// A request. The host stays empty.
+/// A reflection request. The optional host field is never sent.
 #[derive(Clone, PartialEq, prost::Message)]
 struct ReflectionQuestion {
     #[prost(oneof = "ReflectionRequestKind", tags = "3, 4, 7")]
@@ -83,50 +84,51 @@ struct ReflectedError {
     message: String,
 }
 
-/// Why a response is unusable.
+/// The reason why a reflection response is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReflectionError {
-    /// The content is no valid message.
+    /// The content is not a valid gRPC message.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// The response does not match the request.
+    /// The type of the response does not match the request.
     #[error("the server's reflection does not answer what it was asked")]
     Other,
-    /// The server lacks the requested symbol or file.
+    /// The server does not know the requested symbol or file (status `NOT_FOUND`).
     #[error("the server's reflection says: {0}")]
     NotFound(String),
-    /// The server returned an error.
+    /// The server returned an error other than `NOT_FOUND`.
     #[error("the server's reflection says: {0}")]
     Said(String),
-    /// The descriptors exceed the budget.
+    /// The descriptors exceed [`FILES_MAX`] files or [`BYTES_MAX`] bytes.
     #[error("the server's reflection describes more than 4 096 files or 64 MiB")]
     TooMuch,
     /// The server lists more services than [`SERVICES_MAX`].
     #[error("the server's reflection lists {0} services, and at most 4 096 are asked about")]
     TooMany(usize),
-    /// The descriptors contradict each other.
+    /// The descriptors are invalid or contradict each other.
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
 
-/// Learns the descriptors of a server, request by request: first its services, then their files,
-/// and what these import.
+/// Collects the descriptors of a server, request by request: first the list of services, then the
+/// files that define them, then imported files.
 #[derive(Debug, Default)]
 pub struct Learner {
-    /// Descriptors by file name, in encoded form.
+    /// Encoded descriptors by file name.
     files: BTreeMap<String, Vec<u8>>,
     bytes: usize,
-    /// The memory budget of all descriptors.
+    /// The remaining memory budget of all descriptors.
     budget: LearnerBudget,
-    /// Symbols and files to request, and those already requested.
+    /// Symbols and imported files still to request. `asked` has the imports that were ever queued,
+    /// so none is requested twice.
     symbols: BTreeSet<String>,
     imports: BTreeSet<String>,
     asked: BTreeSet<String>,
-    /// The last request.
+    /// The request that waits for its response.
     last: Option<ReflectionRequestKind>,
 }
 
-/// The memory budget of a server's descriptors.
+/// The memory budget of a server's descriptors, initially [`WEIGHT_MAX`] bytes.
 #[derive(Debug)]
 struct LearnerBudget(Budget);
 
@@ -137,20 +139,22 @@ impl Default for LearnerBudget {
 }
 
 impl Learner {
-    /// A learner for these services.
+    /// A learner that requests the descriptors of these services only.
     pub fn of_services<'a>(names: impl Iterator<Item = &'a str>) -> Learner {
         Learner { symbols: names.map(str::to_owned).collect(), ..Learner::default() }
     }
 
-    /// A learner for all services.
+    /// A learner that first requests the list of services, and then the descriptors of all
+    /// services.
     pub fn of_all() -> Learner {
         Learner { last: Some(ReflectionRequestKind::ListServices(String::new())), ..Learner::default() }
     }
 
-    /// The next request as the content of a call; `None`: everything is known.
+    /// The next request, encoded as the content of a call. `None` means that all descriptors are
+    /// known.
     pub fn question(&mut self) -> Option<Vec<u8>> {
         let asked = match self.last.take() {
-            // Only before the first response.
+            // The list of services is requested once, before the first response.
             Some(all @ ReflectionRequestKind::ListServices(_)) => all,
             _ => match (self.symbols.pop_first(), self.imports.pop_first()) {
                 (Some(symbol), import) => {
@@ -167,7 +171,7 @@ impl Learner {
         Some(content)
     }
 
-    /// Takes the response to the last request.
+    /// Decodes the response to the last request and queues the files that its descriptors import.
     pub fn answer(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
         let message = Messages::new(content).next().ok_or(ReflectionError::Other)??;
@@ -219,7 +223,7 @@ impl Learner {
         Ok(())
     }
 
-    /// The schema of all learned descriptors.
+    /// Builds the schema from all collected descriptors.
     pub fn schema(self) -> Result<Schema, ReflectionError> {
         let files: Vec<Vec<u8>> = self.files.into_values().collect();
         Ok(Schema::of_files(&files)?)
@@ -307,13 +311,13 @@ mod tests {
         let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
         let listed = ReflectionResponseKind::ReflectedServices(ReflectedServices { services });
         assert_eq!(ask(&mut Learner::of_all(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
-        // Each message takes two bytes encoded, and more than a thousand in memory.
+        // Each empty message takes two bytes encoded and more than a thousand in memory.
         let mut many = file("a", &[], "a", "A");
         many.extend(b"\x22\0".repeat(2 << 20));
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });
         let error = ask(&mut Learner::of_services(["a.A"].into_iter()), described).expect_err("refused");
         assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
-        // The library itself would panic here.
+        // The descriptor library itself would panic on an unknown syntax.
         let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
         unknown.syntax = Some("proto4".into());
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });

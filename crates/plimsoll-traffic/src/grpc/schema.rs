@@ -1,4 +1,4 @@
-//! Services, methods and message types, from any source of descriptors.
+//! Services, methods and message types of gRPC, built from any source of descriptors.
 
 use super::any;
 use super::editions::{self, is_nobodys};
@@ -21,114 +21,117 @@ use protox::file::{File, FileResolver, GoogleFileResolver};
 use std::collections::HashSet;
 use std::io::Write;
 
-/// Longest message: servers accept 4 MB by default, and a body stays in memory.
+/// The longest accepted message, bytes (64 MiB). Servers accept 4 MB by default, and each body
+/// stays in memory.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// Most suggestions for an unknown name.
+/// The largest number of suggestions for an unknown name.
 const NEAR_MAX: usize = 3;
-/// Longest name to compare, in bytes, for suggestions.
+/// The longest name that is compared for suggestions, bytes. The next constant limits the number of
+/// names.
 const NEAR_BYTES_MAX: usize = 200;
 const NEAR_NAMES_MAX: usize = 10_000;
-/// Most files of one schema: imports by name are looked up repeatedly.
+/// The largest accepted number of files in one schema. Imports are looked up by name repeatedly.
 const FILES_MAX: usize = 20_000;
-/// The field number of imports in a file descriptor.
+/// The field number of `dependency`, the list of imports, in `FileDescriptorProto`.
 const IMPORTS: i32 = 3;
-/// Fields of a map entry (descriptor.proto, `map_entry`).
+/// The field numbers of key and value in a map entry (descriptor.proto, `map_entry`).
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
-/// The input that libraries read here, as named in error messages.
+/// The kinds of input that libraries parse here, as named in error messages.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
 const MESSAGES: &str = "messages of gRPC";
-/// Longest JSON text of a response, as a multiple of the searched content: each message has all its
-/// fields.
+/// The longest JSON text of a response, bytes. It is four times the searched content, because the
+/// JSON of a message shows all fields.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
-/// Accepted syntaxes; others are refused before a library reads them.
+/// The accepted syntaxes. Other syntaxes are rejected before a library reads the file, because the
+/// library panics on them.
 const SYNTAXES: [&str; 3] = ["proto2", "proto3", "editions"];
 
-/// Why a call cannot be built.
+/// The reason why a gRPC call cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// A `.proto` file does not compile: position and reason, from the compiler.
+    /// A `.proto` file does not compile. The text has position and reason, from the compiler.
     #[error("{0}")]
     Proto(String),
-    /// The descriptor set is invalid or incomplete.
+    /// The compiled descriptor set is invalid or incomplete.
     #[error("these are no usable descriptors: {0}")]
     Descriptors(String),
-    /// The path names no method.
+    /// The path does not name a method.
     #[error("'{0}' is no method: write /package.Service/Method")]
     Path(String),
-    /// The service does not exist.
+    /// The schema has no service of this name.
     #[error("there is no service '{name}'; {near}")]
     Service {
         /// The requested name.
         name: String,
-        /// Similar existing names.
+        /// Similar existing names, as a phrase such as "there is a.B".
         near: String,
     },
-    /// The service has no such method.
+    /// The service exists but has no method of this name.
     #[error("{service} has no method '{name}'; {near}")]
     Method {
-        /// The service.
+        /// The full name of the service.
         service: String,
         /// The requested name.
         name: String,
-        /// Similar existing names.
+        /// Similar existing names, as a phrase such as "there is Get".
         near: String,
     },
-    /// The body is no JSON.
+    /// The body is not valid JSON.
     #[error("the body is no JSON: {0}")]
     NoJson(String),
-    /// The JSON does not fit the message.
+    /// The JSON does not match the fields of the message type.
     #[error("the body does not fit {message}: {why}")]
     Body {
         /// The full name of the message type.
         message: String,
-        /// The misfit and its place.
+        /// The place in the body and the reason.
         why: String,
     },
-    /// A wrong number of messages for a method without a stream.
+    /// The body has a number of messages other than one, and the method takes one.
     #[error("{method} takes one message, the body has {count}")]
     Count {
-        /// The method.
+        /// The full name of the method.
         method: String,
-        /// The number of messages.
+        /// The number of messages in the body.
         count: usize,
     },
-    /// A message exceeds [`MESSAGE_BYTES_MAX`].
+    /// A message exceeds [`MESSAGE_BYTES_MAX`]; the value is its size in bytes.
     #[error("the message has {0} bytes, more than 64 MiB")]
     TooLong(usize),
-    /// The descriptors exceed the budget.
+    /// The descriptors exceed the memory budget.
     #[error("these descriptors are larger than those of any service: {0}")]
     TooLarge(#[from] BudgetError),
-    /// A library panicked on the input.
+    /// A library panicked while it parsed the input.
     #[error(transparent)]
     Library(#[from] LibraryPanic),
 }
 
-/// Services with their types.
+/// A set of gRPC services with their message types.
 #[derive(Debug, Clone)]
 pub struct Schema(DescriptorPool);
 
-/// A descriptor set with encoded files.
+/// A descriptor set (`FileDescriptorSet`) whose files are still encoded.
 #[derive(Clone, PartialEq, prost::Message)]
 struct FilesInSet {
     #[prost(bytes = "vec", repeated, tag = "1")]
     files: Vec<Vec<u8>>,
 }
 
-/// `.proto` files under compilation. The compiler library gets them one by one without source
-/// positions, because it searches all positions for each option and error.
+/// Compiles `.proto` files. The compiler library gets the files one by one and without source
+/// positions, because it would search all positions for each option and error.
 struct ProtoFiles<F> {
     known: GoogleFileResolver,
     text: F,
-    /// The memory budget of all files.
+    /// The remaining memory budget of all files.
     budget: Budget,
     work: DescriptorWork,
     pool: DescriptorPool,
-    /// Files under compilation, outermost first.
+    /// Names of the files under compilation, outermost first. The list detects import cycles.
     open: Vec<String>,
 }
 
-/// The source positions of a file's elements, sorted by path.
+/// The source positions of the elements of a `.proto` file, sorted by descriptor path.
 struct ProtoPlaces(Vec<Location>);
 
 impl ProtoPlaces {
@@ -136,7 +139,7 @@ impl ProtoPlaces {
         ProtoPlaces(file.source_code_info.take().map(|info| info.location).unwrap_or_default())
     }
 
-    /// The position as `name:line:column:`, as far as known.
+    /// The position of an element as `name:line:column:`, or `name:` if the position is unknown.
     fn begin(&self, name: &str, path: &[i32]) -> String {
         let found = self.0.binary_search_by(|location| location.path.as_slice().cmp(path));
         match found.ok().and_then(|found| self.0.get(found)).map(|location| location.span.as_slice()) {
@@ -147,7 +150,7 @@ impl ProtoPlaces {
 }
 
 impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
-    /// The descriptor of a file; `None`: no file has this name.
+    /// Parses the file `name` into a descriptor. `None` means that no file has this name.
     fn parse(&mut self, name: &str) -> Result<Option<FileDescriptorProto>, SchemaError> {
         let proto = |why: String| SchemaError::Proto(why);
         match (self.text)(name) {
@@ -164,12 +167,13 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
                 Ok(Some(file))
             }
             Some(Err(why)) => Err(proto(why)),
-            // Files that every compiler includes.
+            // The standard imports that every compiler includes, such as
+            // `google/protobuf/any.proto`.
             None => Ok(self.known.open_file(name).ok().map(FileDescriptorProto::from)),
         }
     }
 
-    /// Compiles a file after its imports. Returns whether the file exists.
+    /// Compiles the file `name` after its imports. Returns whether the file exists.
     fn add(&mut self, name: &str) -> Result<bool, SchemaError> {
         if self.pool.get_file_by_name(name).is_some() {
             return Ok(true);
@@ -212,8 +216,8 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
 }
 
 impl Schema {
-    /// Compiles `.proto` files. `text` returns the text of an imported file; `None`: it does not
-    /// exist.
+    /// Compiles `.proto` files. `text` returns the text of an imported file, or `None` if the file
+    /// does not exist.
     pub fn of_protos(
         names: &[String],
         text: impl Fn(&str) -> Option<Result<String, String>> + 'static,
@@ -232,7 +236,7 @@ impl Schema {
         foreign::call("files of .proto", compile)?
     }
 
-    /// Reads a compiled descriptor set (`protoc --include_imports -o FILE`).
+    /// Parses a compiled descriptor set (`protoc --include_imports -o FILE`).
     pub fn of_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
         let files = super::weight::entries(bytes, &[1]);
         if files > FILES_MAX {
@@ -242,7 +246,7 @@ impl Schema {
         Schema::of_files(&set.files)
     }
 
-    /// Reads descriptors of single files, in any order.
+    /// Builds a schema from encoded descriptors of single files, in any order.
     pub fn of_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
         let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
         let mut budget = Budget::new(WEIGHT_MAX);
@@ -276,19 +280,20 @@ impl Schema {
         foreign::call(DESCRIPTORS, read)?
     }
 
-    /// All descriptors as one set.
+    /// Encodes all descriptors as one descriptor set.
     pub fn to_descriptor_set(&self) -> Vec<u8> {
         self.0.encode_to_vec()
     }
 
-    /// Full names of the services; reflection and health come last.
+    /// The full names of all services, sorted. gRPC's own services, such as reflection and health,
+    /// come last.
     pub fn services(&self) -> Vec<String> {
         let mut names: Vec<String> = self.0.services().map(|service| service.full_name().to_owned()).collect();
         names.sort_by_key(|name| (name.starts_with("grpc."), name.clone()));
         names
     }
 
-    /// The methods of a service, each as a line with its message types.
+    /// The methods of a service, each as one line with its message types.
     pub fn methods(&self, service: &str) -> Result<Vec<String>, SchemaError> {
         let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
         Ok(self
@@ -313,7 +318,7 @@ impl Schema {
             .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: near(name, self.services()) })
     }
 
-    /// The method at a path: `/package.Service/Method`.
+    /// The method at a path of the form `/package.Service/Method`.
     pub fn method(&self, path: &str) -> Result<Method, SchemaError> {
         let named = path.strip_prefix('/').and_then(|path| path.split_once('/'));
         let (service, name) = named
@@ -329,15 +334,16 @@ impl Schema {
     }
 }
 
-/// The compiler's message with file, line and column. Only its debug form has these.
+/// The compiler's error message with file, line and column. Only the debug form of the error has
+/// these.
 fn error_text(error: &protox::Error) -> String {
     let (said, placed) = (error.to_string(), format!("{error:?}"));
     if placed.ends_with(&said) { placed } else { said }
 }
 
-/// The existing names, most similar first.
+/// A phrase that lists the existing names, most similar to `name` first.
 fn near(name: &str, mut names: Vec<String>) -> String {
-    // Pairs of neighbouring letters, including begin and end.
+    // A name becomes pairs of neighbouring letters, with marks for its begin and end.
     let parts = |text: &str| -> Vec<[u8; 2]> {
         let text = format!("^{}$", text.to_ascii_lowercase());
         text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
@@ -347,13 +353,13 @@ fn near(name: &str, mut names: Vec<String>) -> String {
         return format!("there are {} other names", names.len());
     }
     names.retain(|other| other.len() <= NEAR_BYTES_MAX);
-    // Similarity: the share of common pairs.
+    // The similarity of two names is their share of common pairs.
     names.sort_by_cached_key(|other| {
         let have = parts(other);
         let common = wanted.iter().filter(|pair| have.contains(pair)).count();
         std::cmp::Reverse(1_000 * common / (wanted.len() + have.len()))
     });
-    // One more name is as short as "and 1 more".
+    // One more name is no longer than the words "and 1 more".
     let shown = if names.len() == NEAR_MAX + 1 { NEAR_MAX + 1 } else { NEAR_MAX };
     let left = names.len().saturating_sub(shown);
     names.truncate(shown);
@@ -364,24 +370,24 @@ fn near(name: &str, mut names: Vec<String>) -> String {
     }
 }
 
-/// A method with its message types.
+/// A gRPC method with its request and response types.
 #[derive(Debug, Clone)]
 pub struct Method(MethodDescriptor);
 
 impl Method {
-    /// Whether the client sends a stream.
+    /// Whether the client sends a stream of messages.
     pub fn takes_stream(&self) -> bool {
         self.0.is_client_streaming()
     }
 
-    /// Whether the server returns a stream.
+    /// Whether the server returns a stream of messages.
     pub fn gives_stream(&self) -> bool {
         self.0.is_server_streaming()
     }
 
-    /// The encoded messages of a JSON body, compressed with gzip on request. An object is one
-    /// message, a list (for a streaming method) several, and an empty body a message without
-    /// fields.
+    /// Encodes a JSON body as gRPC messages, compressed if `gzip` is set. An object is one message.
+    /// A list is several messages, for a method with a client stream. An empty body is a message
+    /// without fields.
     pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
         foreign::call(MESSAGES, || self.encode(body, gzip))?
     }
@@ -411,8 +417,8 @@ impl Method {
         Ok(content)
     }
 
-    /// Appends a response message as JSON: all fields, also those with defaults, and 64-bit numbers
-    /// as numbers.
+    /// Decodes a response message and appends it to `json`. All fields appear, also fields with
+    /// default values, and 64-bit numbers are JSON numbers.
     pub fn write_text(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
         let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
         let write = || {
@@ -434,13 +440,13 @@ impl Method {
         foreign::call(MESSAGES, write)?
     }
 
-    /// An example body with every field.
+    /// An example request body in JSON with every field of the type.
     pub fn example(&self) -> String {
         let one = foreign::call(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
         if self.takes_stream() { format!("[{one}]") } else { one }
     }
 
-    /// The fields of its request and response types, for people.
+    /// The fields of the request and response types, as text for people.
     pub fn shape(&self) -> String {
         let text = || {
             let (input, output) = (self.0.input(), self.0.output());
@@ -450,7 +456,8 @@ impl Method {
     }
 }
 
-/// The bounded text of a response: a short message can have a long text.
+/// A writer that fails once a response's JSON exceeds [`TEXT_BYTES_MAX`]. A short message can have
+/// a very long text.
 struct BoundedText<'a>(&'a mut Vec<u8>);
 
 impl Write for BoundedText<'_> {
@@ -474,14 +481,15 @@ fn compressed(message: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// Encodes one JSON message; `number` is its index in a list.
+/// Encodes one JSON message. `number` is its index if the body is a list, for error messages.
 fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Result<Vec<u8>, SchemaError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    // Errors have the place in the message as well as in the text.
+    // Tracks the field path, so that errors name the field as well as line and column.
     let mut track = serde_path_to_error::Track::new();
     let path = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     let read = DynamicMessage::deserialize(message.clone(), path);
-    // The library rejects an empty `Any`, which is `{}` in JSON.
+    // The library rejects an empty `Any`, which is `{}` in JSON, so such a message is parsed
+    // separately.
     let empty = read.as_ref().err().filter(|error| error.to_string().contains("@type"));
     if let Some(read) = empty.and_then(|_| any::read_with_empty(message, text)) {
         return within_bounds(read.encode_to_vec());
@@ -493,7 +501,7 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
             let (path, said) = (track.path(), error.to_string());
             let place = path.to_string();
             let place = if place == "." { String::new() } else { place };
-            // Lines and columns count within the one message.
+            // Lines and columns count from the start of this one message, so the index is added.
             let place = match (number, place.as_str()) {
                 (None, "") => String::new(),
                 (None, place) => format!("at {place}: "),
@@ -512,11 +520,12 @@ fn within_bounds(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
     if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
 }
 
-/// The expected kind of value at a place of a message, in place of `said`.
+/// Describes the value that is expected at `path` in a message: similar names for an unknown field
+/// or enum value, or a type. `said` is the library's error.
 fn expected(message: &MessageDescriptor, path: &serde_path_to_error::Path, said: &str) -> Option<String> {
     use serde_path_to_error::Segment;
     let mut kind = Kind::Message(message.clone());
-    // The field whose list or map contains the rest of the path.
+    // The list or map field that contains the next segment of the path.
     let mut holder: Option<FieldDescriptor> = None;
     for segment in path {
         match (segment, holder.take()) {

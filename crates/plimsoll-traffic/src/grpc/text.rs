@@ -1,5 +1,5 @@
-//! Conversion of gRPC responses to JSON and of filled-in bodies to messages, for the routes that
-//! need it.
+//! Converts gRPC responses to JSON, and rendered template bodies to messages, for routes whose
+//! expectations, captures or templates need it.
 
 use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;
@@ -9,20 +9,19 @@ use plimsoll_model::grpc_message::{MessageText, MessageTexts, Messages};
 use std::io::Read;
 use std::sync::Arc;
 
-/// The conversion for one method.
+/// The converter for calls of one method.
 #[derive(Debug)]
 struct CallText {
     method: Method,
-    /// Whether sent messages are compressed.
+    /// Whether request messages are compressed with gzip.
     gzip: bool,
 }
 
-/// Converters for all calls of a plan that have their types.
+/// Builds a converter for each route of a load plan; `None` for routes without message types.
 ///
-/// # Errors
-/// Invalid types, or types without the called method.
+/// # Errors Invalid message types, or message types without the called method.
 pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
-    // Routes share their types, so each schema is read once.
+    // Neighbouring routes share their types, so each schema is parsed once.
     let mut last: Option<(*const u8, Schema)> = None;
     let mut of_route = |route: &plimsoll_model::Route| {
         let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };
@@ -76,7 +75,8 @@ impl MessageText for CallText {
     }
 }
 
-/// Decompresses a message; `None`: it is invalid or longer than the searched content.
+/// Decompresses a gzip message. `None` means that the message is invalid or longer than
+/// [`CONTENT_BYTES_MAX`].
 fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let most = CONTENT_BYTES_MAX as u64;

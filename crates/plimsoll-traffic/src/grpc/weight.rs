@@ -1,22 +1,24 @@
-//! The memory of descriptors, estimated from their bytes before any library decodes them. An empty
-//! message takes two bytes in a file and more than a thousand in memory, so four megabytes could
-//! become four thousand.
+//! Estimates the memory of descriptors from their bytes, before any library decodes them. An empty
+//! message takes two bytes in a file and more than a thousand in memory. So 4 MB could become 4 GB.
 //!
 //! Not here: whether descriptors are valid, which their decoders check.
 
 use plimsoll_model::{Budget, BudgetError};
 
-/// Largest memory of one schema, in bytes: all public interfaces of the largest clouds take half.
+/// The largest estimated memory of one schema, bytes. The public interfaces of the largest clouds
+/// together take half of it.
 pub(super) const WEIGHT_MAX: usize = 256 << 20;
-/// Deepest nesting of messages: protobuf decoders go no deeper, and real files are flatter.
+/// The deepest accepted nesting of messages. Protobuf decoders go no deeper, and real files are
+/// flatter.
 pub(super) const DEPTH_MAX: usize = 90;
-/// Memory of a name or number as a multiple of its bytes: the file, the pool and name tables have
-/// copies.
+/// The memory of a name or number, as a multiple of its bytes. The file, the descriptor pool and
+/// its name tables each have a copy.
 const TEXT_TIMES: usize = 4;
-/// The field with source positions, which is unused and makes up half of compiled files.
+/// The field number of source positions in a file descriptor. They are not used, and make up half
+/// of compiled files.
 const SOURCE_INFO: u64 = 9;
 
-/// The kind of a descriptor element, if it contains others.
+/// The kind of a descriptor element. Kinds without nested elements are `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DescriptorPart {
     File,
@@ -32,7 +34,7 @@ enum DescriptorPart {
 }
 
 impl DescriptorPart {
-    /// Memory of an element in descriptor and pool, in bytes: measured, rounded up.
+    /// Estimated memory of one element in descriptor and pool, bytes: measured and rounded up.
     fn bytes(self) -> usize {
         match self {
             DescriptorPart::File => 2_200,
@@ -43,7 +45,7 @@ impl DescriptorPart {
         }
     }
 
-    /// The kind of the element under a field number (google/protobuf/descriptor.proto).
+    /// The kind of the nested element in field `number` (google/protobuf/descriptor.proto).
     fn under(self, number: u64) -> DescriptorPart {
         use DescriptorPart::{Enum, EnumValue, Field, File, Message, Method, Options, Other, Range, Service};
         match (self, number) {
@@ -60,7 +62,7 @@ impl DescriptorPart {
     }
 }
 
-/// Charges the memory of a file descriptor to a budget, and returns its bytes without source
+/// Charges the memory of a file descriptor to `budget`, and returns its bytes without source
 /// positions. Invalid bytes are returned unchanged, so that their decoder reports the error.
 pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
     budget.take(DescriptorPart::File.bytes())?;
@@ -80,7 +82,8 @@ pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Budg
     Ok(kept)
 }
 
-/// Number of entries of the list at this path of field numbers, as far as the bytes are valid.
+/// Counts the entries of the list at a path of field numbers. Counting stops at the first invalid
+/// byte.
 pub(super) fn entries(bytes: &[u8], path: &[u64]) -> usize {
     let [wanted, below @ ..] = path else { return 1 };
     let (mut count, mut rest) = (0, bytes);
@@ -107,10 +110,10 @@ fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut
     budget.take(rest.len())
 }
 
-/// A field's number, its content if it has a length, and the following bytes.
+/// A raw protobuf field: its number, its content if it is length-delimited, and the bytes after it.
 type RawField<'a> = (u64, Option<&'a [u8]>, &'a [u8]);
 
-/// Splits off the first field.
+/// Splits off the first raw field; `None` if the bytes are empty or invalid.
 fn field(bytes: &[u8]) -> Option<RawField<'_>> {
     let (key, rest) = varint(bytes)?;
     let (content, rest) = match key & 7 {
@@ -122,7 +125,7 @@ fn field(bytes: &[u8]) -> Option<RawField<'_>> {
             (Some(content), rest)
         }
         5 => (None, rest.get(4..)?),
-        // Descriptors contain no groups, so their marks are skipped.
+        // Descriptors contain no groups, so start and end marks of groups are skipped.
         3 | 4 => (None, rest),
         _ => return None,
     };
@@ -140,8 +143,8 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Charges the memory of a `.proto` text to a budget: each statement and block is at most one
-/// descriptor. The error is a sentence.
+/// Charges the memory of a `.proto` text to `budget`. Each statement and block counts as one
+/// descriptor field, which is an upper bound. An error is a sentence.
 pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();
@@ -170,12 +173,12 @@ pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> 
     budget.take(bytes).map_err(|error| error.to_string())
 }
 
-/// The bytes after the first occurrence of `end`.
+/// The bytes after the first occurrence of `end`; empty if `end` does not occur.
 fn after_first<'a>(bytes: &'a [u8], end: &[u8]) -> &'a [u8] {
     memchr::memmem::find(bytes, end).map_or(&[], |at| &bytes[at + end.len()..])
 }
 
-/// The bytes after the closing quote; a backslash escapes one.
+/// The bytes after the closing quote. A backslash escapes the next byte.
 fn after_quotation(bytes: &[u8], quote: u8) -> &[u8] {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -217,7 +220,7 @@ mod tests {
         file.source_code_info = Some(SourceCodeInfo { location: vec![Location::default(); 100_000] });
         let mut budget = Budget::new(10_000);
         assert_eq!(weighed(&file.encode_to_vec(), &mut budget), Ok(without));
-        // The decoder reports invalid protobuf.
+        // Invalid protobuf passes unchanged, so that the decoder reports it.
         assert_eq!(weighed(&[0xff, 1, 2], &mut budget), Ok(vec![0xff, 1, 2]));
     }
 

@@ -1,6 +1,6 @@
-//! The work of the library that links descriptors, estimated before it begins. The library writes a
-//! full name for each element and looks up names in every enclosing scope. It also compares each
-//! number with each range, and follows public imports along every path.
+//! Estimates the work of the library that links descriptors, before the library runs. The library
+//! stores a full name for each element and looks up names in every enclosing scope. It also
+//! compares each field number with each range, and follows public imports along every path.
 //!
 //! Not here: memory of the elements ([`super::weight`]), and validity, which the library checks.
 
@@ -8,30 +8,31 @@ use plimsoll_model::Budget;
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 use std::collections::HashMap;
 
-/// Most bytes compared or copied for one schema. All public interfaces of the largest clouds take a
-/// fifth.
+/// The largest estimated work of one schema: bytes that the library compares or copies. The public
+/// interfaces of the largest clouds together take a fifth.
 const WORK_MAX: usize = 512 << 20;
-/// Most bytes of full names in memory. The same interfaces take a quarter.
+/// The largest total size of full names in memory, bytes. The public interfaces of the largest
+/// clouds together take a quarter.
 const NAMES_BYTES_MAX: usize = 128 << 20;
-/// Longest chain of public imports: real chains are shorter than ten.
+/// The longest accepted chain of imports. Real chains are shorter than ten.
 pub(super) const IMPORTS_DEPTH_MAX: usize = 100;
-/// Copies of a full name: in a table, and in the named element.
+/// Copies of each full name in memory: one in a name table, and one in the named element.
 const NAME_COPIES: usize = 2;
 
-/// The work of a schema's files.
+/// The budgets for linking a schema's files, and maxima that the estimate needs.
 pub(super) struct DescriptorWork {
     work: Budget,
     names: Budget,
-    /// Largest number of ranges of a message and values of an enum, and longest full name so far:
-    /// another file may refer to them.
+    /// The largest number of ranges of one message, of values of one enum, and the longest full
+    /// name, so far. Other files may refer to these elements.
     ranges_max: usize,
     values_max: usize,
     name_max: usize,
-    /// For each file name: the cost of following its public imports, and their depth.
+    /// By file name: the cost of following the file's public imports, and their depth.
     public_imports: HashMap<String, (usize, usize)>,
 }
 
-/// A scope: the length of its name, and the number of its parts.
+/// A scope of names: the length of its full name in bytes, and the number of parts of the name.
 #[derive(Clone, Copy)]
 struct NameScope {
     bytes: usize,
@@ -53,8 +54,8 @@ impl Default for DescriptorWork {
 }
 
 impl DescriptorWork {
-    /// Charges the work for files that are linked together. The error is a sentence that begins
-    /// with the file's name.
+    /// Charges the work for files that are linked together to the budgets. An error is a sentence
+    /// that begins with the file's name.
     pub fn take(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
         let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
         for file in files {
@@ -79,7 +80,7 @@ impl DescriptorWork {
             .map_err(|_| "its names, with the packages and messages around them, are too long: shorten them".to_owned())
     }
 
-    /// The cost of following a file's public imports, and their depth.
+    /// Returns the cost of following a file's public imports, and their depth.
     fn imports(
         &mut self,
         file: &FileDescriptorProto,
@@ -110,7 +111,7 @@ impl DescriptorWork {
         Ok((cost, height))
     }
 
-    /// Records the maxima that other files may refer to.
+    /// Updates the maxima for elements that other files may refer to.
     fn measure(&mut self, file: &FileDescriptorProto) {
         let scope = NameScope { bytes: file.package().len(), parts: 1 };
         file.message_type.iter().for_each(|message| self.measure_message(message, scope));
@@ -135,7 +136,7 @@ impl DescriptorWork {
             let cost = self.public_imports.get(import).map_or(0, |known| known.0);
             self.work(cost.saturating_add(1), "its public imports lead to the same files over and over")?;
         }
-        // Each enclosing package has a name of its own.
+        // The library stores a name for each enclosing package, too.
         let package = file.package();
         let parts = 1 + package.matches('.').count();
         let scope = NameScope { bytes: package.len(), parts };
@@ -202,12 +203,12 @@ impl DescriptorWork {
     fn enumeration(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
         self.name(scope.within(found.name()))?;
         let (values, ranges) = (found.value.len(), found.reserved_range.len());
-        // Values are stored by number: one out of order moves others.
+        // The library stores enum values sorted by number, so a value out of order moves others.
         let is_sorted = found.value.is_sorted_by_key(|value| value.number());
         let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
         let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));
         self.work(cost, "an enum has too many values and reserved ranges")?;
-        // Value names have the scope of the enum itself.
+        // The names of enum values are in the scope that contains the enum, not in the enum itself.
         for value in &found.value {
             self.name(scope.within(value.name()))?;
             self.options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
@@ -215,7 +216,7 @@ impl DescriptorWork {
         Ok(())
     }
 
-    /// Charges a name that is looked up in every enclosing scope, and written out in full.
+    /// Charges a type name that the library looks up in every enclosing scope and stores in full.
     fn reference(&mut self, scope: NameScope, name: &str) -> Result<(), String> {
         if name.is_empty() {
             return Ok(());
@@ -228,7 +229,7 @@ impl DescriptorWork {
         )
     }
 
-    /// Charges options, whose names are looked up in every scope.
+    /// Charges options, whose names the library looks up in every enclosing scope.
     fn options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
         self.work(
             count.saturating_mul(scope.parts + 1).saturating_mul(scope.bytes + 1),

@@ -1,53 +1,55 @@
-//! Distances between a model and its log: effect sizes, each with the bound below which both count
-//! as equal.
+//! Measures how far a model is from its log. Each difference has a bound below which log and model
+//! count as equal.
 //!
-//! Both are measured in the same way ([`StreamFigures`]); the model's figures are means over
-//! several draws. Not here: the draws.
+//! The figures of both are computed in the same way ([`StreamFigures`]). The model's figures are
+//! means over several random draws of requests. Not here: the draws.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Widths of windows, ns.
+/// Widths of the time windows in which requests are counted, ns.
 const WINDOWS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
-/// Fewest windows for a dispersion: with a hundred, its standard error is 14 %.
+/// The fewest windows for an index of dispersion. With 100 windows its standard error is 14 %.
 const WINDOWS_MIN: u64 = 100;
-/// Sizes of caches, as shares of all distinct paths.
+/// Sizes of the simulated caches, as shares of all distinct paths.
 const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
-/// Quantiles of requests for each visit, and of waits between requests.
+/// The compared quantiles of the requests in a visit, and of the waits between requests.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// Largest total variation distance between shares of endpoints.
+/// The largest accepted total variation distance between the endpoint shares of log and model.
 pub const MIX_TV_MAX: f64 = 0.02;
-/// Largest relative difference of a dispersion from the log's.
+/// The largest accepted relative difference between the dispersions of log and model.
 pub const DISPERSION_OFF_MAX: f64 = 0.2;
-/// Allowance for chance: standard deviations of a dispersion over this number of windows.
+/// Allowance for chance in a dispersion: a number of standard deviations. Short logs have few
+/// windows, so their dispersion varies more.
 const DISPERSION_DEVIATIONS: f64 = 3.0;
-/// Largest difference of a hit ratio from the log's.
+/// The largest accepted difference between the cache hit ratios of log and model.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
-/// Allowance for chance: standard deviations of the draws. A difference within it is no fault of
-/// the model.
+/// Allowance for chance in other figures: a number of standard deviations between draws. A
+/// difference within it is not an error of the model.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// Allowance for chance in shares: a multiple of the distance that chance alone causes.
+/// Allowance for chance in endpoint shares: a multiple of the distance that chance alone causes.
 const CHANCE_TV: f64 = 1.5;
-/// Largest relative difference of a quantile of a visit's requests from the log's; one request is
-/// always allowed.
+/// The largest accepted relative difference between quantiles of the requests in a visit. A
+/// difference of one request is always accepted.
 pub const QUANTILE_OFF_MAX: f64 = 0.2;
 
-/// A request of a log, or one drawn from its model.
+/// One request, either of a log or drawn from its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamRequest {
     /// Start, ns since the beginning of the stream.
     pub start_ns: u64,
-    /// The number of its visit.
+    /// The number of the visit that the request belongs to. A visit is a series of requests by one
+    /// visitor.
     pub visit: u64,
-    /// Its endpoint.
+    /// The number of the endpoint.
     pub route: u16,
-    /// An identifier of its path.
+    /// An identifier of the path: equal paths have equal identifiers.
     pub path: u64,
-    /// Wait since the last response of its visit, ns; `None`: it is the first request.
+    /// Wait since the last response of the visit, ns. `None` for the first request of a visit.
     pub wait_ns: Option<u64>,
 }
 
-/// The compared figures of a stream of requests.
+/// Figures of a stream of requests that are compared between log and model.
 #[derive(Debug, Clone, Default)]
 pub struct StreamFigures {
     requests: f64,
@@ -60,48 +62,50 @@ pub struct StreamFigures {
     hits: [f64; 3],
 }
 
-/// The compared figures of a log and its model; the log's come first.
+/// Figures of a log and of its model, with the bounds of their differences. In each tuple the log's
+/// figure precedes the model's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelDistances {
-    /// Total variation distance between shares of endpoints.
+    /// Total variation distance between the endpoint shares of log and model.
     pub mix_tv: f64,
-    /// Its bound.
+    /// The bound of `mix_tv`.
     pub mix_tv_max: f64,
-    /// Window width in ns, and the dispersions; `None` if the timestamps or the length of the log
-    /// do not suffice.
+    /// For each window width in ns: the dispersions of log and model. `None` if the timestamps are
+    /// too coarse or the log is too short.
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
-    /// The bound of each relative difference.
+    /// The bound of each relative difference in `dispersion`.
     pub dispersion_off_max: Vec<f64>,
-    /// Quantiles of the requests of a visit.
+    /// Quantiles of the number of requests in a visit: quantile, log, model.
     pub visit_requests: Vec<(f64, f64, f64)>,
-    /// The bound of each difference, in requests.
+    /// The bound of each difference in `visit_requests`, requests.
     pub visit_off_max: Vec<f64>,
-    /// Quantiles of the wait from a response to the next request, ns; empty without visits of
-    /// several requests.
+    /// Quantiles of the wait from a response to the next request: quantile, log in ns, model in ns.
+    /// Empty if no visit has several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
-    /// Total variation distance between shares of transitions; `None` without transitions.
+    /// Total variation distance between the shares of transitions, that is, of pairs of consecutive
+    /// endpoints. `None` without transitions.
     pub transitions_tv: Option<f64>,
-    /// Cache sizes in paths, and the hit ratios.
+    /// Hit ratios of LRU caches: cache size in paths, log, model.
     pub hit_ratio: Vec<(usize, f64, f64)>,
-    /// The bound of each difference.
+    /// The bound of each difference in `hit_ratio`.
     pub hit_off_max: Vec<f64>,
 }
 
-/// A figure beyond its bound.
+/// A figure whose difference between log and model exceeds its bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DivergentFigure {
     /// The name of the figure.
     pub name: String,
-    /// The difference and its bound: completes "its NAME ...".
+    /// The difference and its bound, as a phrase that completes "its NAME ...".
     pub said: String,
 }
 
-/// A share as a percentage.
+/// Formats a share as a percentage.
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Number of distinct paths of a stream.
+/// The number of distinct paths in a stream.
 pub fn paths(requests: &[StreamRequest]) -> usize {
     let mut paths: Vec<u64> = requests.iter().map(|request| request.path).collect();
     paths.sort_unstable();
@@ -109,14 +113,14 @@ pub fn paths(requests: &[StreamRequest]) -> usize {
     paths.len()
 }
 
-/// The sizes of the caches for this number of paths.
+/// The sizes of the simulated caches for this number of distinct paths.
 pub fn cache_sizes(paths: usize) -> [usize; 3] {
     CACHE_SHARES.map(|share| ((paths as f64 * share) as usize).max(1))
 }
 
 impl StreamFigures {
-    /// The figures of requests in order of start, within `span_ns`. Timestamps have a resolution of
-    /// `resolution_ns`.
+    /// Computes the figures of requests, which are ordered by start and lie within `span_ns`.
+    /// `resolution_ns` is the resolution of the timestamps; narrower windows get no dispersion.
     pub fn compute(requests: &[StreamRequest], span_ns: u64, resolution_ns: u64, caches: [usize; 3]) -> StreamFigures {
         let total = requests.len().max(1) as f64;
         let mut routes: Vec<f64> = Vec::new();
@@ -161,7 +165,7 @@ impl StreamFigures {
         }
     }
 
-    /// Means of the figures of several draws.
+    /// The mean of each figure over several draws.
     pub fn mean(draws: &[StreamFigures]) -> StreamFigures {
         let count = draws.len().max(1) as f64;
         let over = |figure: &dyn Fn(&StreamFigures) -> f64| draws.iter().map(figure).sum::<f64>() / count;
@@ -190,7 +194,8 @@ impl StreamFigures {
     }
 }
 
-/// Variance over mean of the requests in windows of this width; `None` with too few windows.
+/// The index of dispersion: variance over mean of the request counts in windows of this width.
+/// `None` with too few windows or without requests.
 fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
     let windows = span_ns / width_ns;
     if windows < WINDOWS_MIN {
@@ -206,16 +211,17 @@ fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option
     (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
 }
 
-/// The bound for a dispersion over this number of windows: chance alone moves it in a short log.
+/// The bound for the relative difference of a dispersion over this number of windows. With few
+/// windows it is larger, because chance alone changes the dispersion.
 fn dispersion_off_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
-        // Without windows the bound does not matter.
+        // With too few windows there is no dispersion, so the bound is not used.
         return DISPERSION_OFF_MAX;
     }
     DISPERSION_OFF_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
 }
 
-/// Hit ratio of an LRU cache with `size` paths.
+/// The hit ratio of an LRU cache that holds `size` paths.
 fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     let mut last: HashMap<u64, u64> = HashMap::new();
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
@@ -231,8 +237,8 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     hits as f64 / requests.len().max(1) as f64
 }
 
-/// The difference of a figure that chance explains: of a log, which is a single draw, and of the
-/// mean of draws.
+/// The difference of a figure that chance explains. The log is a single draw, and the model's
+/// figure is a mean of draws; the variances of both add up.
 fn by_chance(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
     let count = draws.len() as f64;
     if draws.len() < 2 {
@@ -244,19 +250,19 @@ fn by_chance(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) ->
     CHANCE_DEVIATIONS * (variance * (1.0 + 1.0 / count)).sqrt()
 }
 
-/// Total variation distance between two lists of shares.
+/// The total variation distance between two lists of shares.
 fn apart_of(one: &[f64], other: &[f64]) -> f64 {
     let share = |shares: &[f64], at: usize| shares.get(at).copied().unwrap_or(0.0);
     (0..one.len().max(other.len())).map(|at| (share(one, at) - share(other, at)).abs()).sum::<f64>() / 2.0
 }
 
 impl ModelDistances {
-    /// Distances between the log and draws of its model, with caches of these sizes.
+    /// Compares a log with draws of its model. `caches` has the cache sizes of both.
     pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
         let mix_tv = apart_of(&log.routes, &model.routes);
-        // A single draw differs from the mean by chance; the mean of several differs from the model
-        // by less.
+        // The mean over several draws differs by chance from the model itself. The expected
+        // difference follows from the distance of single draws from the mean.
         let off_mean = draws.iter().map(|draw| apart_of(&draw.routes, &model.routes)).sum::<f64>();
         let off_mean =
             if draws.len() < 2 { 0.0 } else { off_mean / draws.len() as f64 / (draws.len() as f64 - 1.0).sqrt() };
@@ -289,7 +295,7 @@ impl ModelDistances {
         }
     }
 
-    /// The figures beyond their bounds.
+    /// The figures whose differences exceed their bounds.
     pub fn apart(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
@@ -354,7 +360,7 @@ mod tests {
         let alike = [figures(&stream(2, 1)), figures(&stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
         assert_eq!(distances.apart(), Vec::new(), "{distances:?}");
-        // Chance gives an index of 1; there are too few windows of 100 s.
+        // Random arrivals have a dispersion of 1. The stream has too few windows of 100 s.
         let (_, one_second) = distances.dispersion[1];
         assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
         assert_eq!(distances.visit_requests[0], (0.5, 2.0, 2.0));
@@ -371,8 +377,8 @@ mod tests {
 
     #[test]
     fn chance_among_many_endpoints_is_no_difference() {
-        // Independent requests to 500 endpoints: a draw differs by more than 2 % in total, with
-        // equal probabilities.
+        // Independent requests to 500 endpoints: two draws differ by more than 2 % in total,
+        // although the probabilities are equal.
         let drawn = |seed: u64, skewed: bool| {
             let mut rng = Rng::new(seed);
             let request = |number: u64| {
@@ -385,7 +391,7 @@ mod tests {
         for log in 1..20 {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();
             let distances = ModelDistances::between(&drawn(log, false), &draws, [5, 25, 100]);
-            // The log's shares are those of the file.
+            // The endpoint shares of the log equal the probabilities of the file.
             let distances =
                 ModelDistances { mix_tv: apart_of(&[0.002; 500], &StreamFigures::mean(&draws).routes), ..distances };
             assert!(distances.mix_tv > MIX_TV_MAX, "{}", distances.mix_tv);

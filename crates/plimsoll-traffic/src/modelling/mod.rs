@@ -1,8 +1,11 @@
-//! A model of a log: a traffic file that generates similar traffic for any length of time, and the
-//! rate of its visits. The model keeps the mix of endpoints, the sequence of a visitor's requests,
-//! their waits, the frequency of each path, and changes of the rate. [`ModelDistances`] measures
-//! how well. Paths are drawn independently by frequency, or once for each visit. So the model does
-//! not reproduce that a visitor who views an item then buys the same item.
+//! Fits a model to an access log. The model is a traffic file that generates similar traffic for
+//! any length of time.
+//!
+//! The model reproduces the mix of endpoints, the sequence of a visitor's requests and their waits.
+//! It also reproduces the frequency of each path and the rate of visits over time.
+//! [`ModelDistances`] measures how well. Paths are drawn independently by frequency, or once for
+//! each visit. So the model does not reproduce dependent paths: a visitor who views an item does
+//! not buy the same item.
 //!
 //! Not here: reading logs, writing files, and the draws of a load (the engine).
 
@@ -33,79 +36,82 @@ pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamReques
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
 
-/// Most rows of a path file; of more requests, an even sample is used.
+/// The largest number of rows in a file of paths. If an endpoint has more requests, every n-th is
+/// used.
 const ROWS_MAX: usize = 50_000;
-/// Most templates of drawn requests that are compared with the log's routes.
+/// The largest number of templates of drawn requests that are mapped to the log's endpoints.
 const TEMPLATES_MAX: usize = 1 << 20;
-/// Smallest share of requests in visits of several requests for a model with scenarios; below it,
-/// the model is a mix.
+/// The smallest share of requests in visits with several requests for a model with scenarios. Below
+/// this share the model is a mix of single requests.
 const TOGETHER_MIN: f64 = 0.05;
-/// The largest weight, and the approximate sum of all weights.
+/// The largest weight of a request or scenario in the traffic file. It is used for the largest of
+/// weights that are not whole numbers.
 const WEIGHT_MAX: f64 = 1_000_000.0;
 
-/// A traffic file with its data files.
+/// A model of a log: a traffic file with its data files, and the figures to verify the model.
 #[derive(Debug, Clone)]
 pub struct TrafficModel {
-    /// The file, in TOML.
+    /// The text of the traffic file, in TOML.
     pub text: String,
-    /// Path files: name and content.
+    /// Files with rows of paths: name and content.
     pub files: Vec<(String, String)>,
-    /// The rate of visits.
+    /// The rate of visits over time.
     pub pace: ModelPace,
-    /// Facts about the model.
+    /// Counts about the model, for reports.
     pub facts: ModelFacts,
-    /// The requests of the log for comparison, in order of start.
+    /// The requests of the log, in order of start, for comparison with draws.
     pub stream: Vec<StreamRequest>,
     /// Length of the log, ns.
     pub span_ns: u64,
     /// Resolution of the timestamps, ns.
     pub resolution_ns: u64,
-    /// Mean duration of each endpoint's responses, ns.
+    /// Mean response time of each endpoint in the log, ns.
     pub answer_ns: Vec<u64>,
     endpoints: BTreeMap<(String, String), RouteNumber>,
     withheld: WithheldRoutes,
 }
 
-/// Facts about a model of a log.
+/// Counts about a model of a log, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFacts {
-    /// Requests in the model.
+    /// Number of requests in the model.
     pub requests: u64,
-    /// Visits, or independent requests.
+    /// Number of visits; for a mix, of independent requests.
     pub visits: u64,
-    /// Visits too long to be kept, split into single requests; and the number of those requests.
+    /// Number of visits that were too long and were split into single requests, and number of those
+    /// requests.
     pub long: (u64, u64),
-    /// Endpoints.
+    /// Number of endpoints.
     pub endpoints: usize,
-    /// Number of scenarios; 0: a mix.
+    /// Number of scenarios; 0 if the model is a mix.
     pub scenarios: usize,
-    /// Number of distinct sequences in the log.
+    /// Number of distinct endpoint sequences of visits in the log.
     pub sequences: usize,
-    /// Skipped requests by reason.
+    /// Number of skipped requests by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Path parts that look like keys, and were replaced.
+    /// Number of distinct path parts that look like keys and were replaced.
     pub keys_withheld: usize,
 }
 
-/// Names and options of a model.
+/// Names and options of a model that the user chooses.
 #[derive(Clone, Copy)]
 pub struct ModelNames<'n> {
-    /// The base URL.
+    /// The base URL for the traffic file.
     pub base: &'n str,
-    /// The folder of path files.
+    /// The folder for files of paths.
     pub folder: &'n str,
-    /// Comment lines at the beginning of the file.
+    /// Comment lines for the beginning of the traffic file.
     pub about: &'n [String],
     /// Whether path parts that look like keys stay unchanged.
     pub keep_keys: bool,
 }
 
-/// The path of a request as a row, without its leading slash.
+/// The path of a request as a CSV row, without its leading slash.
 fn row(target: &str) -> String {
     format!("\"{}\"\n", target.strip_prefix('/').unwrap_or(target).replace('"', "\"\""))
 }
 
-/// How requests of an endpoint are written.
+/// The parts of a request to one endpoint, as the traffic file states them.
 struct RouteModel {
     method: String,
     target: DraftText,
@@ -113,7 +119,7 @@ struct RouteModel {
 }
 
 impl TrafficModel {
-    /// The model of a log; `None` for an empty log.
+    /// Fits a model to the requests of a log. `None` for a log without usable requests.
     pub fn fit(gathered: LogRequests, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
         let left_out = gathered.left_out().clone();
@@ -170,9 +176,10 @@ impl TrafficModel {
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        // A path that is a visitor's own stays the same throughout a visit: one for
-                        // each visit, in order. Paths that hardly ever repeat are taken in the
-                        // order of the log, too: random draws would repeat them.
+                        // Two kinds of paths are used in the order of the log. The first kind
+                        // belongs to one visitor and stays the same throughout a visit: one row for
+                        // each visit. The second kind hardly ever repeats, and random draws would
+                        // repeat it.
                         let in_order = own.are_in_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
@@ -222,16 +229,16 @@ impl TrafficModel {
         Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints, withheld })
     }
 
-    /// A folder that maps drawn requests to endpoints and paths.
+    /// Returns a mapping of drawn requests to the endpoints and paths of the log.
     pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteFolder<'m> {
-        // The first distinct templates of the log have their own routes, in its order. Drawn
-        // requests are mapped by template, never by the order of the draws.
+        // In the log the first distinct templates get routes of their own. Drawn requests are
+        // mapped by template, because the order of draws differs from the log.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteFolder { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
 }
 
-/// Maps requests to the endpoints of a log.
+/// Maps drawn requests to the endpoints of a log.
 pub struct RouteFolder<'m> {
     endpoints: Endpoints,
     of: &'m BTreeMap<(String, String), RouteNumber>,
@@ -240,7 +247,8 @@ pub struct RouteFolder<'m> {
 }
 
 impl RouteFolder<'_> {
-    /// The endpoint of a request, and an identifier of its path.
+    /// The endpoint of a request, and an identifier of its path. An unknown endpoint gives
+    /// `RouteNumber::MAX`.
     pub fn route(&mut self, method: &str, target: &str) -> (RouteNumber, u64) {
         let key = (method.to_owned(), target.to_owned());
         if let Some(route) = self.withheld.get(&key) {
@@ -273,7 +281,8 @@ impl RouteModel {
     }
 }
 
-/// A sequence as a scenario; repeated requests after the first become one step with a repetition.
+/// Converts a sequence of endpoints to a scenario. Consecutive requests to one endpoint become two
+/// steps: the first request, and a step that repeats the rest.
 fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &mut ThinkTimes) -> DraftScenario {
     let mut steps = Vec::new();
     let mut before: Option<RouteNumber> = None;
@@ -294,7 +303,7 @@ fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &
     DraftScenario { name, weight, steps }
 }
 
-/// Weights as integers with the same proportions.
+/// Converts weights to positive whole numbers in about the same proportions.
 fn whole_weights(weights: &[f64]) -> Vec<u32> {
     let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let are_whole = weights.iter().all(|weight| weight.fract() == 0.0) && most <= WEIGHT_MAX;

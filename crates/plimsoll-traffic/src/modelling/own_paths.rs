@@ -1,30 +1,32 @@
-//! Endpoints with one path for each visitor, such as `/users/7/orders`, which only user 7 requests,
-//! repeatedly; and endpoints whose paths hardly ever repeat, such as `/search?q=a+long+word`.
-//! Detects both, and collects the paths of visits. Not here: how rows are written and chosen.
+//! Detects two kinds of endpoints and collects the paths of visits. Paths such as `/users/7/orders`
+//! belong to one visitor, who requests them repeatedly. Paths such as `/search?q=a+long+word`
+//! hardly ever repeat. Not here: how rows of paths are written and chosen.
 
 use std::collections::HashMap;
 
-/// Fewest repetitions within visits for a decision.
+/// The fewest repeated requests within visits for a decision that paths belong to visitors.
 const PAIRS_MIN: u64 = 8;
-/// Paths count as new if at least this share of requests has a path that occurs only once...
+/// The smallest share of requests with a path that occurs only once, for paths to count as new.
+/// [`PER_VISIT_MAX`] must hold too.
 const NEW_MIN: f64 = 0.5;
-/// ... and a visit requests the endpoint about once.
+/// The largest mean number of requests in a visit to the endpoint, for paths to count as new.
 const PER_VISIT_MAX: f64 = 1.2;
 
-/// The requests of visits to one endpoint.
+/// The requests of all visits to one endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct OwnPaths {
-    /// The first path of each visit, in order of visits.
+    /// The first path of each visit to the endpoint, in order of visits.
     pub firsts: Vec<u32>,
-    /// Visit and path of the last request.
+    /// Visit and path of the previous request.
     last: Option<(usize, u32)>,
-    /// Requests that follow another one of the same visit, and those with the same path.
+    /// Number of requests that follow another request of the same visit; `same` counts those that
+    /// repeat the previous path.
     pairs: u64,
     same: u64,
 }
 
 impl OwnPaths {
-    /// Adds a request of a visit; requests of one visit are consecutive.
+    /// Adds a request of a visit. Requests of one visit must be added consecutively.
     pub fn add(&mut self, visit: usize, target: u32) {
         match self.last.replace((visit, target)) {
             Some((before, path)) if before == visit => {
@@ -35,9 +37,11 @@ impl OwnPaths {
         }
     }
 
-    /// Whether sessions take paths in order, one each: visits keep their path for more than half of
-    /// the excess over chance, or paths are new. `asked`: all paths requested; in a mix each
-    /// request is a session.
+    /// Whether sessions of the model use the paths in the order of the log, one path each.
+    ///
+    /// That is so if visits keep their path, or if paths hardly ever repeat. Visits keep their path
+    /// if they repeat it for more than half of the excess over chance. `asked` has the paths of all
+    /// requests. In a mix each request is a session, so only the second reason counts.
     pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
@@ -56,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_path_is_kept_where_visits_repeat_it_more_than_chance_does() {
-        // Visits of four requests each; the path depends on visit and request number.
+        // Visits with four requests each; `path` gives the path by visit and request number.
         let kept = |path: &dyn Fn(u32, u32) -> u32| {
             let (mut own, mut asked) = (OwnPaths::default(), Vec::new());
             for visit in 0..50 {
@@ -69,9 +73,9 @@ mod tests {
         };
         assert_eq!(kept(&|visit, _| visit), (true, 50));
         assert_eq!(kept(&|visit, number| visit * 4 + number), (false, 50));
-        // One request of four changes the path.
+        // One request of four has a different path.
         assert_eq!(kept(&|visit, number| visit * 4 + number / 3), (true, 50));
-        // A path that all visitors request belongs to none.
+        // A path that all visitors request belongs to no visitor.
         assert_eq!(kept(&|visit, number| u32::from(visit == 3 && number == 2)), (false, 50));
         let of_visits = |paths: &[u32]| {
             let mut own = OwnPaths::default();

@@ -1,33 +1,35 @@
-//! The rate of visits over time, and the spacing of their starts.
+//! Fits the rate of visits over time, and the spacing of their starts.
 //!
-//! Counts over time vary by chance. If raw counts became rates, chance would count twice. So rates
-//! are shrunk towards their mean by the part that chance explains, and counts drawn from them vary
-//! as the log's do.
+//! Counts in intervals vary by chance. If raw counts became rates, a draw from these rates would
+//! add chance a second time. So the rates are shrunk towards their mean by the part that chance
+//! explains. Counts drawn from the rates then vary as much as the log's counts.
 
 use crate::import::draft::DraftLoad;
 use plimsoll_model::units::exact_duration;
 use plimsoll_model::{Arrivals, Curve, Stage};
 
-/// Candidate widths of intervals, s.
+/// Candidate widths of the intervals in which visits are counted, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
-/// Fewest and most intervals of a changing rate.
+/// The accepted number of intervals for a rate that changes over time.
 const STRETCHES: std::ops::RangeInclusive<u64> = 5..=300;
-/// Fewest visits in an interval, on average, for a rate.
+/// The smallest mean number of visits in an interval for a rate that changes over time.
 const VISITS_MIN: f64 = 20.0;
-/// Largest index of dispersion that counts as even spacing.
+/// Largest index of dispersion (variance over mean of counts) that counts as even spacing. Random
+/// arrivals have 1.
 const EVEN: f64 = 0.5;
 
-/// The rate of visits (for a mix: of requests), 1/s, and the spacing.
+/// The rate of visits in 1/s (for a mix: of requests), and the spacing of their starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelPace {
-    /// The rate over the length of the log.
+    /// The rate over the length of the log, 1/s.
     pub rate: Curve,
-    /// The spacing.
+    /// The spacing of the starts: constant or Poisson.
     pub arrivals: Arrivals,
 }
 
 impl ModelPace {
-    /// The rate of visits with these ordered starts in `span_ns`; each counts with its weight.
+    /// Fits the rate of visits with these starts within `span_ns`. The starts are ordered, in ns,
+    /// and each counts with its weight.
     pub fn from_starts(starts: &[(u64, f64)], first_ns: u64, span_ns: u64) -> ModelPace {
         let counts = |width_ns: u64| {
             let mut counts = vec![0.0; (span_ns / width_ns) as usize];
@@ -43,7 +45,7 @@ impl ModelPace {
         let width_ns = widths
             .into_iter()
             .find(|width_ns| STRETCHES.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_MIN);
-        // A traffic file has whole milliseconds.
+        // A traffic file states durations in whole milliseconds.
         let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
         let constant = |arrivals| ModelPace { rate: Curve::constant_for(rounded(mean), whole_ms(span_ns)), arrivals };
         let Some(width_ns) = width_ns else {
@@ -54,7 +56,8 @@ impl ModelPace {
         if index < EVEN {
             return constant(Arrivals::Constant);
         }
-        // The variation of this number of counts with a constant rate.
+        // A dispersion up to this bound is chance variation of a constant rate, for this number of
+        // counts.
         if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
             return constant(Arrivals::Poisson);
         }
@@ -69,7 +72,7 @@ impl ModelPace {
         ModelPace { rate: Curve { stages }, arrivals: Arrivals::Poisson }
     }
 
-    /// The load table of the traffic file.
+    /// The `load` table of the traffic file with this rate.
     pub(super) fn load(&self) -> DraftLoad {
         let (rate, duration_ns) = match self.rate.stages.as_slice() {
             [only] if only.from == only.to => (only.from.to_string(), only.duration_ns),
@@ -80,12 +83,12 @@ impl ModelPace {
     }
 }
 
-/// A rate with its significant digits.
+/// Rounds a rate to one decimal from 100 on, and to four decimals below.
 fn rounded(rate: f64) -> f64 {
     if rate >= 100.0 { (rate * 10.0).round() / 10.0 } else { (rate * 1e4).round() / 1e4 }
 }
 
-/// Variance over mean, and the mean.
+/// The index of dispersion (variance over mean) and the mean of counts.
 fn dispersion(counts: &[f64]) -> (f64, f64) {
     let n = counts.len() as f64;
     let mean = counts.iter().sum::<f64>() / n;

@@ -1,25 +1,28 @@
-//! Sequences of endpoints in visits, with their frequencies; they become scenarios. If there are
-//! too many, the most frequent stay, and some others represent similar ones. Their weights are
-//! adjusted until every endpoint has its share of requests.
+//! Collects the endpoint sequences of visits with their frequencies. Each sequence becomes a
+//! scenario. If there are too many sequences, the most frequent stay, and some of the rest
+//! represent similar sequences. The weights are then adjusted until every endpoint has its share of
+//! requests.
 
 use plimsoll_model::RouteNumber;
 use std::collections::{BTreeMap, HashMap};
 
-/// Most sequences to keep.
+/// The largest number of sequences that a model keeps.
 pub const SEQUENCES_MAX: usize = 200;
 /// Iterations of the weight adjustment.
 const ROUNDS: usize = 2000;
-/// Final iterations that ignore lengths.
+/// The last iterations of the adjustment, which ignore the lengths of visits. They ensure the
+/// shares of the endpoints.
 const ROUNDS_OF_ENDPOINTS: usize = 50;
 
-/// A sequence of endpoints, and the number of visits with it.
+/// A sequence of endpoints, and the number of visits with this sequence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequence {
     pub routes: Vec<RouteNumber>,
     pub weight: f64,
 }
 
-/// The sequences of all visits, at most `max`.
+/// The sequences of all visits. If there are more than `max`, `max` represent all; sequences of one
+/// request are added for endpoints that would be missing.
 pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> Vec<Sequence> {
     let mut counts: HashMap<Vec<RouteNumber>, u64> = HashMap::new();
     visits.for_each(|routes| *counts.entry(routes).or_default() += 1);
@@ -29,7 +32,7 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     if all.len() <= max {
         return all.into_iter().map(sequence).collect();
     }
-    // Ordered, since the order of a floating-point sum affects the result.
+    // The map is ordered because the order of a floating-point sum affects the result.
     let mut wanted: BTreeMap<RouteNumber, f64> = BTreeMap::new();
     for (routes, count) in &all {
         routes.iter().for_each(|route| *wanted.entry(*route).or_default() += *count as f64);
@@ -38,8 +41,8 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     all.iter().for_each(|(routes, count)| *lengths.entry(octave(routes)).or_default() += *count as f64);
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
-    // Sequences of equal length and beginning are neighbours; one represents each part of the
-    // visits.
+    // Sequences of equal length and beginning are neighbours here. The visits are divided into
+    // equal parts, and one sequence represents each part.
     rest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then_with(|| a.0.cmp(&b.0)));
     let parts = (max - kept.len()) as u64;
     let total: u64 = rest.iter().map(|(_, count)| count).sum();
@@ -63,14 +66,15 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     kept
 }
 
-/// The length class of a visit: 1, 2, 3 to 4, 5 to 8, ...
+/// The length class of a visit: the logarithm to base 2 of its requests, rounded up. The classes
+/// are 1, 2, 3 to 4, 5 to 8 requests, and so on.
 fn octave(routes: &[RouteNumber]) -> u32 {
     routes.len().next_power_of_two().ilog2()
 }
 
-/// Adjusts weights until every endpoint has its wanted share and visits have the wanted lengths
-/// (generalized iterative scaling, Darroch and Ratcliff 1972). If both cannot be met, the shares of
-/// endpoints take precedence.
+/// Adjusts weights until every endpoint has its wanted number of requests and the visits have the
+/// wanted lengths (generalized iterative scaling, Darroch and Ratcliff 1972). If both cannot be
+/// met, the endpoints take precedence.
 fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
     for round in 0..ROUNDS {

@@ -1,30 +1,32 @@
-//! Waits between two requests, by pair of endpoints: a log-normal think time, or if that does not
-//! fit (a mix of instant and long waits) a random choice of several times.
+//! Fits think times to the waits between two requests, by pair of endpoints. A think time is
+//! log-normal. If that does not fit, as for a mix of instant and long waits, it is a random choice
+//! of several times.
 
 use plimsoll_model::RouteNumber;
 use std::collections::HashMap;
 
-/// Most waits for a pair of endpoints.
+/// The largest number of waits stored for a pair of endpoints.
 const SAMPLES_MAX: usize = 10_000;
-/// Fewest waits for a pair to have its own distribution.
+/// The fewest waits for a pair of endpoints to have its own think time.
 const SAMPLES_MIN: usize = 8;
-/// Shorter waits count as none, s.
+/// Waits shorter than this count as no wait, s.
 const SHORTEST_S: f64 = 0.000_5;
-/// Smallest standard deviation of the logarithm; smaller ones count as a constant, larger ones are
-/// capped.
+/// The smallest standard deviation of the logarithm; below it the think time is constant. The next
+/// constant is the largest, to which larger values are reduced.
 const SIGMA_MIN: f64 = 0.02;
 const SIGMA_MAX: f64 = 5.0;
-/// Largest factor between fitted and observed quantiles for a log-normal distribution.
+/// The largest accepted factor between fitted and observed quantiles of a log-normal distribution.
 const MISFIT_MAX: f64 = 1.5;
-/// Waits below this are considered equal, s.
+/// Waits below this time count as equal in the comparison of quantiles, s.
 const ALIKE_S: f64 = 0.02;
-/// Number of times to choose from, and fewest waits to derive them.
+/// The number of times in a random choice. The next constant is the fewest waits to derive them
+/// from.
 const PICKED: usize = 20;
 const PICKED_OF_MIN: usize = 5 * PICKED;
-/// Largest factor between fitted and observed mean.
+/// The largest accepted factor between the mean of the fit and the observed mean.
 const MEAN_OFF_MAX: f64 = 1.1;
 
-/// Observed waits, s.
+/// Observed waits in s, by pair of endpoints and by the second endpoint alone.
 #[derive(Debug, Clone, Default)]
 pub struct ThinkTimes {
     of_pair: HashMap<(RouteNumber, RouteNumber), Vec<f64>>,
@@ -32,7 +34,7 @@ pub struct ThinkTimes {
 }
 
 impl ThinkTimes {
-    /// Adds the wait from a response to the next request; 0 if the requests overlap.
+    /// Adds the wait from a response to the next request, ns; 0 if the requests overlap.
     pub fn add(&mut self, from: RouteNumber, to: RouteNumber, wait_ns: u64) {
         let wait_s = wait_ns as f64 / 1e9;
         for waits in [self.of_pair.entry((from, to)).or_default(), self.of_next.entry(to).or_default()] {
@@ -42,7 +44,7 @@ impl ThinkTimes {
         }
     }
 
-    /// The think time between two endpoints in the syntax of a traffic file; `None`: no wait.
+    /// The think time between two endpoints in the syntax of a traffic file. `None` means no wait.
     pub fn between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
         let pair = self.of_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
         match pair {
@@ -52,7 +54,7 @@ impl ThinkTimes {
     }
 }
 
-/// The think time that fits these waits.
+/// Fits a think time to waits in s. `None` means no wait.
 fn think(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
@@ -63,13 +65,13 @@ fn think(waits: &mut [f64]) -> Option<String> {
     if median < SHORTEST_S {
         return Some(picked(waits));
     }
-    // The width comes from the usual waits, the mean from all: otherwise rare long waits would be
-    // too long.
+    // The width of the distribution comes from the usual waits, within limits that the mean of all
+    // waits sets. Otherwise rare long waits would become too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(SHORTEST_S)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
-    // Quantiles of the normal distribution, in standard deviations.
+    // Shares, and the quantiles of the standard normal distribution for them.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {
         let (seen, fitted) = (at(share).max(ALIKE_S), (median * (sigma * deviations).exp()).max(ALIKE_S));
@@ -82,11 +84,11 @@ fn think(waits: &mut [f64]) -> Option<String> {
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
 }
 
-/// A choice among the means of equal parts of the ordered waits.
+/// A random choice among the means of equal parts of the ordered waits.
 fn picked(waits: &[f64]) -> String {
     let part = |number: usize| &waits[waits.len() * number / PICKED..waits.len() * (number + 1) / PICKED];
     let means = (0..PICKED).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
-    // Three digits, and nothing below 0.1 ms.
+    // Times have three significant digits and a resolution of at least 0.1 ms.
     let text = |mean_s: f64| {
         let step = 10f64.powf((mean_s * 1e3).max(1e-3).log10().floor() - 2.0).max(0.1);
         let ms = (mean_s * 1e3 / step).round() * step;
@@ -104,7 +106,7 @@ mod tests {
     fn waits_of_two_kinds_are_picked_of_those_seen() {
         let mut thoughts = ThinkTimes::default();
         for n in 0..1000u64 {
-            // Two of five have no wait, the others 20 s and more.
+            // Two of five waits are short, and three are 20 s or longer.
             thoughts.add(0, 1, if n % 5 < 2 { 3_000_000 } else { 20_000_000_000 + n * 1_000_000 });
             thoughts.add(1, 2, if n % 5 < 3 { 0 } else { 2_000_000_000 });
         }

@@ -1,29 +1,29 @@
-//! Requests of a log grouped into visits: one visitor without a gap of half an hour. A very long
-//! visit belongs to no person (a crawler, a health check, many users behind a proxy), so its
-//! requests count one by one.
+//! Groups the requests of a log into visits: requests of one visitor without a gap of half an hour.
+//! A very long visit does not come from one person, but from a crawler, a health check, or many
+//! users behind a proxy. Its requests become visits of one request each.
 
 use crate::replay::LoggedRequest;
 use crate::survey::GAP_NS;
 use std::ops::Range;
 
-/// Most requests of a visit that is kept whole.
+/// The largest number of requests in a visit that is not split.
 pub const VISIT_REQUESTS_MAX: usize = 60;
 
-/// All requests, grouped by visit.
+/// All requests of a log, grouped by visit.
 #[derive(Debug, Clone)]
 pub struct Visits {
-    /// Requests ordered by visitor, then by time.
+    /// The requests, ordered by visitor and then by time.
     pub requests: Vec<LoggedRequest>,
-    /// Visits as ranges of `requests`, in the order of their first requests.
+    /// Visits as ranges of `requests`, ordered by the start of their first requests.
     pub visits: Vec<Range<usize>>,
-    /// Number of split visits, and of their requests.
+    /// The number of split visits, and the number of their requests.
     pub long: (u64, u64),
-    /// Whether each request belongs to a split visit; empty if there are none.
+    /// Whether each request belongs to a split visit. Empty if no visit was split.
     taken_apart: Vec<bool>,
 }
 
 impl Visits {
-    /// Groups requests, given in any order.
+    /// Groups requests, which are in any order, into visits.
     pub fn from_requests(mut requests: Vec<LoggedRequest>) -> Visits {
         requests.sort_by_key(|request| (request.visitor, request.start_ns));
         let goes_on = |a: &LoggedRequest, b: &LoggedRequest| {
@@ -46,13 +46,15 @@ impl Visits {
         Visits { requests, visits, long, taken_apart }
     }
 
-    /// The requests of a visit.
+    /// The requests of one visit.
     pub fn of_visit(&self, visit: &Range<usize>) -> &[LoggedRequest] {
         &self.requests[visit.clone()]
     }
 
-    /// The start of each visit, ns, and its weight in visits of the model. A model's visit has the
-    /// mean number of requests, so a split visit counts for several.
+    /// The start of each visit in ns, and its weight in visits of the model.
+    ///
+    /// A visit of the model has the mean number of requests of all visits. Requests of split visits
+    /// are visits of one request, so each weighs less than 1. Whole visits weigh more than 1.
     pub fn starts(&self) -> Vec<(u64, f64)> {
         let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;
@@ -64,7 +66,7 @@ impl Visits {
         self.visits.iter().map(|visit| (self.requests[visit.start].start_ns, weight(visit.start))).collect()
     }
 
-    /// Number of requests in visits of several requests.
+    /// The number of requests in visits with several requests.
     pub fn together(&self) -> usize {
         self.visits.iter().map(Range::len).filter(|length| *length > 1).sum()
     }
@@ -94,7 +96,8 @@ mod tests {
             Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
         assert_eq!(visits.together(), 2);
-        // 63 requests in 62 visits of the model; a split visit counts by its requests.
+        // The log has 63 requests in 62 visits of the model. The weight of a split visit is
+        // proportional to its requests.
         let starts = visits.starts();
         let counted: f64 = starts.iter().map(|(_, weight)| weight).sum();
         let apart: f64 = starts.iter().map(|(_, weight)| weight).filter(|weight| **weight < 1.0).sum();

@@ -1,24 +1,24 @@
-//! Paths as a model writes them. A traffic file may be shared, so parts that look like keys are
-//! replaced. Each key has its own replacement, so that the number of distinct paths stays. Not
-//! here: the detection of keys ([`redact::with_keys_replaced`]).
+//! Replaces parts of paths that look like keys, because a traffic file may be shared. Each key has
+//! its own replacement, so the number of distinct paths stays the same. Not here: the detection of
+//! keys ([`redact::with_keys_replaced`]).
 
 use plimsoll_model::{ListedTargets, RouteNumber, redact};
 use std::collections::HashMap;
 
-/// Prefix of a replacement; a number follows.
+/// Prefix of a replacement; a number follows, as in `withheld-1`.
 pub const WITHHELD: &str = "withheld-";
 
-/// The paths of a log with replaced keys.
+/// The paths of a log, with parts that look like keys replaced.
 pub struct WrittenTargets {
     targets: ListedTargets,
-    /// Paths with replacements, by number.
+    /// The paths that contain replacements, by path number.
     replaced: HashMap<u32, String>,
-    /// Number of replaced keys.
+    /// The number of distinct keys that were replaced.
     pub keys: usize,
 }
 
 impl WrittenTargets {
-    /// `keep`: keys are not replaced.
+    /// Replaces the keys in `targets`. With `keep` nothing is replaced.
     pub fn new(targets: ListedTargets, keep: bool) -> WrittenTargets {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut replaced = HashMap::new();
@@ -36,12 +36,13 @@ impl WrittenTargets {
         WrittenTargets { targets, replaced, keys: numbers.len() }
     }
 
-    /// The path with this number.
+    /// The path with this number, with its keys replaced.
     pub fn get(&self, number: u32) -> &str {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }
 
-    /// Records the route of a path with replacements, since its text no longer shows the template.
+    /// Records the route of a path with replacements, because its text no longer matches the
+    /// template of the route.
     pub fn note_route(&self, number: u32, method: &str, route: RouteNumber, routes: &mut WithheldRoutes) {
         if let Some(target) = self.replaced.get(&number) {
             routes.entry((method.to_owned(), target.clone())).or_insert(route);
@@ -49,7 +50,7 @@ impl WrittenTargets {
     }
 }
 
-/// Routes of targets with replacements, by method and target.
+/// The routes of paths that contain replacements, by method and path.
 pub type WithheldRoutes = HashMap<(String, String), RouteNumber>;
 
 #[cfg(test)]

@@ -1,42 +1,43 @@
-//! A compact request of a log, and the timing of a replay.
+//! The compact form of a logged request, and the timing options of a replay.
 
 use plimsoll_model::RouteNumber;
 
-/// A request of a log.
+/// A request of a log in compact form, since millions are in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoggedRequest {
-    /// Arrival, ns since the Unix epoch.
+    /// Arrival time, ns since the Unix epoch.
     pub start_ns: u64,
-    /// The number of its path and query.
+    /// The number of the path and query in the list of distinct paths.
     pub target: u32,
-    /// A short hash of the client; collisions are rare.
+    /// A 32-bit hash that identifies the visitor (client or session); collisions are rare.
     pub visitor: u32,
-    /// Duration, us; 0 if not logged, at most an hour.
+    /// Duration, us; 0 if the log has none, and about 72 minutes at most.
     pub duration_us: u32,
-    /// The endpoint.
+    /// The number of the endpoint.
     pub route: RouteNumber,
-    /// The status; 0 if unknown.
+    /// The status that the server sent; 0 if unknown.
     pub status: u16,
 }
 
 impl LoggedRequest {
-    /// End of the response, ns since the Unix epoch.
+    /// The end of the response, ns since the Unix epoch.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(u64::from(self.duration_us) * 1000)
     }
 }
 
-/// The timing of a replay.
+/// Timing options of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayTiming {
-    /// The seed of all random numbers.
+    /// The seed of all random numbers of the replay.
     pub seed: u64,
-    /// Replay speed relative to the log, in thousandths.
+    /// Speed of the replay relative to the log, in thousandths (2000 is twice as fast).
     pub speed_milli: u64,
-    /// Number of visitors relative to the log, in thousandths.
+    /// Number of visitors relative to the log, in thousandths (2000 is twice as many).
     pub scale_milli: u64,
-    /// Length of the replayed beginning, ns of the load; `None`: all.
+    /// Length of the replay, ns of load time; the rest of the log is not replayed. `None` replays
+    /// the whole log.
     pub length_ns: Option<u64>,
-    /// Lines read.
+    /// Number of log lines read, for the record of the run.
     pub lines: u64,
 }

@@ -1,10 +1,10 @@
-//! Replay of an access log: a [`RequestCollector`] collects its requests, and
-//! [`LogRequests::timed`] schedules them for a plan.
+//! Replays an access log as a load. A [`RequestCollector`] collects the requests of the log, and
+//! [`LogRequests::timed`] schedules them.
 //!
-//! All requests are in memory, 24 bytes each besides their distinct paths, and sorted at the end.
-//! So a log may be in any order; its number of requests is bounded. A log lacks bodies, most header
-//! fields and conditional headers, and so does the replay. Not here: reading lines, and execution
-//! of the load.
+//! All requests are in memory, with 24 bytes each plus their distinct paths, and are sorted at the
+//! end. So the log may be in any order, and its number of requests is bounded. A log has no bodies,
+//! few header fields and no conditional requests, and the replay lacks them too. Not here: reading
+//! lines, and execution of the load.
 
 mod logged;
 mod scaled;
@@ -28,32 +28,33 @@ use std::sync::Arc;
 
 pub use logged::ReplayTiming;
 
-/// Most requests in memory: 768 MiB while a log is read.
+/// The largest number of requests in memory. They take 768 MiB while a log is read.
 pub const REQUESTS_MAX: usize = 32 << 20;
-/// Most bytes of distinct paths.
+/// The largest total size of distinct paths, bytes (1 GiB).
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
-/// Most endpoints with their own figures; the remaining endpoints share one route per method.
+/// The largest number of endpoints with their own figures. The other endpoints share one route per
+/// method.
 const ENDPOINTS_MAX: usize = 500;
-/// Most skip reasons that are counted apart, and most distinct methods of a replay. A skipped
-/// method is a skip reason.
+/// The largest number of skip reasons with their own counts, and of distinct methods beyond the
+/// endpoint limit. A skipped method is a skip reason.
 const METHODS_MAX: usize = 64;
-/// Shortest and longest load, ns.
+/// The shortest and the longest load, ns (1 ms and 30 days).
 const LENGTH_NS_MIN: u64 = 1_000_000;
 const LENGTH_NS_MAX: u64 = 30 * 86_400 * SECOND;
 
-/// Which requests of a log to replay.
+/// Selects the requests of a log to replay.
 pub struct ReplayChoice<'f> {
-    /// Additional path parts to fold.
+    /// Replaces parts of a path before its template is built, in addition to the built-in rules.
     pub fold: Option<&'f Fold<'f>>,
-    /// Selects requests, given as `GET /path?query`.
+    /// Whether to replay a request, which is given as `GET /path?query`.
     pub wanted: &'f dyn Fn(&str) -> bool,
-    /// Whether unsafe methods are replayed: all but GET and HEAD.
+    /// Whether requests with unsafe methods, that is, other than GET and HEAD, are replayed.
     pub with_unsafe: bool,
-    /// A prefix for every path.
+    /// A prefix that is added to every path.
     pub prefix: &'f str,
 }
 
-/// A route with an example request.
+/// A route of the replay: method, path template, and the path number of an example request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ReplayRoute {
     method: String,
@@ -61,11 +62,12 @@ struct ReplayRoute {
     example: u32,
 }
 
-/// Collects the requests of a log.
+/// Collects the requests of a log line by line.
 pub struct RequestCollector<'f> {
     choice: ReplayChoice<'f>,
     endpoints: Endpoints,
-    /// The route of each endpoint by number, and of further endpoints by method.
+    /// The route of each endpoint by its number. `beyond` has the routes of endpoints beyond the
+    /// limit, by method.
     of_endpoint: Vec<Option<RouteNumber>>,
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
@@ -75,11 +77,11 @@ pub struct RequestCollector<'f> {
     left_out: BTreeMap<String, u64>,
     resolution_ns: u64,
     is_full: bool,
-    /// A buffer for the current request.
+    /// A reusable buffer for the method and path of the current request.
     text: String,
 }
 
-/// All requests of a log.
+/// All collected requests of a log, in order of time.
 #[derive(Debug, Clone)]
 pub struct LogRequests {
     routes: Vec<ReplayRoute>,
@@ -89,39 +91,39 @@ pub struct LogRequests {
     resolution_ns: u64,
 }
 
-/// A log as a load.
+/// A log as a load: a list of requests, with fixed start times or with sessions to draw from.
 #[derive(Debug, Clone)]
 pub struct Replay {
     routes: Vec<ReplayRoute>,
     listed: Arc<RequestList>,
-    /// The start of each request; `None` if loads are drawn from sessions.
+    /// The start time of each request. `None` if the load draws sessions instead.
     pub arrivals: Option<ArrivalTimes>,
-    /// Length of the load, or of the log if loads are drawn from it, ns.
+    /// Length of the load, ns. If the load draws sessions, the length of the log.
     pub length_ns: u64,
 }
 
-/// The reason for skipping a line without a method.
+/// The skip reason of a line without a method.
 const NO_METHOD: &str = "no method";
 
-/// Why a log cannot become a load.
+/// The reason why a log cannot become a load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// No request is left.
+    /// The log has no request to replay, because it is empty or all requests were skipped.
     #[error("none of its requests is left to ask")]
     Nothing,
-    /// There are more requests than [`REQUESTS_MAX`].
+    /// The log has more than [`REQUESTS_MAX`] requests, or too many paths or routes.
     #[error("it has more than {} million requests, or paths of more than 1 GiB: more than is held in memory", REQUESTS_MAX / 1_000_000)]
     TooMany,
-    /// The log is longer than any load.
+    /// The replay would be longer than 30 days.
     #[error("from its first request to the last it would take {days} days")]
     TooLong {
-        /// Length of the log, days.
+        /// Length of the replay, days.
         days: u64,
     },
 }
 
 impl<'f> RequestCollector<'f> {
-    /// An empty collector.
+    /// Creates an empty collector.
     pub fn new(choice: ReplayChoice<'f>) -> RequestCollector<'f> {
         RequestCollector {
             choice,
@@ -139,7 +141,7 @@ impl<'f> RequestCollector<'f> {
         }
     }
 
-    /// Adds one request.
+    /// Adds a request, or counts it as skipped.
     pub fn add(&mut self, entry: &Entry) {
         while !entry.stamp_ns.is_multiple_of(self.resolution_ns) {
             self.resolution_ns /= 10;
@@ -181,7 +183,7 @@ impl<'f> RequestCollector<'f> {
         }
     }
 
-    /// Counts a skipped request.
+    /// Counts a skipped request by its reason.
     fn leave_out(&mut self, why: &str) {
         if self.left_out.len() >= METHODS_MAX && !self.left_out.contains_key(why) {
             return self.leave_out_of_many();
@@ -197,7 +199,8 @@ impl<'f> RequestCollector<'f> {
         *self.left_out.entry("other methods".to_owned()).or_default() += 1;
     }
 
-    /// The number of the path in `text` from this offset on; `None`: the table is full.
+    /// The number of the path that begins at this offset of `text`. `None` if the list of paths is
+    /// full.
     fn target(&mut self, from: usize) -> Option<u32> {
         let target = &self.text[from..];
         let key = hash(target.as_bytes(), 5);
@@ -212,7 +215,7 @@ impl<'f> RequestCollector<'f> {
         Some(number)
     }
 
-    /// The route of a request; `None`: there are too many routes.
+    /// The route of a request. `None` if there are too many routes.
     fn route(&mut self, method: &str, entry: &Entry) -> Option<RouteNumber> {
         let (number, _) = self.endpoints.add(method.as_bytes(), entry.path(), self.choice.fold);
         let Some(TrafficEndpoint { template, .. }) = self.endpoints.all.get(number as usize) else {
@@ -233,13 +236,13 @@ impl<'f> RequestCollector<'f> {
         Some(*self.of_endpoint[number as usize].get_or_insert_with(|| push_route(routes, method, template)))
     }
 
-    /// The collected requests.
+    /// Returns the collected requests in order of time, or an error if there were too many.
     pub fn finish(self) -> Result<LogRequests, ReplayError> {
         let RequestCollector { routes, targets, mut requests, left_out, resolution_ns, is_full, .. } = self;
         if is_full {
             return Err(ReplayError::TooMany);
         }
-        // A stable sort: requests with one timestamp keep the order of their lines.
+        // The sort is stable: requests with equal timestamps keep the order of their lines.
         requests.sort_by_key(|request| request.start_ns);
         Ok(LogRequests { routes, targets, requests, left_out, resolution_ns })
     }
@@ -250,7 +253,8 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
     (routes.len() - 1) as RouteNumber
 }
 
-/// The client as in [`crate::survey`], with fewer bits.
+/// A 32-bit hash of the visitor: of the session if logged, otherwise of client and user agent.
+/// [`crate::survey`] identifies visitors in the same way.
 fn visitor(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),
@@ -259,13 +263,14 @@ fn visitor(entry: &Entry) -> u32 {
     (whole >> 32) as u32
 }
 
-/// Whether the server sent this status. 499 and 460 mean that the client left before the response.
+/// Whether the server sent this status. 499 (nginx) and 460 (AWS) mean that the client closed the
+/// connection before the response.
 fn is_of_server(status: u16) -> bool {
     (100..600).contains(&status) && !matches!(status, 499 | 460)
 }
 
 impl LogRequests {
-    /// Number of lines skipped for a missing method.
+    /// Number of lines that were skipped because they have no method.
     pub fn without_method(&self) -> u64 {
         self.left_out.get(NO_METHOD).copied().unwrap_or(0)
     }
@@ -275,23 +280,24 @@ impl LogRequests {
         self.requests.len()
     }
 
-    /// Methods and templates of the endpoints, by number.
+    /// Method and path template of each endpoint, in order of endpoint numbers.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, &str)> {
         self.routes.iter().map(|route| (route.method.as_str(), route.template.as_str()))
     }
 
-    /// Resolution of the timestamps, ns.
+    /// Resolution of the log's timestamps, ns.
     pub(crate) fn resolution_ns(&self) -> u64 {
         self.resolution_ns
     }
 
-    /// Skipped requests by reason.
+    /// Number of skipped requests by reason.
     pub(crate) fn left_out(&self) -> &BTreeMap<String, u64> {
         &self.left_out
     }
 
-    /// Paths, requests in order (spread within whole seconds), the first arrival, and the length.
-    /// `None`: there are no requests.
+    /// Returns the paths, the requests in order of time, the first arrival and the length of the
+    /// log in ns. Requests with timestamps in whole seconds are spread at random within their
+    /// second. `None` without requests.
     pub(crate) fn in_time(self, seed: u64) -> Option<(ListedTargets, Vec<LoggedRequest>, u64, u64)> {
         let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
@@ -301,7 +307,7 @@ impl LogRequests {
         Some((targets, requests, first_ns, (last_ns - first_ns).saturating_add(resolution_ns)))
     }
 
-    /// The load that replays the requests.
+    /// Builds the load that replays the requests at their logged times, changed by `timing`.
     pub fn timed(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
         let LogRequests { routes, targets, mut requests, left_out, resolution_ns } = self;
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Err(ReplayError::Nothing) };
@@ -343,7 +349,8 @@ impl LogRequests {
         })
     }
 
-    /// A load drawn from the sessions, with any rate. `lines`: lines read.
+    /// Builds a load that draws sessions of the log, for any rate. `lines` is the number of log
+    /// lines read.
     pub fn in_sessions(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
         let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
         let (targets, requests, _, span_ns) = self.in_time(seed).ok_or(ReplayError::Nothing)?;
@@ -365,25 +372,25 @@ impl LogRequests {
     }
 }
 
-/// The entry of a request list.
+/// Converts a request to an entry of the load plan's request list.
 fn entry(request: &LoggedRequest) -> ListedRequest {
     let LoggedRequest { target, route, status, .. } = *request;
     ListedRequest { target, route, status }
 }
 
-/// Settings of requests that a log lacks.
+/// Request settings that a log does not contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayDefaults {
     /// Header fields of every request.
     pub headers: Vec<(String, String)>,
-    /// The statuses that count as success.
+    /// The response statuses that count as success.
     pub ok_status: StatusSet,
     /// The timeout of a request, ns.
     pub timeout_ns: u64,
 }
 
 impl Replay {
-    /// Number of requests.
+    /// Number of requests in the list.
     pub fn requests(&self) -> u64 {
         self.listed.entries.len() as u64
     }
@@ -393,7 +400,7 @@ impl Replay {
         self.routes.len()
     }
 
-    /// The traffic of the replay for `origin`.
+    /// Builds the traffic of the replay for the server at `origin`.
     pub fn traffic(&self, origin: Origin, defaults: &ReplayDefaults, redact: Redact) -> Traffic {
         let route = |route: &ReplayRoute| {
             let request = Request {

@@ -1,25 +1,29 @@
-//! More or fewer visitors: whole sessions are duplicated or dropped, so that the timing within a
-//! session stays. A duplicate is shifted by up to [`MOVED_NS_MAX`], so that copies do not coincide
-//! and the shape of the day stays. A consequence: bursts of many visitors become smoother with
-//! duplicates.
+//! Changes the number of visitors of a replay: whole sessions are duplicated or dropped, so that
+//! the timing within a session stays.
+//!
+//! A duplicate is shifted by up to [`MOVED_NS_MAX`], so that copies do not coincide and the load
+//! over the day keeps its shape. As a consequence, duplicates make bursts of many visitors
+//! smoother.
 
 use super::logged::{LoggedRequest, ReplayTiming};
 use crate::survey::GAP_NS;
 use plimsoll_model::rng::Rng;
 use std::ops::Range;
 
-/// Largest shift of a session, ns; at most half of the log.
+/// The largest shift of a duplicated session, ns (5 minutes). In a short log it is half of the log.
 const MOVED_NS_MAX: u64 = 300_000_000_000;
-/// Separates these random numbers from other ones of the same seed.
+/// Selects the random stream for the choice of sessions, so that it differs from other streams of
+/// the same seed.
 const SEED_OF_SESSIONS: u64 = 0x0053_4553_5349_4f4e;
 
-/// Whether two neighbours in the order of visitors and times belong to one session.
+/// Whether two neighbouring requests belong to one session. The requests are sorted by visitor and
+/// time.
 pub(super) fn goes_on(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
 }
 
-/// The requests of `scale` times the sessions, in order, within the time of the log. `None`: more
-/// than `room`.
+/// Returns the requests of the scaled number of sessions, in order of time and within the time of
+/// the log. `None` if there are more than `room` requests.
 pub(super) fn by_sessions(
     mut requests: Vec<LoggedRequest>,
     timing: &ReplayTiming,
@@ -39,7 +43,8 @@ pub(super) fn by_sessions(
     let moved_ns_max = MOVED_NS_MAX.min(span_ns / 2);
     let mut scaled: Vec<LoggedRequest> = Vec::new();
     if wanted < sessions.len() {
-        // A random selection in which each session is equally likely.
+        // A random selection in which each session is equally likely (partial Fisher-Yates
+        // shuffle).
         for at in 0..wanted {
             let other = at + rng.below((sessions.len() - at) as u64) as usize;
             sessions.swap(at, other);
@@ -57,7 +62,7 @@ pub(super) fn by_sessions(
         }
         scaled.extend_from_slice(&requests);
         for number in drawn {
-            // Sessions shifted out at one end re-enter at the other.
+            // A request that is shifted beyond one end of the log re-enters at the other end.
             let forth_ns = span_ns - moved_ns_max + rng.below(2 * moved_ns_max + 1);
             scaled.extend(requests[sessions[number].clone()].iter().map(|request| LoggedRequest {
                 start_ns:
@@ -76,7 +81,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// A hundred visitors with ten requests each, one a second.
+    /// 100 visitors with ten requests each; the requests of a visitor are 1 s apart.
     fn log() -> Vec<LoggedRequest> {
         let request = |n: u64| LoggedRequest {
             start_ns: 1000 * S + (n / 100 + n % 100 * 3) * S,
@@ -103,7 +108,7 @@ mod tests {
             assert_eq!(scaled.len(), count, "{scale_milli}");
             assert!(scaled.is_sorted_by_key(|request| request.start_ns));
             assert!(scaled.iter().all(|request| (1000 * S..1000 * S + span_ns).contains(&request.start_ns)));
-            // Every session has each step once.
+            // Each session has each of its ten steps once.
             let mut steps = [0; 10];
             scaled.iter().for_each(|request| steps[request.target as usize] += 1);
             assert_eq!(steps, [count / 10; 10], "{scale_milli}");
@@ -122,7 +127,7 @@ mod tests {
             status: 0,
         };
         let requests = vec![at(0), at(1800), at(3601)];
-        // Half of two sessions is one: with two requests, or with one.
+        // Half of two sessions is one session, which has one request or two.
         let scaled = by_sessions(requests, &timing(500), (0, 4000 * S), 100).expect("room");
         assert!(matches!(scaled.len(), 1 | 2), "{scaled:?}");
     }

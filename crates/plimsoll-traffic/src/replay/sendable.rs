@@ -1,26 +1,28 @@
-//! Converts logged text back to valid requests: servers escape bytes as `\x22`, and log invalid
-//! requests too. Not here: the selection of requests.
+//! Converts logged text back to valid requests. Servers escape bytes in logs as `\x22`, and log
+//! invalid requests too. Not here: the selection of requests.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Longest path and query, in bytes.
+/// The longest accepted path and query, bytes.
 const TARGET_BYTES_MAX: usize = 64 << 10;
 
-/// A valid method; `None`: the text is none, or opens a tunnel.
+/// The HTTP method of a logged request. `None` if the text is not a method, or is `CONNECT`, which
+/// opens a tunnel.
 pub(crate) fn method(logged: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(logged).ok()?;
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if text.is_empty() || text.len() > 32 || !text.chars().all(is_word) {
         return None;
     }
-    // Some logs have lower-case methods, which servers reject.
+    // Some logs have methods in lower case, which servers reject.
     let method =
         if text.chars().any(|c| c.is_ascii_uppercase()) { text.into() } else { text.to_ascii_uppercase().into() };
     (method != "CONNECT").then_some(method)
 }
 
-/// Appends a valid path and query; false if there is none.
+/// Appends the logged path and query in valid form. Returns false if the text has no path or is too
+/// long.
 pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
     let logged = memchr::memchr(b'#', logged).map_or(logged, |at| &logged[..at]);
     if logged.len() > TARGET_BYTES_MAX || !(logged.starts_with(b"/") || logged == b"*") {

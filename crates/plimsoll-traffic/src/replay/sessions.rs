@@ -1,5 +1,5 @@
-//! The sessions of a log, from which loads of any rate are drawn, with the log's mean rate and its
-//! busiest minute and second.
+//! Collects the sessions of a log, so that a load can draw sessions at any rate. The facts of the
+//! log are its number of sessions, its length, and its busiest minute and second.
 //!
 //! Not here: the draws (`plimsoll_model::session_draws`).
 
@@ -8,7 +8,8 @@ use super::scaled::goes_on;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ListedSessions, SessionsFacts};
 
-/// The sessions of ordered requests, and facts about them. `None`: there are none, or too many.
+/// Groups requests, which are in order of time, into sessions, and returns the facts of the log.
+/// `None` if there are no requests or too many.
 pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
     let first_ns = requests.first()?.start_ns;
     let starts_ns = requests.iter().map(|request| request.start_ns - first_ns).collect();
@@ -30,7 +31,7 @@ pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(List
     Some((ListedSessions::new(starts_ns, by_session, ends)?, facts))
 }
 
-/// Requests in the busiest interval of this length, by the clock.
+/// The number of requests in the busiest interval of this length, aligned to the clock.
 fn busiest(requests: &[LoggedRequest], length_ns: u64) -> u64 {
     let stretches = requests.chunk_by(|a, b| a.start_ns / length_ns == b.start_ns / length_ns);
     stretches.map(<[LoggedRequest]>::len).max().unwrap_or(0) as u64
@@ -50,7 +51,7 @@ mod tests {
             route: 0,
             status: 200,
         };
-        // Two visitors; one returns after an hour.
+        // Two visitors, of whom one returns after an hour.
         let requests: Vec<LoggedRequest> =
             [(60, 1), (60, 2), (61, 1), (119, 2), (120, 1), (4000, 1)].map(request).to_vec();
         let (sessions, facts) = sessions(&requests, 3941 * SECOND).expect("sessions");

@@ -1,14 +1,16 @@
-//! Timestamps with whole seconds: requests of one second are spread within it at random, in the
-//! order of their lines. A uniform distribution is the weakest assumption about the unknown times.
+//! Spreads requests within their second at random if the log's timestamps have whole seconds. The
+//! requests keep the order of their lines. A uniform distribution is the weakest assumption about
+//! the unknown times.
 
 use super::logged::LoggedRequest;
 use plimsoll_model::rng::Rng;
 
-/// Separates these random numbers from other ones of the same seed.
+/// Selects the random stream for the spread, so that it differs from other streams of the same
+/// seed.
 const SEED_OF_SPREAD: u64 = 0x0053_5052_4541_4421;
 
-/// Moves ordered requests to random times within `resolution_ns` of their timestamp, and sorts them
-/// again.
+/// Moves requests to random times within `resolution_ns` of their timestamps, and sorts them by
+/// time.
 pub(super) fn within(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
     let mut rng = Rng::stream(seed, SEED_OF_SPREAD);
     let mut offsets_ns: Vec<u64> = Vec::new();
@@ -48,7 +50,8 @@ mod tests {
         let mut after = before.clone();
         within(&mut after, S, 7);
         assert!(after.iter().zip(&before).all(|(a, b)| a.target == b.target && a.start_ns / S == b.start_ns / S));
-        // A hundred requests in each second are uniform: a tenth in each tenth of it.
+        // 100 requests in each second are spread uniformly: about a tenth in each tenth of a
+        // second.
         let mut tenths = [0u32; 10];
         after.iter().for_each(|request| tenths[(request.start_ns % S / (S / 10)) as usize] += 1);
         assert!(tenths.iter().all(|count| (60..=140).contains(count)), "{tenths:?}");

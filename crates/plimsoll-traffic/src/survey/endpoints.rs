@@ -1,43 +1,44 @@
-//! Distinct endpoints: a method and a path template, numbered in order of appearance. Not here:
-//! templates of paths.
+//! Numbers distinct endpoints in order of appearance. An endpoint is a method and a path template,
+//! such as `/users/{id}`. Not here: the templates of paths.
 
 use super::hashing::{HashKeyMap, hash};
 use super::template;
 
-/// Number of paths whose endpoint is cached.
+/// The number of slots in the cache from paths to endpoints.
 const REMEMBERED: usize = 1 << 15;
 
-/// Replaces parts of a path before its template is built.
+/// A function that replaces parts of a path before its template is built.
 pub type Fold<'f> = dyn Fn(&str) -> String + 'f;
 
-/// A method and a template.
+/// An endpoint: a method and a path template, with its number of requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrafficEndpoint {
-    /// The method; empty if the request was invalid.
+    /// The HTTP method; empty if the logged request was invalid.
     pub method: String,
-    /// The template of the path.
+    /// The path template, such as `/users/{id}`.
     pub template: String,
     /// Number of requests.
     pub requests: u64,
 }
 
-/// Numbered endpoints.
+/// The distinct endpoints of a log, numbered in order of appearance.
 pub(crate) struct Endpoints {
     max: usize,
     pub all: Vec<TrafficEndpoint>,
     numbers: HashKeyMap<u32>,
-    /// A cache of path hashes with their endpoints, indexed by the low bits of the hash.
+    /// A cache from paths to endpoint numbers. Each slot has the hash of method and path; the low
+    /// bits of the hash select the slot.
     remembered: Vec<(u64, u32)>,
-    /// Requests to endpoints above the limit.
+    /// Number of requests to endpoints beyond the limit.
     pub beyond: u64,
     text: Vec<u8>,
 }
 
-/// The number for endpoints above the limit.
+/// The number returned for endpoints beyond the limit.
 const BEYOND: u32 = u32::MAX;
 
 impl Endpoints {
-    /// Distinguishes at most `max` endpoints.
+    /// Creates an empty list of at most `max` distinct endpoints.
     pub fn new(max: usize) -> Endpoints {
         Endpoints {
             max,

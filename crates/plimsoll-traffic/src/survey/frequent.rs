@@ -1,36 +1,37 @@
-//! Counts of many items in bounded memory: when there are too many, the rarest are dropped. A new
-//! item may have been dropped before, up to that count (lossy counting; Manku and Motwani 2002).
-//! Frequent items keep exact counts.
+//! Counts many distinct items in bounded memory by lossy counting (Manku and Motwani 2002). If
+//! there are too many items, the rarest are dropped. An item that appears again may have been
+//! dropped before, so its count may be too low by a known amount. Frequent items keep exact counts.
 
 use super::hashing::HashKeyMap;
 
-/// Counts by hash, with a value each.
+/// Counts of items, which are identified by hashes. Each item has a value.
 #[derive(Debug, Clone)]
 pub(super) struct Frequent<V> {
     seen: HashKeyMap<CountedItem<V>>,
     most: usize,
-    /// Largest count that any dropped item may have had.
+    /// The largest count that any dropped item may have had.
     forgotten_max: u64,
 }
 
-/// A counted item.
+/// An item with its count.
 #[derive(Debug, Clone)]
 pub(super) struct CountedItem<V> {
-    /// Count since the item is known.
+    /// The count since the item was last inserted.
     pub count: u64,
-    /// Largest possible count before that.
+    /// The largest possible count before the item was inserted.
     before_max: u64,
-    /// The item.
+    /// The value that belongs to the item.
     pub value: V,
 }
 
 impl<V> Frequent<V> {
-    /// Stores at most `most` items.
+    /// Creates an empty counter that stores at most `most` items.
     pub fn new(most: usize) -> Frequent<V> {
         Frequent { seen: HashKeyMap::default(), most, forgotten_max: 0 }
     }
 
-    /// Counts one item; `value` is called for a new one.
+    /// Counts one occurrence of the item with this hash. `value` creates the value of an item that
+    /// is not stored.
     #[inline]
     pub fn add(&mut self, hash: u64, value: impl FnOnce() -> V) {
         if let Some(seen) = self.seen.get_mut(&hash) {
@@ -43,7 +44,7 @@ impl<V> Frequent<V> {
         self.seen.insert(hash, CountedItem { count: 1, before_max: self.forgotten_max, value: value() });
     }
 
-    /// Drops the rarer half.
+    /// Drops the rarer half of the items.
     fn forget(&mut self) {
         let mut counts: Vec<u64> = self.seen.values().map(|seen| seen.count + seen.before_max).collect();
         let middle = counts.len() / 2;
@@ -52,12 +53,12 @@ impl<V> Frequent<V> {
         self.seen.retain(|_, seen| seen.count + seen.before_max > self.forgotten_max);
     }
 
-    /// Largest amount by which a count may be too low; 0 while all are exact.
+    /// The largest amount by which a count may be too low; 0 if all counts are exact.
     pub fn error_max(&self) -> u64 {
         self.forgotten_max
     }
 
-    /// All stored items, in no order.
+    /// All stored items, in no particular order.
     pub fn items(&self) -> impl Iterator<Item = &CountedItem<V>> {
         self.seen.values()
     }

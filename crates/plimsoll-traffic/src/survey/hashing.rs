@@ -1,13 +1,13 @@
-//! 64-bit hashes that identify texts: among a million texts, a collision has a chance of one in
-//! thirty million. Not here: protection against texts chosen to collide.
+//! 64-bit hashes that identify texts. Among a million texts, the chance of a collision is one in
+//! thirty million. Not here: protection against texts that are chosen to collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map with hashes as keys.
+/// A hash map whose keys are hashes already.
 pub(crate) type HashKeyMap<V> = HashMap<u64, V, BuildHasherDefault<IdentityHasher>>;
 
-/// A hasher that returns its input, which is a hash already.
+/// A hasher that returns its 64-bit input unchanged, because the input is a hash already.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IdentityHasher(u64);
 
@@ -31,7 +31,8 @@ fn folded(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// The hash of `bytes`, chained after the hash `seed`.
+/// Returns a hash of `bytes`. The hash of several texts is computed by passing each hash as the
+/// next `seed`.
 #[inline]
 pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

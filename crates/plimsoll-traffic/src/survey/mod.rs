@@ -1,6 +1,6 @@
-//! Statistics over many requests: rates and peaks, endpoints, clients, sessions, popularity, sizes.
-//! A [`Survey`] reads [`Entry`]s, roughly in order of time, in bounded memory. If that costs
-//! exactness, the [`Figures`] say so.
+//! Computes statistics over the requests of an access log: rates and peaks, endpoints, clients,
+//! sessions, popularity, and sizes. A [`Survey`] reads [`Entry`]s, roughly in order of time, in
+//! bounded memory. Where bounded memory costs exactness, the [`Figures`] say so.
 //!
 //! Not here: the source of entries, and the presentation of figures.
 
@@ -27,20 +27,20 @@ pub use popularity::zipf_exponent;
 pub use sessions::GAP_NS;
 pub use timeline::WINDOW_S;
 
-/// Most distinct endpoints; requests to further ones are counted together.
+/// The largest number of distinct endpoints. Requests to further endpoints are counted together.
 const ENDPOINTS_MAX: usize = 10_000;
-/// Most distinct methods.
+/// The largest number of distinct methods.
 const METHODS_MAX: usize = 100;
-/// Most distinct clients at a time.
+/// The largest number of distinct clients that are counted at a time.
 const CLIENTS_MAX: usize = 1 << 17;
-/// Most distinct paths at a time, for popularity.
+/// The largest number of distinct paths that are counted at a time, for popularity.
 const IDS_MAX: usize = 1 << 20;
-/// Fewest whole windows for a dispersion.
+/// The fewest whole time windows for an index of dispersion.
 const WINDOWS_MIN: u64 = 5;
-/// Most ranks of popularity in the result.
+/// The largest number of popularity ranks in the result.
 const RANKS_MAX: usize = 10_000;
 
-/// Statistics under construction.
+/// The statistics of a log while its requests are added.
 pub struct Survey<'f> {
     fold: Option<&'f Fold<'f>>,
     requests: u64,
@@ -62,7 +62,8 @@ pub struct Survey<'f> {
 }
 
 impl<'f> Survey<'f> {
-    /// An empty survey. `fold` is applied to each new path.
+    /// Creates an empty survey. `fold` replaces parts of each new path before its template is
+    /// built.
     pub fn new(fold: Option<&'f Fold<'f>>) -> Survey<'f> {
         Survey {
             fold,
@@ -85,7 +86,7 @@ impl<'f> Survey<'f> {
         }
     }
 
-    /// Adds one request; `stamp` is the meaning of the log's timestamps.
+    /// Adds one request. `stamp` says whether the log's timestamps are starts or ends of requests.
     #[inline]
     pub fn add(&mut self, entry: &Entry, stamp: Stamp) {
         self.requests += 1;
@@ -111,7 +112,8 @@ impl<'f> Survey<'f> {
         if let Some(count) = self.methods.get_mut(entry.method) {
             *count += 1;
         } else {
-            // Invalid methods come from scanners, and there may be many.
+            // Invalid methods come from scanners and can be very many, so they are counted
+            // together.
             let method = if self.methods.len() < METHODS_MAX { entry.method } else { b"other" };
             *self.methods.entry(method.to_vec()).or_default() += 1;
         }
@@ -130,7 +132,7 @@ impl<'f> Survey<'f> {
         }
     }
 
-    /// The figures of all requests.
+    /// Computes the figures of all added requests.
     pub fn finish(mut self) -> Figures {
         self.timeline.finish();
         let span_ns = match self.requests {
@@ -158,7 +160,7 @@ impl<'f> Survey<'f> {
         });
         let popularity =
             of_ids.into_iter().chain(of_words).reduce(|one, other| if other.ids > one.ids { other } else { one });
-        // If most lines lack a duration, the sums mean nothing.
+        // If most lines lack a duration, sums of durations mean nothing.
         let timed = self.with_duration * 2 > self.requests;
         let concurrency = timed.then(|| Concurrency {
             mean: self.duration_ns as f64 / span_ns as f64,
@@ -205,11 +207,13 @@ impl<'f> Survey<'f> {
     }
 }
 
-/// Fewest names below a path that count as identifiers; fewer are endpoints of their own.
+/// The fewest distinct names below a path that count as identifiers. Fewer names count as separate
+/// endpoints.
 const NAMED_ITEMS_MIN: usize = 50;
 
-/// Resources with names instead of ids: the largest group of endpoints that differ only in the last
-/// path segment. Returns the method, the common path, and the requests of each.
+/// Finds resources with names instead of numeric ids: the largest group of endpoints that differ
+/// only in the last path segment. Returns the method, the common path, and the requests of each
+/// name.
 fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> {
     let mut groups: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for endpoint in endpoints.iter().filter(|endpoint| !endpoint.template.contains('{')) {
@@ -223,7 +227,7 @@ fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> 
 }
 
 impl Popularity {
-    /// The popularity of resources with these counts.
+    /// Computes the popularity of resources from the number of requests of each.
     fn from_counts(method: String, template: String, mut counts: Vec<u64>, exact: bool) -> Popularity {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let (zipf_exponent, ids) = (zipf_exponent(&counts), counts.len() as u64);
@@ -232,106 +236,108 @@ impl Popularity {
     }
 }
 
-/// Number of requests in flight.
+/// The number of requests in flight over the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Concurrency {
-    /// Mean.
+    /// Mean number of requests in flight.
     pub mean: f64,
-    /// Maximum, if the timestamps are precise enough.
+    /// Largest number of requests in flight. `None` if the timestamps are too coarse.
     pub max: Option<u64>,
 }
 
-/// Statistics of sessions.
+/// Statistics of sessions: requests of one visitor without a gap of half an hour.
 #[derive(Debug, Clone)]
 pub struct SessionStats {
-    /// Requests of a session.
+    /// Number of requests in a session.
     pub requests: Histogram,
-    /// Time from a response to the next request, ns.
+    /// Think time from a response to the next request of the session, ns.
     pub think: Histogram,
-    /// Whether some sessions were closed early for want of memory.
+    /// Whether sessions were closed early to bound the memory.
     pub closed_early: bool,
 }
 
-/// Popularity of the resources of the endpoint with the most ids.
+/// How often each resource is requested, for the endpoint with the most distinct ids.
 #[derive(Debug, Clone)]
 pub struct Popularity {
     /// The method of the endpoint.
     pub method: String,
     /// The template of the endpoint.
     pub template: String,
-    /// Number of ids.
+    /// Number of distinct ids.
     pub ids: u64,
-    /// Whether all ids were counted; otherwise rare ones were dropped.
+    /// Whether all ids were counted. If false, rare ids were dropped to bound the memory.
     pub exact: bool,
-    /// The exponent of Zipf's law.
+    /// The exponent of Zipf's law that fits the counts. `None` with too few ids.
     pub zipf_exponent: Option<f64>,
-    /// Requests of each id in descending order, up to a limit.
+    /// Number of requests of each id, in descending order, up to a limit.
     pub counts: Vec<u64>,
 }
 
-/// One interval of the log.
+/// Figures of one interval of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrafficInterval {
-    /// Arrivals.
+    /// Number of requests that arrived in the interval.
     pub arrivals: u64,
     /// Mean number of requests in flight.
     pub under_way: f64,
 }
 
-/// The figures of a log.
+/// The statistics of an access log.
 #[derive(Debug, Clone)]
 pub struct Figures {
     /// Number of requests.
     pub requests: u64,
-    /// The first arrival, ns since the epoch.
+    /// Time of the first arrival, ns since the Unix epoch.
     pub first_ns: u64,
-    /// The last arrival.
+    /// Time of the last arrival, ns since the Unix epoch.
     pub last_ns: u64,
-    /// Time from the first to the last arrival, extended by the resolution of timestamps.
+    /// Time from the first to the last arrival plus the resolution of the timestamps, ns.
     pub span_ns: u64,
     /// Resolution of the timestamps, ns.
     pub resolution_ns: u64,
-    /// Requests without a known arrival: the end of the response takes its place.
+    /// Number of requests without a known arrival time, whose response end was used instead.
     pub from_ends: u64,
-    /// Requests too far out of order: missing in rates, dispersion and concurrency over time only.
+    /// Number of requests that were too far out of order. They are missing only in rates,
+    /// dispersion and concurrency over time.
     pub late: u64,
-    /// Most requests in a second of the clock, if timestamps are precise enough.
+    /// Most requests in one clock second. `None` if the timestamps are too coarse.
     pub peak_1s: Option<u64>,
-    /// Most requests in a minute of the clock.
+    /// Most requests in one clock minute.
     pub peak_1min: u64,
-    /// Endpoints, the most frequent first.
+    /// The endpoints, most frequent first.
     pub endpoints: Vec<TrafficEndpoint>,
-    /// Requests to endpoints above the limit.
+    /// Number of requests to endpoints beyond the limit of 10,000.
     pub endpoints_beyond: u64,
-    /// Requests by method.
+    /// Number of requests by method, most frequent first.
     pub methods: Vec<(String, u64)>,
-    /// Responses by status; 0 if none was logged.
+    /// Number of responses by status; status 0 means that none was logged.
     pub statuses: Vec<(u16, u64)>,
-    /// Requests by client, the most frequent first.
+    /// Number of requests by client, most frequent first.
     pub clients: Vec<(String, u64)>,
-    /// Largest amount by which a client's count may be too low; 0: exact and complete.
+    /// The largest amount by which a client's count may be too low. 0 means that all counts are
+    /// exact.
     pub clients_error_max: u64,
-    /// Sessions; empty if no client is logged.
+    /// Statistics of sessions. Empty if the log names neither clients nor sessions.
     pub sessions: SessionStats,
-    /// Popularity; `None` without an endpoint with ids.
+    /// Popularity of resources. `None` if no endpoint has ids.
     pub popularity: Option<Popularity>,
-    /// Window widths in ns, with the index of dispersion; `None` if timestamps or the length of the
-    /// log do not suffice.
+    /// Index of dispersion of the arrivals, by window width in ns. `None` if the timestamps are too
+    /// coarse or the log is too short.
     pub dispersion: [(u64, Option<f64>); 4],
-    /// Requests in flight; `None` if durations are not logged.
+    /// Requests in flight. `None` if most lines have no duration.
     pub concurrency: Option<Concurrency>,
-    /// Bytes of responses.
+    /// Sizes of responses, bytes.
     pub sizes: Histogram,
-    /// Durations, ns.
+    /// Durations of requests, ns.
     pub durations: Histogram,
     /// Length of each interval in `moments`, s.
     pub point_s: f64,
-    /// Intervals from the first arrival on.
+    /// Figures over time, in intervals of equal length from the first arrival on.
     pub moments: Vec<TrafficInterval>,
 }
 
 impl Figures {
-    /// Mean request rate, 1/s.
+    /// Mean arrival rate, 1/s.
     pub fn rate_mean_rps(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { self.requests as f64 * 1e9 / self.span_ns as f64 }
     }

@@ -1,17 +1,17 @@
-//! How unevenly requests are distributed over resources: the exponent of Zipf's law, by maximum
-//! likelihood.
+//! Measures how unevenly requests are distributed over resources: fits the exponent of Zipf's law
+//! by maximum likelihood.
 
-/// Fewest ids for an exponent.
+/// The fewest distinct ids for an exponent.
 const IDS_MIN: usize = 10;
-/// Fewest requests of an id for a meaningful rank.
+/// The fewest requests of an id for a meaningful rank.
 const RANKED_MIN: u64 = 5;
-/// Ranks above this do not affect the exponent.
+/// The largest number of ranks that are used for the fit.
 const RANKS_MAX: usize = 100_000;
 
-/// The exponent a of p(rank) ~ rank^-a with the largest likelihood for these counts (descending), 0
-/// to 5; `None` with too few ids.
+/// Returns the exponent a of p(rank) ~ rank^-a with the largest likelihood for `counts`. The counts
+/// are in descending order, and the exponent is 0 to 5. `None` with too few ids or requests.
 pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
-    // If many ids are rare, the frequent ones determine the exponent: the law is the same among
+    // If many ids are rare, only the frequent ids are used. Zipf's law has the same exponent among
     // them.
     let ranked = counts.partition_point(|count| *count >= RANKED_MIN);
     let is_sparse = counts.last().is_some_and(|least| *least < RANKED_MIN);
@@ -23,8 +23,8 @@ pub fn zipf_exponent(counts: &[u64]) -> Option<f64> {
     }
     let logs: Vec<f64> = (1..=counts.len()).map(|rank| (rank as f64).ln()).collect();
     let observed = counts.iter().zip(&logs).map(|(count, log)| *count as f64 * log).sum::<f64>() / total;
-    // The likelihood is largest where the expected logarithm of the rank equals the observed one;
-    // it falls as a grows.
+    // The likelihood is largest where the expected logarithm of the rank equals the observed one.
+    // The expected logarithm falls as `a` grows, so bisection finds the exponent.
     let expected = |a: f64| {
         let (mut weights, mut sum) = (0.0, 0.0);
         for log in &logs {
@@ -64,10 +64,10 @@ mod tests {
             }
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let found = zipf_exponent(&counts).expect("enough");
-            // Ranks are those observed: chance makes the law look slightly steeper.
+            // The ranks are by observed counts, so chance makes the exponent slightly larger.
             assert!((-0.02..0.05).contains(&(found - a)), "{a}: {found}");
         }
-        // With many more ids than requests, the frequent ones still suffice.
+        // With many more ids than requests, the frequent ids are still enough.
         let mut rng = Rng::new(3);
         let harmonic: f64 = (1..=50_000).map(|rank| 1.0 / f64::from(rank)).sum();
         let mut counts = vec![0u64; 50_000];

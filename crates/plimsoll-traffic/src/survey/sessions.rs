@@ -1,14 +1,15 @@
-//! Sessions: requests of one visitor without a gap of half an hour. Only open sessions are in
-//! memory; a session closes after the gap.
+//! Groups requests into sessions: requests of one visitor without a gap of half an hour. Only open
+//! sessions are in memory, and a session closes after the gap.
 
 use super::hashing::HashKeyMap;
 use plimsoll_model::Histogram;
 
-/// Gap that ends a session, ns.
+/// The time without requests that ends a session, ns.
 pub const GAP_NS: u64 = 1_800_000_000_000;
-/// Interval of the search for ended sessions, ns of the log.
+/// Interval between searches for ended sessions, ns of log time.
 const SWEEP_NS: u64 = 300_000_000_000;
-/// Most open sessions; above it the longest inactive ones are closed early.
+/// The largest number of open sessions. Above it, the sessions that are inactive for longest are
+/// closed early.
 const OPEN_MAX: usize = 1 << 21;
 
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +18,7 @@ struct OpenSession {
     end_ns: u64,
 }
 
-/// The open sessions, and statistics of closed ones.
+/// The open sessions, and statistics of closed sessions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sessions {
     open: HashKeyMap<OpenSession>,
@@ -29,14 +30,15 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Adds a request of a visitor. The think time lasts from a response to the next request;
-    /// overlapping requests have none.
+    /// Adds a request of a visitor. A think time lasts from a response to the next request.
+    /// Overlapping requests have no think time.
     #[inline]
     pub fn add(&mut self, visitor: u64, start_ns: u64, end_ns: u64) {
         self.newest_ns = self.newest_ns.max(start_ns);
         let open = self.open.entry(visitor).or_insert(OpenSession { requests: 0, end_ns: start_ns });
         let gap_ns = start_ns.saturating_sub(open.end_ns);
-        // A log of another time may follow: an entry long before the session is no late one.
+        // Logs of different times may be read one after the other. An entry more than a gap before
+        // the session belongs to another log, so the session ends.
         if gap_ns > GAP_NS || end_ns.saturating_add(GAP_NS) < open.end_ns {
             self.requests.record(u64::from(open.requests));
             *open = OpenSession { requests: 0, end_ns: start_ns };
@@ -58,7 +60,7 @@ impl Sessions {
         }
     }
 
-    /// Closes sessions inactive for longer than `rest_ns`.
+    /// Closes the sessions that have been inactive for longer than `rest_ns`.
     fn sweep(&mut self, rest_ns: u64) {
         let (newest_ns, requests) = (self.newest_ns, &mut self.requests);
         self.open.retain(|_, open| {
@@ -70,8 +72,8 @@ impl Sessions {
         });
     }
 
-    /// Closes all sessions. Returns requests of each, think times in ns, and whether some were
-    /// closed early.
+    /// Closes all sessions. Returns the number of requests of each session, the think times in ns,
+    /// and whether sessions were closed early.
     pub fn finish(mut self) -> (Histogram, Histogram, bool) {
         for open in self.open.values() {
             self.requests.record(u64::from(open.requests));
@@ -105,7 +107,8 @@ mod tests {
         }
         let (requests, think, early) = sessions.finish();
         assert_eq!((requests.count(), requests.max_ns(), early), (5, 5, false));
-        // 4 s after the first response, 12 s after the overlapping one, 1800 s just within the gap.
+        // The think times are 4 s after the first response, 12 s after the overlapping response,
+        // and 1800 s, which is just within the gap.
         assert_eq!((think.count(), think.min_ns(), think.max_ns()), (3, 4 * S, 1800 * S));
     }
 }

@@ -1,11 +1,11 @@
-//! Templates of endpoints: a path without its query, with variable parts folded to `{id}`,
-//! `{uuid}`, `{hash}` or `{date}`. Each segment is judged by itself, so that a path always has the
-//! same template.
+//! Builds the template of a path: the path without its query, with variable parts replaced by
+//! `{id}`, `{uuid}`, `{hash}` or `{date}`. Each segment is judged alone, so that a path always has
+//! the same template.
 
-/// Appends the template of `path` to `out`. Existing braces stay.
+/// Writes the template of `path` to `out`. Segments with braces stay unchanged.
 pub(crate) fn template(path: &[u8], out: &mut Vec<u8>) {
     out.clear();
-    // Path parameters such as `;jsessionid=...` are dropped.
+    // Path parameters such as `;jsessionid=...` are removed.
     let path = memchr::memchr(b';', path).map_or(path, |at| &path[..at]);
     for (number, segment) in path.split(|b| *b == b'/').enumerate() {
         if number > 0 {
@@ -29,7 +29,7 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
         return out.extend_from_slice(b"{id}");
     }
     if segment.contains(&b'@') || segment.to_ascii_lowercase().windows(3).any(|w| w == b"%40") {
-        // An e-mail address identifies a person.
+        // An e-mail address identifies a person, so it counts as an id.
         return out.extend_from_slice(b"{id}");
     }
     if is_random(segment) {
@@ -63,7 +63,7 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Whether a segment is a number, possibly with punctuation: `42`, `-3.5`, `10.0.0.1`,
-/// `48.85,2.35`. A date is none.
+/// `48.85,2.35`. A date does not count as a number.
 fn is_number(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_digit() || b"+-.,:_~".contains(b));
     plain && date(segment) != Some(segment.len()) && date_and_time(segment).is_none()
@@ -73,7 +73,7 @@ fn date_and_time(segment: &[u8]) -> Option<usize> {
     date(segment)
 }
 
-/// Whether a number is part of a version in a file name, as in `jquery-3.6.0.min.js`.
+/// Whether the number `word` is part of a version in a file name, as in `jquery-3.6.0.min.js`.
 fn is_version(segment: &[u8], word: &[u8]) -> bool {
     let at = word.as_ptr() as usize - segment.as_ptr() as usize;
     let digit = |place: Option<usize>| place.and_then(|p| segment.get(p)).is_some_and(u8::is_ascii_digit);
@@ -82,7 +82,7 @@ fn is_version(segment: &[u8], word: &[u8]) -> bool {
     (point(Some(end)) && digit(Some(end + 1))) || (point(at.checked_sub(1)) && digit(at.checked_sub(2)))
 }
 
-/// Length of a UUID at the front.
+/// Length of the UUID at the beginning of `text`, bytes; `None` if there is no UUID.
 fn uuid(text: &[u8]) -> Option<usize> {
     let head = text.get(..36)?;
     let fits = head.iter().enumerate().all(|(at, b)| match at {
@@ -92,7 +92,8 @@ fn uuid(text: &[u8]) -> Option<usize> {
     (fits && !text.get(36).is_some_and(u8::is_ascii_alphanumeric)).then_some(36)
 }
 
-/// Length of a date at the front, `2024-05-06`, with its time of day if one follows.
+/// Length of the date at the beginning of `text`, such as `2024-05-06`, bytes. A following time of
+/// day is included.
 fn date(text: &[u8]) -> Option<usize> {
     let digits = |from: usize, to: usize| -> Option<u32> {
         let part = text.get(from..to).filter(|part| part.iter().all(u8::is_ascii_digit))?;
@@ -114,7 +115,8 @@ fn date(text: &[u8]) -> Option<usize> {
     (!text.get(10).is_some_and(u8::is_ascii_alphabetic)).then_some(10)
 }
 
-/// Whether a word looks like a hash: hexadecimal digits with letters, or long and mixed.
+/// Whether a word looks like a hash: eight or more hexadecimal digits with letters, or a long mix
+/// of letters and digits.
 fn is_hash(word: &[u8]) -> bool {
     let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = word.len() - digits;
@@ -131,8 +133,7 @@ fn is_hash(word: &[u8]) -> bool {
         || (word.len() >= 10 && upper && lower && digits >= 2 && changes(word) >= 5)
 }
 
-/// Whether a segment looks random: letters, digits, `-` and `_` that alternate more often than in
-/// words.
+/// Whether a segment looks random: letters, digits, `-` and `_` alternate more often than in words.
 fn is_random(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
     let digits = segment.iter().filter(|b| b.is_ascii_digit()).count();
@@ -148,13 +149,13 @@ fn is_random(segment: &[u8]) -> bool {
         && uuid(segment).is_none()
 }
 
-/// Whether a segment is a signed token (JWT): three parts, with base64 JSON first.
+/// Whether a segment is a signed token (JWT): three parts, of which the first is base64 of JSON.
 fn is_signed(segment: &[u8]) -> bool {
     let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-_=.".contains(b);
     segment.starts_with(b"eyJ") && segment.iter().filter(|b| **b == b'.').count() == 2 && segment.iter().all(fits)
 }
 
-/// Whether a segment is a code in groups of equal length: `A1B2-C3D4-E5F6`.
+/// Whether a segment is a code in groups of equal length, such as `A1B2-C3D4-E5F6`.
 fn is_code(segment: &[u8]) -> bool {
     let groups = || segment.split(|b| *b == b'-');
     let length = groups().next().map_or(0, <[u8]>::len);
@@ -166,8 +167,8 @@ fn is_code(segment: &[u8]) -> bool {
         && groups().filter(is_mixed).count() >= 2
 }
 
-/// Whether letters mix capitals at random, with few digits: in names a capital starts several
-/// letters.
+/// Whether a segment has capital letters at random places. In names a capital letter is followed by
+/// several lower-case letters.
 fn is_letters_at_random(segment: &[u8]) -> bool {
     let kind = |b: &u8| (b.is_ascii_uppercase(), b.is_ascii_lowercase());
     let uppers = segment.iter().filter(|b| b.is_ascii_uppercase()).count();
@@ -179,7 +180,7 @@ fn is_letters_at_random(segment: &[u8]) -> bool {
         && borders * 20 > segment.len() * 7
 }
 
-/// Number of changes between letters and digits, and from lower case to capitals.
+/// Number of changes between letters and digits, and from lower-case letters to capitals.
 fn changes(word: &[u8]) -> usize {
     let kind = |b: u8| match b {
         b'0'..=b'9' => 1,

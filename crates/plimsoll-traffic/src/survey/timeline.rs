@@ -1,28 +1,30 @@
-//! Arrivals and requests in flight over time, in bins of 100 ms. Lines may be up to [`WINDOW_S`]
-//! out of order, and responses may take as long. Memory is bounded by the requests of such a
-//! window.
+//! Counts arrivals and requests in flight over time, in bins of 100 ms. Lines may be out of order
+//! by up to [`WINDOW_S`] seconds, and responses may take as long. Memory is bounded by the requests
+//! of such a window.
 //!
 //! Not here: timestamps and their resolution.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Length of a bin, ns.
+/// Length of a bin, ns (100 ms).
 pub(super) const BIN_NS: u64 = 100_000_000;
-/// Largest disorder of lines, s.
+/// The largest disorder of log lines, s. The next constant is the same in bins.
 pub const WINDOW_S: u64 = 600;
 const WINDOW: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
-/// Most starts and ends in memory; above it the window shrinks.
+/// The largest number of request starts and ends in memory. Above it, the window for disordered
+/// lines shrinks.
 const EVENTS_MAX: usize = 1 << 23;
-/// Most points of the series over the whole log.
+/// The largest number of points in the series over the whole log.
 const POINTS_MAX: usize = 1200;
 
-/// Counts in windows of one width, aligned to the clock.
+/// Request counts in windows of one width, aligned to the clock.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
     bins: u64,
     current: Option<u64>,
     count: u64,
-    /// Whole windows between the first and the last arrival, and sums over them.
+    /// The number of whole windows between the first and the last arrival, and sums over their
+    /// counts.
     whole: u64,
     sum: u128,
     squares: u128,
@@ -45,7 +47,7 @@ impl Windows {
                     self.sum += u128::from(self.count);
                     self.squares += u128::from(self.count).pow(2);
                 }
-                // Empty windows count, too.
+                // Windows without requests count as windows with 0.
                 self.whole += window - current - 1;
                 self.begun_whole = true;
                 (self.current, self.count) = (Some(window), 0);
@@ -56,12 +58,13 @@ impl Windows {
         self.max = self.max.max(self.count);
     }
 
-    /// The largest count of a window, including the first and the last.
+    /// The largest count of one window, including the first and the last window.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Variance over mean of the counts, with at least `least` whole windows.
+    /// The index of dispersion of the counts: variance over mean. `None` with fewer than `least`
+    /// whole windows.
     pub fn dispersion(&self, least: u64) -> Option<f64> {
         if self.whole < least.max(2) || self.sum == 0 {
             return None;
@@ -73,29 +76,29 @@ impl Windows {
     }
 }
 
-/// One interval of the whole log.
+/// Sums of one interval of the series over the whole log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     arrivals: u64,
-    /// Integral of the requests in flight, requests x ns.
+    /// Time integral of the requests in flight, requests x ns.
     busy_ns: f64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Bin {
     arrivals: u64,
-    /// Starts and ends: ns within the bin, and 1 for a start. An end precedes a start of the same
-    /// ns.
+    /// Starts and ends of requests in the bin. Each is the ns within the bin shifted left by one,
+    /// plus 1 for a start, so that an end sorts before a start of the same ns.
     events: Vec<u32>,
 }
 
-/// Arrivals and requests in flight over time.
+/// Arrivals and requests in flight over time, for logs whose lines are slightly out of order.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
-    /// The number of the first bin in `bins`; earlier ones are final.
+    /// The number of the first bin in `bins`. Earlier bins are final.
     front: u64,
     bins: VecDeque<Bin>,
-    /// Ends beyond the range of `bins`.
+    /// Number of request ends by bin, for ends too far ahead for `bins`.
     far_ends: BTreeMap<u64, u64>,
     events: usize,
     spare: Vec<Vec<u32>>,
@@ -136,7 +139,7 @@ impl Timeline {
         }
     }
 
-    /// Adds a request that arrived at `start_ns`, with its duration if known.
+    /// Adds a request that arrived at `start_ns`, with its duration if the log states it.
     #[inline]
     pub fn add(&mut self, start_ns: u64, duration_ns: Option<u64>) {
         let bin = start_ns / BIN_NS;
@@ -161,7 +164,7 @@ impl Timeline {
             } else {
                 self.bin(end).events.push(((end_ns % BIN_NS) as u32) << 1);
             }
-            // One start and one end.
+            // The request has one start and one end.
             self.events += 2;
             if self.events > EVENTS_MAX {
                 let half = self.front + (self.newest - self.front) / 2;
@@ -170,7 +173,7 @@ impl Timeline {
         }
     }
 
-    /// The bin with this number, which is not final.
+    /// The bin with this number, which must not be final.
     #[inline]
     fn bin(&mut self, number: u64) -> &mut Bin {
         let at = (number - self.front) as usize;
@@ -180,7 +183,7 @@ impl Timeline {
         &mut self.bins[at]
     }
 
-    /// Finalises all bins before `bin`.
+    /// Finalises all bins before `bin`: adds their counts to windows and series.
     fn settle_to(&mut self, bin: u64) {
         while self.front < bin {
             let number = self.front;
@@ -190,7 +193,7 @@ impl Timeline {
                     self.settle(number, done);
                 }
                 None => {
-                    // The rest of the range contains only ends from `far_ends`.
+                    // `bins` is empty, so the rest of the range contains only ends from `far_ends`.
                     let next = self.far_ends.range(number..bin).next().map_or(bin, |(end, _)| *end);
                     if next > number {
                         self.pass(number, next);
@@ -238,10 +241,11 @@ impl Timeline {
         }
     }
 
-    /// Skips bins without events.
+    /// Advances over bins without events from `from` to `to`, and adds the requests in flight to
+    /// the series.
     fn pass(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
-        // Widen the points of the series first.
+        // This call first widens the intervals of the series, so that all bins fit.
         self.point(to - 1);
         let mut at = from;
         while at < to {
@@ -254,7 +258,8 @@ impl Timeline {
         }
     }
 
-    /// The point of the series for a bin; `None` before the first arrival.
+    /// The interval of the series that contains a bin; `None` before the first arrival. If there
+    /// are too many intervals, their length doubles.
     fn point(&mut self, bin: u64) -> Option<&mut Point> {
         let since = bin.checked_sub(self.first?)?;
         while since / self.bins_a_point >= POINTS_MAX as u64 {
@@ -275,29 +280,29 @@ impl Timeline {
         self.points.get_mut(at)
     }
 
-    /// Finalises everything up to the last arrival.
+    /// Finalises all bins up to the last arrival.
     pub fn finish(&mut self) {
         if self.newest > 0 {
             self.settle_to(self.newest + 1);
         }
     }
 
-    /// Number of arrivals too far out of order.
+    /// Number of arrivals that were too far out of order to be counted.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// Most requests in flight at a time.
+    /// The largest number of requests in flight at one time.
     pub fn under_way_max(&self) -> u64 {
         self.under_way_max.max(0) as u64
     }
 
-    /// Largest counts by second and by minute.
+    /// The largest counts in one clock second and in one clock minute.
     pub fn peaks(&self) -> (u64, u64) {
         (self.second.max(), self.minute.max())
     }
 
-    /// Windows of 0.1, 1, 10 and 100 s.
+    /// The counts in windows of 0.1, 1, 10 and 100 s, each with its width in ns.
     pub fn windows(&self) -> [(u64, &Windows); 4] {
         [
             (BIN_NS, &self.tenth),
@@ -307,8 +312,8 @@ impl Timeline {
         ]
     }
 
-    /// Length of a point of the series, s; and arrivals and mean number of requests in flight for
-    /// each.
+    /// The series over the whole log: the length of an interval in s; then for each interval the
+    /// arrivals and the mean number of requests in flight.
     pub fn series(&self) -> (f64, Vec<(u64, f64)>) {
         let length_ns = (self.bins_a_point * BIN_NS) as f64;
         (length_ns / 1e9, self.points.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
@@ -342,7 +347,8 @@ mod tests {
 
     #[test]
     fn peaks_are_of_the_clock() {
-        // 30 in one second, 20 in the next, all within one minute; then a long gap, then one.
+        // 30 requests in one second and 20 in the next, all within one minute. A single request
+        // follows after a long gap.
         let mut requests: Vec<(u64, Option<u64>)> = (0..30).map(|n| (n, None)).collect();
         requests.extend((0..20).map(|n| (1500 + n, None)));
         requests.push((86_400_000, None));
@@ -377,13 +383,14 @@ mod tests {
 
     #[test]
     fn dispersion_is_that_of_the_counts() {
-        // Even spacing has dispersion 0; pairs have twice that of single arrivals.
+        // Evenly spaced arrivals have dispersion 0. Pairs have twice the dispersion of single
+        // arrivals.
         let even = build_timeline(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());
         let windows = even.windows();
         assert_eq!(windows[1].1.dispersion(5), Some(0.0));
         assert_eq!(windows[3].1.dispersion(5), None);
         let bursts = build_timeline(&(0..2000).map(|n| (n / 100 * 1000, None)).collect::<Vec<_>>());
-        // 100 in the first tenth of each second, otherwise none.
+        // 100 requests in the first tenth of each second, and none in the rest.
         let tenth = bursts.windows()[0].1.dispersion(5).expect("enough");
         assert!((tenth - 90.0).abs() < 6.0, "{tenth}");
     }

@@ -1,6 +1,6 @@
-//! Base64 of the bytes in results.
+//! Encodes and decodes base64, which JSON and CSV results use for bytes.
 
-/// Appends bytes as base64.
+/// Appends `bytes` to `out` as base64 with padding.
 pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for three in bytes.chunks(3) {
@@ -13,7 +13,7 @@ pub(super) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes base64; `None` if it is invalid.
+/// Decodes base64 with padding; `None` if the text is invalid.
 pub(super) fn read_base64(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.iter().position(|byte| *byte == b'=').unwrap_or(text.len());
     let padding = &text[digits..];

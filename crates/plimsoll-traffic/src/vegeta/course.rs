@@ -1,5 +1,6 @@
-//! Results over time by attack: rates, latencies, failures. Memory is bounded for any number and
-//! order of results: intervals double as an attack grows.
+//! Summarises vegeta's results over time, by attack: rates, latencies and failures. Memory is
+//! bounded for any number and order of results, because intervals double in length as an attack
+//! grows.
 //!
 //! Not here: pages, and the figures of vegeta's own reports (`figures`).
 
@@ -7,46 +8,48 @@ use super::result::VegetaResult;
 use plimsoll_model::Histogram;
 use std::collections::BTreeMap;
 
-/// Most distinct attacks.
+/// The largest number of distinct attacks.
 const ATTACKS_MAX: usize = 12;
-/// Most intervals of an attack; they start at 10 ms.
+/// The largest number of intervals of an attack. Intervals start with the length of the next
+/// constant, 10 ms, and double when there are too many.
 const STRETCHES_MAX: usize = 300;
 const STRETCH_NS: u64 = 10_000_000;
-/// Fewest requests for a rate.
+/// The fewest requests in an interval, on average, for a meaningful rate.
 const SENT_MIN: u64 = 8;
-/// Most distinct errors of one attack.
+/// The largest number of distinct errors counted for one attack.
 const ERRORS_MAX: usize = 100;
 
-/// Results by attack.
+/// The results over time of each attack.
 #[derive(Debug, Clone, Default)]
 pub struct VegetaCourse {
     attacks: Vec<AttackCourse>,
     left_out: u64,
 }
 
-/// The results of one attack.
+/// The results over time of one attack, that is, of one vegeta run.
 #[derive(Debug, Clone)]
 pub struct AttackCourse {
-    /// The name; may be empty.
+    /// The name of the attack; it may be empty.
     pub name: String,
     /// Latencies of all results, ns.
     pub latency: Histogram,
-    /// Results by status; 0: no response.
+    /// Number of results by HTTP status; status 0 means no response.
     pub codes: BTreeMap<u16, u64>,
-    /// Counts of up to a hundred distinct errors.
+    /// Number of results by error text, for at most [`ERRORS_MAX`] distinct errors.
     pub errors: BTreeMap<String, u64>,
-    /// Results with a status outside 200 to 399.
+    /// Number of results with a status outside 200 to 399.
     pub failed: u64,
-    /// Times of the first and the last request, ns since the Unix epoch.
+    /// Start times of the first and the last request, ns since the Unix epoch.
     earliest_ns: u64,
     latest_ns: u64,
-    /// Time of the first result read. Intervals count from it, forwards and backwards.
+    /// Start time of the result that was read first, ns. Intervals are numbered from it and may
+    /// have negative numbers.
     origin_ns: u64,
     stretch_ns: u64,
     stretches: BTreeMap<i64, CourseBin>,
 }
 
-/// The results of one interval.
+/// The results in one interval of an attack.
 #[derive(Debug, Clone, Default)]
 struct CourseBin {
     sent: u64,
@@ -54,28 +57,28 @@ struct CourseBin {
     failed: Histogram,
 }
 
-/// One interval of an attack. Latencies, in ns, belong to the requests sent in it; `None`: no
-/// request.
+/// Figures of one interval of an attack. Latencies, in ns, belong to the requests sent in the
+/// interval. They are `None` without requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoursePoint {
     /// Middle of the interval, s since the first request.
     pub at_s: f64,
-    /// Request rate, 1/s; `None`: the interval is too short.
+    /// Request rate, 1/s. `None` if the interval is too short.
     pub sent_rps: Option<f64>,
-    /// Rate of failed requests, 1/s.
+    /// Rate of failed requests, 1/s. `None` if the interval is too short.
     pub failed_rps: Option<f64>,
-    /// Median latency.
+    /// Median latency, ns.
     pub p50_ns: Option<f64>,
-    /// 99th percentile of latency.
+    /// 99th percentile of latency, ns.
     pub p99_ns: Option<f64>,
-    /// Largest latency.
+    /// Largest latency, ns.
     pub max_ns: Option<f64>,
-    /// Median latency of failures.
+    /// Median latency of failed requests, ns.
     pub failed_p50_ns: Option<f64>,
 }
 
 impl VegetaCourse {
-    /// Adds a result.
+    /// Adds one result to its attack. Results of attacks beyond [`ATTACKS_MAX`] are only counted.
     pub fn add(&mut self, result: &VegetaResult) {
         let at = self.attacks.iter().position(|attack| attack.name == result.attack);
         match at {
@@ -89,12 +92,12 @@ impl VegetaCourse {
         }
     }
 
-    /// The attacks, in order of appearance.
+    /// The attacks, in the order in which they first appear.
     pub fn attacks(&self) -> &[AttackCourse] {
         &self.attacks
     }
 
-    /// Results of attacks above the limit.
+    /// Number of results that belong to attacks beyond [`ATTACKS_MAX`].
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -148,7 +151,7 @@ impl AttackCourse {
         from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
     }
 
-    /// Doubles the length of intervals.
+    /// Doubles the length of the intervals and merges them in pairs.
     fn lengthen(&mut self) {
         self.stretch_ns = self.stretch_ns.saturating_mul(2);
         for (at, stretch) in std::mem::take(&mut self.stretches) {
@@ -159,17 +162,17 @@ impl AttackCourse {
         }
     }
 
-    /// Number of results.
+    /// Number of results of the attack.
     pub fn requests(&self) -> u64 {
         self.latency.count()
     }
 
-    /// Time from the first request to the last, ns.
+    /// Time from the start of the first request to the start of the last, ns.
     pub fn attack_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
-    /// Request rate, 1/s; the number of requests if all were sent at once.
+    /// Request rate, 1/s. If all requests started at once, it is the number of requests.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests() as f64,
@@ -177,8 +180,8 @@ impl AttackCourse {
         }
     }
 
-    /// The attack in at most `count_max` intervals of equal length, in order, with several requests
-    /// in each.
+    /// Divides the attack into at most `count_max` intervals of equal length. There are fewer if
+    /// they would have too few requests.
     pub fn moments(&self, count_max: usize) -> Vec<CoursePoint> {
         let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
         else {
@@ -186,7 +189,7 @@ impl AttackCourse {
         };
         let count_max = (count_max as u64).min(self.requests() / SENT_MIN).max(1);
         let joined = ((last - first) as u64 + 1).div_ceil(count_max);
-        // An interval without requests has a rate of 0.
+        // Intervals without requests are included with a rate of 0.
         let count = (last - first) as u64 / joined + 1;
         let mut sums: BTreeMap<u64, CourseBin> = (0..count).map(|at| (at, CourseBin::default())).collect();
         for (at, stretch) in &self.stretches {
@@ -197,7 +200,8 @@ impl AttackCourse {
         }
         let length_ns = joined as f64 * self.stretch_ns as f64;
         let begin_ns = *first as f64 * self.stretch_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
-        // The last request also covers the time until the next one would start.
+        // The attack ends one mean request distance after the last request, as if a next request
+        // started there.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, CourseBin)| {
@@ -235,7 +239,7 @@ mod tests {
     fn an_attack_is_told_over_time_in_whatever_order_its_results_come() {
         const START_NS: u64 = 1_795_307_654_063_832_482;
         let of = |n: u64| {
-            // 100 a second for 20 s; every tenth fails, and the second half is slower.
+            // 100 requests a second for 20 s. Every tenth fails, and the second half is slower.
             let latency_ns = if n < 1000 { 1_000_000 } else { 5_000_000 };
             result("a", START_NS + n * 10_000_000, latency_ns, if n.is_multiple_of(10) { 503 } else { 200 })
         };
@@ -266,7 +270,7 @@ mod tests {
         let mut course = VegetaCourse::default();
         (0..20u64).for_each(|n| course.add(&result(&format!("n{n}"), n, 1, 0)));
         assert_eq!((course.attacks().len(), course.left_out()), (ATTACKS_MAX, 8));
-        // One request has no rate.
+        // A single request has no rate.
         let only = course.attacks()[0].moments(150);
         assert_eq!((only.len(), only[0].sent_rps, only[0].failed_p50_ns), (1, None, Some(1.0)));
         assert!(VegetaCourse::default().attacks().is_empty());
@@ -275,7 +279,7 @@ mod tests {
     #[test]
     fn a_pause_is_a_rate_of_nothing() {
         let mut course = VegetaCourse::default();
-        // 40 a second for 3 s, a gap of 6 s, and again for 3 s.
+        // 40 requests a second for 3 s, a gap of 6 s, and 40 a second for 3 s again.
         (0..120u64)
             .for_each(|n| course.add(&result("a", n * 25_000_000 + if n < 60 { 0 } else { 6_000_000_000 }, 1, 200)));
         let moments = course.attacks()[0].moments(150);

@@ -1,14 +1,15 @@
-//! Results as CSV rows: sent, code, latency, bytes out, bytes in, error, body, attack, number,
-//! method, URL, header fields. Quoting is as in Go's package.
+//! Encodes and decodes results as CSV rows. The columns are: sent, code, latency, bytes out, bytes
+//! in, error, body, attack, number, method, URL, header fields. Quoting is as in Go's package
+//! `encoding/csv`.
 
 use super::base64::{read_base64, write_base64};
 use super::result::VegetaResult;
 use std::io::Write;
 
-/// Fewest columns of a row: early versions of vegeta wrote fewer.
+/// The fewest columns of a row. Early versions of vegeta wrote fewer columns than current ones.
 const COLUMNS_MIN: usize = 9;
 
-/// Whether a line ends outside quotation marks.
+/// Whether a row is complete: its last line break is not within quotation marks.
 pub(super) fn is_whole(line: &[u8]) -> bool {
     line.iter().filter(|byte| **byte == b'"').count() % 2 == 0
 }
@@ -59,7 +60,7 @@ fn columns(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     (!quoted).then_some(columns)
 }
 
-/// Header fields, with the values of each name together.
+/// Parses header fields and joins the values of each name.
 fn fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
     let mut fields: Vec<(String, Vec<String>)> = Vec::new();
     for line in String::from_utf8_lossy(head).lines() {
@@ -74,7 +75,7 @@ fn fields(head: &[u8]) -> Vec<(String, Vec<String>)> {
 }
 
 impl VegetaResult {
-    /// Appends the result as a row.
+    /// Appends the result to `out` as a CSV row.
     pub(super) fn write_csv(&self, out: &mut Vec<u8>) {
         let VegetaResult {
             attack,

@@ -1,24 +1,26 @@
-//! Quantiles of a stream by a merging t-digest (Dunning and Ertl), with the scale function and
-//! sizes of vegeta's reports, so that both show equal figures. Values in the middle share
-//! centroids; extreme values have their own.
+//! Estimates quantiles of a stream of values with a merging t-digest (Dunning and Ertl). The scale
+//! function and sizes are those of vegeta's reports, so that both show equal figures. Values in the
+//! middle are merged into common centroids; extreme values keep their own.
 
 use std::f64::consts::PI;
 
-/// The compression parameter.
+/// The compression parameter of the t-digest: larger values give more centroids and more exact
+/// quantiles.
 const COMPRESSION: f64 = 100.0;
-/// Size of the buffer of new values, which are merged together.
+/// Size of the buffer of new values. A full buffer is merged into the centroids at once.
 const WAITING_MAX: usize = 8 * COMPRESSION as usize;
-/// Most centroids.
+/// The number of centroids above which they are merged again.
 const CENTROIDS_MAX: usize = 2 * COMPRESSION as usize;
 
-/// A mean and its number of values.
+/// A group of near values: their mean and their number.
 #[derive(Debug, Clone, Copy)]
 struct Centroid {
     mean: f64,
     weight: f64,
 }
 
-/// The digest.
+/// A t-digest: centroids in ascending order, a buffer of new values, and the smallest and largest
+/// centroid means so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuantileDigest {
     centroids: Vec<Centroid>,
@@ -28,12 +30,12 @@ pub(super) struct QuantileDigest {
     max: f64,
 }
 
-/// The share of values below unit k of the scale.
+/// The share of all values that lie below unit `k` of the scale, 0 to 1.
 fn share(k: f64) -> f64 {
     ((k.min(COMPRESSION) * PI / COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
 }
 
-/// The unit of the scale for a share.
+/// The unit of the scale that belongs to a share; the inverse of [`share`].
 fn unit(share: f64) -> f64 {
     COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
@@ -74,7 +76,7 @@ impl QuantileDigest {
         self.max = if begun { self.max.max(last) } else { last };
     }
 
-    /// The quantile for a share, 0 to 1.
+    /// The estimated quantile for a share of 0 to 1; 0 without values.
     pub(super) fn quantile(&mut self, wanted: f64) -> f64 {
         self.take_in();
         let (Some(first), Some(last)) = (self.centroids.first(), self.centroids.last()) else { return 0.0 };
@@ -98,7 +100,7 @@ impl QuantileDigest {
     }
 }
 
-/// The weighted mean of two values, clamped between them.
+/// The weighted mean of two pairs of value and weight, limited to the range between both values.
 fn between(a: (f64, f64), b: (f64, f64)) -> f64 {
     let mean = (a.0 * a.1 + b.0 * b.1) / (a.1 + b.1);
     mean.clamp(a.0.min(b.0), a.0.max(b.0))
@@ -112,7 +114,7 @@ mod tests {
     fn quantiles_of_many_values_are_near() {
         let mut digest = QuantileDigest::default();
         assert_eq!(digest.quantile(0.5), 0.0);
-        // Each value once, in shuffled order.
+        // Each value from 0 to 10,006 once, in shuffled order.
         (0..10_007u64).for_each(|n| digest.add((n * 4_999 % 10_007) as f64));
         for (share, slack) in [(0.0, 1.0), (0.01, 10.0), (0.5, 100.0), (0.99, 10.0), (0.9999, 2.0), (1.0, 1.0)] {
             let value = digest.quantile(share);

@@ -1,29 +1,29 @@
-//! Figures as vegeta's own reports define them: rates from the first request to the last, success
-//! for statuses from 200 to 399. Not here: their presentation.
+//! Computes figures as vegeta's own reports define them. Rates count from the first request to the
+//! last, and statuses from 200 to 399 are successes. Not here: their presentation.
 
 use super::digest::QuantileDigest;
 use super::moment::stamp;
 use super::result::VegetaResult;
 use std::collections::{BTreeMap, HashSet};
 
-/// Most distinct errors.
+/// The largest number of distinct errors in a report.
 const ERRORS_MAX: usize = 10_000;
 
-/// Converts ns to seconds, rounded as Go does.
+/// Converts ns to seconds with the rounding of Go's `Duration.Seconds`.
 fn seconds(ns: u64) -> f64 {
     (ns / 1_000_000_000) as f64 + (ns % 1_000_000_000) as f64 / 1e9
 }
 
-/// Figures of results.
+/// The figures of vegeta's text and JSON reports.
 #[derive(Debug, Clone, Default)]
 pub struct VegetaFigures {
     /// Number of requests.
     pub requests: u64,
-    /// Counts of statuses.
+    /// Number of results by HTTP status.
     pub codes: BTreeMap<u16, u64>,
-    /// Bytes of all request bodies.
+    /// Total size of all request bodies, bytes.
     pub bytes_out: u64,
-    /// Bytes of all response bodies.
+    /// Total size of all response bodies, bytes.
     pub bytes_in: u64,
     /// Sum of all latencies, ns.
     pub latency_ns_total: u64,
@@ -31,27 +31,29 @@ pub struct VegetaFigures {
     pub latency_ns_min: u64,
     /// Longest latency, ns.
     pub latency_ns_max: u64,
-    /// Distinct errors, in order of appearance.
+    /// The distinct error texts, in the order in which they first appear.
     pub errors: Vec<String>,
-    /// Histogram: lower bound of each bucket, ns, and its count. Latencies below the first bound
-    /// count in the first bucket.
+    /// Histogram of latencies: the lower bound of each bucket in ns, and its count. Latencies below
+    /// the first bound count in the first bucket.
     pub buckets: Vec<(u64, u64)>,
     seen: HashSet<String>,
     succeeded: u64,
     digest: QuantileDigest,
-    /// Times of the first request, the last request and the last response, ns since the Unix epoch.
+    /// The start of the first request, the start of the last request, and the end of the last
+    /// response, ns since the Unix epoch.
     earliest_ns: u64,
     latest_ns: u64,
     end_ns: u64,
 }
 
 impl VegetaFigures {
-    /// Figures without results. `bounds_ns`: lower bounds of buckets, ascending.
+    /// Creates figures without results. `bounds_ns` has the lower bounds of the histogram's buckets
+    /// in ascending order.
     pub fn new(bounds_ns: &[u64]) -> VegetaFigures {
         VegetaFigures { buckets: bounds_ns.iter().map(|bound| (*bound, 0)).collect(), ..VegetaFigures::default() }
     }
 
-    /// Adds a result.
+    /// Adds one result to all figures.
     pub fn add(&mut self, result: &VegetaResult) {
         let VegetaResult { code, sent_ns, latency_ns, bytes_out, bytes_in, error, .. } = result;
         let first = self.requests == 0;
@@ -76,17 +78,17 @@ impl VegetaFigures {
         }
     }
 
-    /// Time from the first request to the last, ns.
+    /// Time from the start of the first request to the start of the last, ns.
     pub fn attack_ns(&self) -> u64 {
         self.latest_ns - self.earliest_ns
     }
 
-    /// Time from the last request to the last response, ns.
+    /// Time from the start of the last request to the end of the last response, ns.
     pub fn wait_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.latest_ns)
     }
 
-    /// Request rate, 1/s; the number of requests if all were sent at once.
+    /// Request rate, 1/s. If all requests started at once, it is the number of requests.
     pub fn rate_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.requests as f64,
@@ -94,7 +96,7 @@ impl VegetaFigures {
         }
     }
 
-    /// Rate of successes until the last response, 1/s.
+    /// Rate of successful requests from the first request to the last response, 1/s.
     pub fn throughput_rps(&self) -> f64 {
         match self.attack_ns() {
             0 => self.succeeded as f64,
@@ -102,22 +104,23 @@ impl VegetaFigures {
         }
     }
 
-    /// Share of successes, 0 to 1.
+    /// Share of successful requests, 0 to 1.
     pub fn success(&self) -> f64 {
         self.mean(self.succeeded)
     }
 
-    /// A total divided by the number of requests.
+    /// The mean for each request: `total` divided by the number of requests.
     pub fn mean(&self, total: u64) -> f64 {
         if self.requests == 0 { 0.0 } else { total as f64 / self.requests as f64 }
     }
 
-    /// Latency quantile for a share (0 to 1), ns.
+    /// The latency quantile for a share of 0 to 1, ns.
     pub fn quantile_ns(&mut self, share: f64) -> u64 {
         self.digest.quantile(share) as u64
     }
 
-    /// Times of the first request, the last request and the last response, as RFC 3339.
+    /// The start of the first request, the start of the last request, and the end of the last
+    /// response, as RFC 3339.
     pub fn moments(&self) -> [String; 3] {
         [self.earliest_ns, self.latest_ns, self.end_ns].map(stamp)
     }

@@ -1,19 +1,19 @@
-//! A decoder for results in Go's gob: a stream of type definitions and values. It reads types from
-//! the stream itself, and identifies fields by name.
+//! Decodes results in Go's gob encoding, a stream of type definitions and values. The decoder takes
+//! the types from the stream itself and identifies fields by name.
 //!
-//! Not here: the encoder (`gob_written`), and types that results lack (arrays, interfaces, complex
-//! numbers).
+//! Not here: the encoder (`gob_written`), and types that do not occur in results (arrays,
+//! interfaces, complex numbers).
 
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 
-/// Deepest nesting of types.
+/// The deepest accepted nesting of types.
 const DEPTH_MAX: u32 = 16;
-/// Seconds from year 1, the epoch of Go's clock, to the Unix epoch.
+/// Seconds from the start of year 1, the epoch of Go's clock, to the Unix epoch.
 pub(super) const EPOCH_S: i64 = 62_135_596_800;
 
-/// Why a stream is unreadable.
+/// The reason why a gob stream is unreadable: an I/O error, or a flaw of the stream.
 #[derive(Debug)]
 pub(super) enum GobError {
     Io(io::Error),
@@ -32,17 +32,17 @@ impl From<&'static str> for GobError {
     }
 }
 
-/// The layout of a type. Types are identified by numbers.
+/// The layout of a gob type. Element types are given by their numbers.
 #[derive(Debug, Clone)]
 enum Layout {
     List(i64),
     Map(i64, i64),
     Struct(Vec<(String, i64)>),
-    /// Bytes with an encoding of their own.
+    /// A type with its own encoding (Go's `GobEncoder` and the like); its values are bytes.
     Own,
 }
 
-/// A value.
+/// A decoded gob value.
 #[derive(Debug)]
 enum GobValue {
     Int(i64),
@@ -54,7 +54,7 @@ enum GobValue {
     Other,
 }
 
-/// The types defined in a stream so far.
+/// The types that a gob stream has defined so far, by number.
 #[derive(Debug, Default)]
 pub(super) struct GobStream {
     layouts: HashMap<i64, Layout>,
@@ -62,7 +62,7 @@ pub(super) struct GobStream {
 
 const CUT: &str = "it is cut off";
 
-/// The bytes of one message.
+/// The bytes of one gob message that are not decoded yet.
 struct GobMessage<'a>(&'a [u8]);
 
 impl<'a> GobMessage<'a> {
@@ -79,7 +79,8 @@ impl<'a> GobMessage<'a> {
         Ok(taken)
     }
 
-    /// An unsigned number: small ones are one byte; otherwise the first byte is the negated length.
+    /// Decodes an unsigned number. A number below 128 is one byte. For other numbers the first byte
+    /// is the negated count of the bytes that follow.
     fn uint(&mut self) -> Result<u64, &'static str> {
         let first = self.byte()?;
         if first < 128 {
@@ -92,7 +93,8 @@ impl<'a> GobMessage<'a> {
         Ok(self.take(length)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// A signed number: the lowest bit marks a complement.
+    /// Decodes a signed number. The lowest bit is 1 for a negative number, whose other bits are
+    /// complemented.
     fn int(&mut self) -> Result<i64, &'static str> {
         let number = self.uint()?;
         let value = (number >> 1) as i64;
@@ -104,7 +106,8 @@ impl<'a> GobMessage<'a> {
         Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
     }
 
-    /// The fields of a struct by number, from 0; zero fields are absent.
+    /// Calls `each` for every field of a struct, with the number of the field from 0. Fields with a
+    /// zero value are absent in gob.
     fn fields(
         &mut self,
         each: &mut dyn FnMut(&mut Self, usize) -> Result<(), &'static str>,
@@ -119,7 +122,7 @@ impl<'a> GobMessage<'a> {
         }
     }
 
-    /// Skips the name and number that every type definition has.
+    /// Skips the name and number at the beginning of every type definition.
     fn common(&mut self) -> Result<(), &'static str> {
         self.fields(&mut |message, number| match number {
             0 => message.text().map(|_| ()),
@@ -164,7 +167,7 @@ impl<'a> GobMessage<'a> {
 }
 
 impl GobStream {
-    /// The next result; `None` at the end.
+    /// Decodes the next result; `None` at the end of the stream.
     pub(super) fn next_result(&mut self, from: &mut impl BufRead) -> Result<Option<VegetaResult>, GobError> {
         loop {
             let Some(bytes) = message_of(from)? else { return Ok(None) };
@@ -188,7 +191,7 @@ impl GobStream {
         Ok(match number {
             2 => GobValue::Int(message.int()?),
             3 => GobValue::Uint(message.uint()?),
-            // A boolean or floating-point number: results have none.
+            // A boolean or floating-point number, neither of which occurs in results.
             1 | 4 => {
                 message.uint()?;
                 GobValue::Other
@@ -232,7 +235,7 @@ impl GobStream {
     }
 }
 
-/// The bytes of the next message; `None` at the end.
+/// Reads the bytes of the next message; `None` at the end of the stream.
 fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
     let mut head = [0; 9];
     if from.read(&mut head[..1])? == 0 {
@@ -289,14 +292,15 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
                     result.headers.push((text(name), values.into_iter().map(value).collect::<Result<_, _>>()?));
                 }
             }
-            // A field of a later version of vegeta.
+            // A field of a later version of vegeta, which is ignored.
             _ => {}
         }
     }
     Ok(result)
 }
 
-/// Decodes a Go time: version, seconds since year 1, ns, and the zone, which has no effect.
+/// Decodes a Go time into ns since the Unix epoch. The encoding has a version, seconds since year
+/// 1, ns, and a zone, which does not change the time.
 fn moment(bytes: &[u8]) -> Option<u64> {
     let seconds = i64::from_be_bytes(bytes.get(1..9)?.try_into().ok()?).checked_sub(EPOCH_S)?;
     let ns = u32::from_be_bytes(bytes.get(9..13)?.try_into().ok()?);

@@ -1,23 +1,23 @@
-//! An encoder for results in Go's gob: first the type definitions, then a message for each result,
-//! with the order and numbers that vegeta uses. The output equals vegeta's own byte for byte.
+//! Encodes results in Go's gob: first the type definitions, then a message for each result. Type
+//! numbers and the order of fields are vegeta's, so the output equals vegeta's own byte for byte.
 //!
 //! Not here: the decoder (`gob`).
 
 use super::gob::EPOCH_S;
 use super::result::VegetaResult;
 
-/// Built-in types.
+/// Numbers of gob's built-in types.
 const INT: i64 = 2;
 const UINT: i64 = 3;
 const BYTES: i64 = 5;
 const TEXT: i64 = 6;
-/// Type numbers of results, as in vegeta.
+/// Numbers of the types that vegeta defines for results.
 const RESULT: i64 = 64;
 const MOMENT: i64 = 65;
 const TEXTS: i64 = 66;
 const HEADER: i64 = 67;
 
-/// Fields of a result, in their order.
+/// The fields of a result and their types, in vegeta's order.
 const FIELDS: [(&str, i64); 12] = [
     ("Attack", TEXT),
     ("Seq", UINT),
@@ -33,7 +33,8 @@ const FIELDS: [(&str, i64); 12] = [
     ("Headers", HEADER),
 ];
 
-/// An unsigned number: small ones are one byte; otherwise the first byte is the negated length.
+/// Appends an unsigned number. A number below 128 is one byte. For other numbers the first byte is
+/// the negated count of the bytes that follow.
 fn uint(out: &mut Vec<u8>, number: u64) {
     if number < 128 {
         return out.push(number as u8);
@@ -44,7 +45,8 @@ fn uint(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[from..]);
 }
 
-/// A signed number: the lowest bit marks a complement.
+/// Appends a signed number. The lowest bit is 1 for a negative number, whose other bits are
+/// complemented.
 fn int(out: &mut Vec<u8>, number: i64) {
     uint(out, if number < 0 { (!number as u64) << 1 | 1 } else { (number as u64) << 1 });
 }
@@ -54,7 +56,8 @@ fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A struct: each field has its distance from the one before; zero fields are absent.
+/// An encoder of one struct. Each field begins with the difference of its number from the previous
+/// field. Fields with a zero value are left out.
 struct GobFields<'a> {
     out: &'a mut Vec<u8>,
     last: u64,
@@ -65,7 +68,8 @@ impl<'a> GobFields<'a> {
         GobFields { out, last: 0 }
     }
 
-    /// Begins the field with this number, from 1; its value follows.
+    /// Begins the field with this number, counted from 1. The caller then appends the value to the
+    /// returned buffer.
     fn begin_field(&mut self, number: u64) -> &mut Vec<u8> {
         uint(self.out, number - self.last);
         self.last = number;
@@ -89,15 +93,15 @@ impl<'a> GobFields<'a> {
     }
 }
 
-/// A message: its length and content.
+/// Appends a message: its length, and the content that `write` produces.
 fn message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut body = Vec::new();
     write(&mut body);
     bytes(out, &body);
 }
 
-/// A type definition: `kind` is its field in the list of kinds, `more` writes what follows name and
-/// number.
+/// Appends a type definition. `kind` is the number of the field for this kind of type, and `more`
+/// appends the fields after name and number.
 fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOnce(&mut GobFields)) {
     message(out, |out| {
         int(out, -number);
@@ -113,7 +117,7 @@ fn layout(out: &mut Vec<u8>, number: i64, name: &str, kind: u64, more: impl FnOn
     });
 }
 
-/// The type definitions at the beginning of a stream.
+/// Appends the type definitions that begin a stream.
 pub(super) fn write_layouts(out: &mut Vec<u8>) {
     layout(out, RESULT, "Result", 3, |fields| {
         let list = fields.begin_field(2);
@@ -125,7 +129,7 @@ pub(super) fn write_layouts(out: &mut Vec<u8>) {
             field.end();
         }
     });
-    // A type with an encoding of its own.
+    // `Time` has its own encoding (Go's `GobEncoder`).
     layout(out, MOMENT, "Time", 5, |_| {});
     layout(out, HEADER, "Header", 4, |fields| {
         int(fields.begin_field(2), TEXT);
@@ -134,7 +138,7 @@ pub(super) fn write_layouts(out: &mut Vec<u8>) {
     layout(out, TEXTS, "", 2, |fields| int(fields.begin_field(2), TEXT));
 }
 
-/// Appends one result.
+/// Appends the message of one result.
 pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
     message(out, |out| {
         int(out, RESULT);
@@ -165,7 +169,8 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
     });
 }
 
-/// A Go time: version, seconds since year 1, ns, and a zone of 0 minutes from UTC.
+/// Encodes a time, ns since the Unix epoch, as Go does: version, seconds since year 1, ns, and a
+/// zone offset of 0 minutes.
 fn moment(ns: u64) -> [u8; 15] {
     let mut bytes = [0; 15];
     bytes[0] = 1;

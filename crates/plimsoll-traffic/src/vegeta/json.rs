@@ -1,4 +1,4 @@
-//! A result as a line of JSON, its fields in vegeta's order.
+//! Encodes and decodes a result as one line of JSON, with the fields in vegeta's order.
 
 use super::base64::{read_base64, write_base64};
 use super::moment::stamp;
@@ -55,7 +55,7 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
 }
 
 impl VegetaResult {
-    /// Appends the result as a line of JSON.
+    /// Appends the result to `out` as a line of JSON.
     pub(super) fn write_json(&self, out: &mut Vec<u8>) {
         let VegetaResult {
             attack,
@@ -80,7 +80,7 @@ impl VegetaResult {
             stamp(*sent_ns),
             text(error),
         );
-        // An empty body is null, as when vegeta converts gob to JSON.
+        // An empty body is null, as in vegeta's own conversion from gob to JSON.
         if body.is_empty() {
             out.extend_from_slice(b"null");
         } else {

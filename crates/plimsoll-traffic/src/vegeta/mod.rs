@@ -1,6 +1,7 @@
-//! Results of vegeta, one for each request: decoded ([`VegetaReader`]) and encoded
-//! ([`VegetaWriter`]) in three encodings, with the figures of its reports ([`VegetaFigures`]), and
-//! over time ([`VegetaCourse`]). Also its target files ([`TargetReader`]).
+//! Reads and writes results of the load tester vegeta, one for each request. There are a decoder
+//! ([`VegetaReader`]) and an encoder ([`VegetaWriter`]) for three encodings. [`VegetaFigures`]
+//! computes the figures of vegeta's reports, and [`VegetaCourse`] figures over time.
+//! [`TargetReader`] parses vegeta's target files.
 //!
 //! Not here: presentation, files, and attacks.
 

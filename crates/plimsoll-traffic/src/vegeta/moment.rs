@@ -1,10 +1,10 @@
-//! Times in results. Not here: their parser, which access logs share.
+//! Formats the times in results. Not here: the parser of times, which access logs share.
 
-/// A time as RFC 3339 in UTC, without trailing zeros of the fraction.
+/// Formats a time, ns since the Unix epoch, as RFC 3339 in UTC. The fraction has no trailing zeros.
 pub(super) fn stamp(ns: u64) -> String {
     let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that the leap day is the last.
+    // The algorithm counts years from March, so that the leap day is the last day of a year.
     let of_era = days + 719_468;
     let (era, day) = (of_era / 146_097, of_era % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,23 +1,23 @@
-//! Reads results in any encoding. Not here: the encodings.
+//! Reads results and detects their encoding. Not here: the decoders.
 
 use super::gob::{GobError, GobStream};
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
 use super::{csv, json};
 use std::io::{self, BufRead, Read};
 
-/// The encoding of results.
+/// The encoding of a file of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VegetaEncoding {
     /// Go's gob, vegeta's default.
     Gob,
-    /// JSON, an object a line.
+    /// JSON, one object a line.
     Json,
-    /// CSV, a row a line.
+    /// CSV, one row a line.
     Csv,
 }
 
 impl VegetaEncoding {
-    /// The encoding with vegeta's name for it.
+    /// Parses vegeta's name of an encoding: `gob`, `json` or `csv`.
     pub fn of_name(name: &str) -> Option<VegetaEncoding> {
         match name {
             "gob" => Some(VegetaEncoding::Gob),
@@ -28,18 +28,18 @@ impl VegetaEncoding {
     }
 }
 
-/// Why results are unreadable.
+/// The reason why results are unreadable.
 #[derive(Debug, thiserror::Error)]
 pub enum VegetaError {
-    /// Reading failed.
+    /// An I/O error of the input.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// An invalid record, with its number from 1.
+    /// An invalid record: its number, counted from 1, and the reason.
     #[error("result {0} is none of vegeta's: {1}")]
     Record(u64, &'static str),
 }
 
-/// Reads results in any encoding.
+/// Reads results one by one. The first byte of the input determines the encoding.
 #[derive(Debug)]
 pub struct VegetaReader<R> {
     from: R,
@@ -50,12 +50,12 @@ pub struct VegetaReader<R> {
 }
 
 impl<R: BufRead> VegetaReader<R> {
-    /// A reader at the beginning.
+    /// Creates a reader at the beginning of an input.
     pub fn new(from: R) -> VegetaReader<R> {
         VegetaReader { from, encoding: None, gob: GobStream::default(), read: 0, line: Vec::new() }
     }
 
-    /// The next result; `None` at the end.
+    /// Reads the next result; `None` at the end of the input.
     pub fn next_result(&mut self) -> Result<Option<VegetaResult>, VegetaError> {
         let encoding = match self.encoding {
             Some(encoding) => encoding,
@@ -87,7 +87,8 @@ impl<R: BufRead> VegetaReader<R> {
                 return Err(flaw("its line is longer than 64 MiB"));
             }
             if encoding == VegetaEncoding::Csv {
-                // A line break within quotation marks belongs to the row.
+                // A line break within quotation marks belongs to the row, so the next line is
+                // appended.
                 while !csv::is_whole(&self.line) {
                     let before = self.line.len();
                     let room = RECORD_BYTES_MAX.saturating_sub(before) as u64;
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Output of vegeta 12.12 for one attack, with its own reports.
+    /// Output of vegeta 12.12 for one attack, in each encoding, with vegeta's own reports.
     use crate::vegeta::VegetaWriter;
 
     const JSON: &[u8] = include_bytes!("../../tests/vegeta/results.json");
@@ -132,7 +133,7 @@ mod tests {
         out
     }
 
-    /// Sorts header fields: the order of names in a map is arbitrary.
+    /// Sorts the header fields of results, because Go's maps have no fixed order.
     fn in_order(mut results: Vec<VegetaResult>) -> Vec<VegetaResult> {
         results.iter_mut().for_each(|result| result.headers.sort());
         results
@@ -178,7 +179,7 @@ mod tests {
     proptest! {
         #[test]
         fn texts_survive(error in "\\PC*|[\",\r\n ]*", body in proptest::collection::vec(any::<u8>(), 0..40), code in any::<u16>()) {
-            // CRLF within a row reads as LF, as in Go.
+            // A CRLF within a row is read as LF, as Go does.
             let error = error.replace("\r\n", "\n").replace('\r', "");
             let result = VegetaResult { error, body, code, sent_ns: 1_700_000_000_120_000_000, ..VegetaResult::default() };
             let results = vec![result.clone(), VegetaResult { seq: u64::MAX, ..result }];

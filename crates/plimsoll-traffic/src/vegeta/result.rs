@@ -1,32 +1,32 @@
-//! One result. Not here: its encodings.
+//! The result of one request in vegeta's model. Not here: its encodings.
 
-/// Longest line of JSON or CSV, and longest gob message: 64 MiB.
+/// The longest accepted record (JSON line, CSV row or gob message), bytes: 64 MiB.
 pub(super) const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// The result of one request.
+/// The result of one request, with vegeta's fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VegetaResult {
-    /// The name of the attack.
+    /// The name of the attack (vegeta run) that the request belongs to.
     pub attack: String,
     /// Number of the request, from 0.
     pub seq: u64,
-    /// The status; 0: no response.
+    /// The HTTP status; 0 means no response.
     pub code: u16,
-    /// Time of the request, ns since the Unix epoch.
+    /// Start time of the request, ns since the Unix epoch.
     pub sent_ns: u64,
-    /// Time to the end of the response, ns.
+    /// Time from the start of the request to the end of the response, ns.
     pub latency_ns: u64,
-    /// Bytes of the request's body.
+    /// Size of the request body, bytes.
     pub bytes_out: u64,
-    /// Bytes of the response's body.
+    /// Size of the response body, bytes.
     pub bytes_in: u64,
-    /// The error; empty without one.
+    /// The error text; empty without an error.
     pub error: String,
     /// The body of the response.
     pub body: Vec<u8>,
-    /// Method.
+    /// The HTTP method of the request.
     pub method: String,
-    /// URL.
+    /// The URL of the request.
     pub url: String,
     /// Header fields of the response: each name with its values.
     pub headers: Vec<(String, Vec<String>)>,

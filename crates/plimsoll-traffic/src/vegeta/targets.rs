@@ -1,79 +1,79 @@
-//! vegeta's target files: `METHOD URL` followed by lines of header fields, or a JSON object a line.
-//! Each error has its line.
+//! Parses vegeta's target files. A target is `METHOD URL` followed by lines of header fields, or a
+//! JSON object on one line. Each error has the number of its line.
 //!
-//! Not here: the named body files.
+//! Not here: the body files that targets name.
 
 use super::base64::read_base64;
 use serde_json::Value;
 use std::io::{BufRead, Read};
 
-/// The longest line: 16 MiB.
+/// The longest accepted line, bytes: 16 MiB.
 const LINE_BYTES_MAX: u64 = 16 << 20;
-/// Most header fields of a target: servers accept a hundred.
+/// The largest accepted number of header fields of a target. Typical servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
 
-/// One target.
+/// One request of a target file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VegetaTarget {
-    /// Method.
+    /// The HTTP method.
     pub method: String,
-    /// URL.
+    /// The URL, with scheme `http` or `https`.
     pub url: String,
-    /// Header fields, with the case of names preserved.
+    /// The header fields: name and value. The case of names is preserved.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body of the request.
     pub body: TargetBody,
 }
 
-/// The body of a target.
+/// The body of a request in a target file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TargetBody {
-    /// No body is given.
+    /// The target states no body.
     #[default]
     Usual,
-    /// A file.
+    /// The path of a file with the body.
     File(String),
-    /// Literal bytes.
+    /// The bytes of the body, which the target contains itself.
     Bytes(Vec<u8>),
 }
 
-/// The format of targets.
+/// The format of a target file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TargetFormat {
-    /// Text: `METHOD URL` and following lines.
+    /// Text: a line `METHOD URL`, then lines with header fields and the body file.
     #[default]
     Http,
-    /// JSON: an object a line.
+    /// JSON: one object a line.
     Json,
 }
 
-/// An invalid target; completes "line N: ...".
+/// An error in a target file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct TargetError {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// The error.
+    /// The reason, as a phrase that follows "line N: ".
     pub why: &'static str,
 }
 
-/// Reads targets.
+/// Reads the targets of a file one by one.
 #[derive(Debug)]
 pub struct TargetReader<R> {
     from: R,
     format: TargetFormat,
     line: u64,
-    /// A line read ahead, which belongs to the next target.
+    /// A line that was read ahead and begins the next target.
     kept: Option<String>,
 }
 
-/// Whether a line begins with a method and a blank.
+/// Whether a line begins with a method in capital letters and a blank.
 fn has_method(line: &str) -> bool {
     line.split_once([' ', '\t'])
         .is_some_and(|(word, _)| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()))
 }
 
-/// Whether name and value are valid in a header field.
+/// Whether `name` and `value` are valid in a header field.
 pub fn is_field(name: &str, value: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token) && !value.chars().any(|c| c.is_control() && c != '\t')
@@ -83,17 +83,17 @@ fn is_url(url: &str) -> bool {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
         && !url.contains(char::is_control)
-        // A blank is invalid in a host, and encoded in a path.
+        // A blank is invalid in a host. A blank in a path is percent-encoded later.
         && !rest.is_some_and(|rest| rest.split(['/', '?']).next().unwrap_or_default().contains(char::is_whitespace))
 }
 
 impl<R: BufRead> TargetReader<R> {
-    /// A reader at the beginning.
+    /// Creates a reader at the beginning of a file.
     pub fn new(from: R, format: TargetFormat) -> TargetReader<R> {
         TargetReader { from, format, line: 0, kept: None }
     }
 
-    /// The next line, trimmed; `None` at the end.
+    /// Reads the next line and trims it; `None` at the end of the file.
     fn next_line(&mut self) -> Result<Option<String>, TargetError> {
         if let Some(line) = self.kept.take() {
             return Ok(Some(line));
@@ -116,7 +116,7 @@ impl<R: BufRead> TargetReader<R> {
         TargetError { line: self.line, why }
     }
 
-    /// The next target; `None` at the end.
+    /// Reads the next target; `None` at the end of the file.
     pub fn next_target(&mut self) -> Result<Option<VegetaTarget>, TargetError> {
         loop {
             let Some(line) = self.next_line()? else { return Ok(None) };

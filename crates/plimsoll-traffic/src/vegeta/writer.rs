@@ -1,24 +1,25 @@
-//! Writes results in one encoding. Not here: the encodings.
+//! Writes results in a chosen encoding. Not here: the encoders.
 
 use super::gob_written::{write_layouts, write_result};
 use super::reader::VegetaEncoding;
 use super::result::VegetaResult;
 
-/// Writes results in one encoding.
+/// Writes results one by one in one encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VegetaWriter {
     encoding: VegetaEncoding,
-    /// Whether the beginning of the file was written.
+    /// Whether a result was written. The first result of a gob stream is preceded by type
+    /// definitions.
     is_begun: bool,
 }
 
 impl VegetaWriter {
-    /// A writer at the beginning.
+    /// Creates a writer at the beginning of a file.
     pub fn new(encoding: VegetaEncoding) -> VegetaWriter {
         VegetaWriter { encoding, is_begun: false }
     }
 
-    /// Appends a result.
+    /// Appends a result to `out`.
     pub fn write(&mut self, result: &VegetaResult, out: &mut Vec<u8>) {
         let first = !std::mem::replace(&mut self.is_begun, true);
         match self.encoding {

@@ -5,17 +5,17 @@ use crate::judge::Verdict;
 use crate::server::ServerUse;
 use plimsoll_model::{Purpose, Run};
 
-/// From this share of the line on, a trial of a search shows the server's use at the line.
+/// A trial shows the server's use at the load line if its rate is at least this share of the line.
 const NEAR_LINE: f64 = 0.9;
 
-/// The server's CPU and memory at the load line. It comes from the trials that met the SLO at the
-/// line or at most a tenth below. Without such a trial, it comes from the trial with the highest
+/// The server's CPU and memory at the load line. The figures come from trials that met the SLO at
+/// 90 to 100 % of the line. Without such a trial, they come from the trial with the highest
 /// goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
     /// The server's CPU and memory.
     pub usage: ServerUse,
-    /// The trials that the figures come from, in words.
+    /// The source of the figures in words: how many trials, and at which shares of the load line.
     pub from: String,
 }
 

@@ -1,24 +1,26 @@
 //! The estimate of the load line from all measurements ([`Belief`]): a distribution of the highest
 //! rate that meets the SLO in steady state.
 //!
-//! Two models of the server, called accounts, explain the same trials. Each is weighted by its
-//! likelihood.
+//! Two models of the server, called accounts in this file, explain the same trials. Each account is
+//! weighted by its likelihood.
 //!
-//! *Capacity.* Below its capacity C the waiting time of a queue has an exponential tail, exp(-theta
-//! t), with theta = 2 (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for
-//! random, 0 for evenly spaced arrivals. I_s is the dispersion of the completions. So a share a is
-//! late beyond t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.)
+//! *Capacity account.* A queue whose arrival rate is below its capacity C has waiting times with an
+//! exponential tail. A request waits longer than t with probability exp(-theta t), where theta = 2
+//! (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
+//! evenly spaced ones. I_s is the dispersion of the completions. So a share a of the requests is
+//! later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.)
 //!
-//! C and I_s are measured while the server is saturated ([`Capacity`]). This takes seconds, while
-//! the share itself would take hours. The formula holds for heavy traffic. Its error grows as t
-//! approaches a single service time.
+//! C and I_s are measured while the server is saturated ([`Capacity`]). This measurement takes
+//! seconds; to count the share of late requests itself would take hours. The formula holds for
+//! heavy traffic. Its error grows as t approaches a single service time.
 //!
-//! *Direct.* The share of bad requests grows as some power of the rate. Line and power are unknown,
-//! and the counts of bad requests at the tried rates determine both. This account uses the capacity
-//! only in one respect: a rate with a growing backlog is above the line.
+//! *Direct account.* The share of bad requests grows as some power of the rate. The line and the
+//! power are unknown, and the counts of bad requests at the tried rates determine both. This
+//! account uses the capacity in one respect only: a rate with a growing backlog is above the line.
 //!
-//! Late requests come in bunches; a bunch is one observation ([`BoundEvidence::bunch_size`]). Each
-//! trial may be disturbed with a small probability, so that no single trial decides.
+//! Late requests come in bunches, and one bunch counts as one observation
+//! ([`BoundEvidence::bunch_size`]). Each trial may be disturbed with a small probability, so no
+//! single trial decides.
 //!
 //! Not here: which trial to make next.
 
@@ -28,56 +30,69 @@ use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::Purpose;
 
-/// The lower end of the 90 % interval. A search stops when its interval is short. Therefore 5 % of
-/// the distribution at either end contain the line in 6 to 7 % of the searches. With this end, it
-/// is 5 % (`truth -- find`, docs/explanation/coverage.md).
+/// The probability that the load line lies below the lower end of its 90 % interval. A search stops
+/// when its interval is short. This choice makes tails of 5 % contain the line in 6 to 7 % of the
+/// searches. With tails of 3.75 % the figure is 5 % (`truth -- find`,
+/// docs/explanation/coverage.md).
 pub(super) const LOW: f64 = 0.0375;
+/// : The probability that the load line lies below the upper end of its 90 % interval.
 pub(super) const HIGH: f64 = 1.0 - LOW;
-/// Prior weight of each account.
+/// Prior probability of the account whose capacity comes from saturated trials. An account is a
+/// model of the server.
 const PRIOR_CAPACITY: f64 = 0.7;
+/// : Prior probability of the account whose capacity comes from open trials with a growing backlog.
 const PRIOR_OPEN: f64 = 0.15;
+/// : Prior probability of the direct account: bad requests grow as a power of the rate.
 const PRIOR_DIRECT: f64 = 0.15;
-/// Probability that a trial is disturbed by something that no probe observed.
+/// Prior probability that a trial is disturbed by something that no probe observed.
 const DISTURBED: f64 = 0.1;
-/// The likelihood of a disturbed trial, relative to the account that explains it best.
+/// The likelihood of a disturbed trial, relative to the likelihood under the account (model of the
+/// server) that explains the trial best.
 const DISTURBED_LIKELIHOOD: f64 = 0.02;
-/// Number of draws of the capacity account.
+/// Number of random draws from the distribution of the capacity account's parameters.
 const DRAWS: usize = 1024;
-/// The grid of the direct account: lines by powers. The third number is how often the grid is
-/// refined.
+/// The grid of the direct account: number of candidate load lines, and number of candidate powers
+/// (see [`POWER`]).
 const GRID: (usize, usize) = (64, 24);
+/// : How often the grid of the direct account is refined to the region with most of the likelihood.
 const ZOOMS: usize = 4;
-/// The range of powers with which the share of bad requests grows with the rate: from a latency
-/// that hardly depends on the rate to a cliff.
+/// The range of powers in the direct account: the share of bad requests grows as this power of the
+/// rate. The lowest power is a latency that hardly depends on the rate, the highest is a cliff.
 const POWER: (f64, f64) = (1.5, 400.0);
-/// The grid is refined to the region where the logarithm of the likelihood is within this distance
-/// of its maximum.
+/// Each refinement of the grid keeps the points whose log likelihood is at most this much below the
+/// maximum.
 const WITHIN: f64 = 9.0;
-/// An open trial shows a capacity if its backlog grows by this share of its arrivals, and by this
-/// number of standard deviations.
+/// The backlog of an open trial shows that the rate exceeds the capacity if it grows by at least
+/// this share of the arrivals.
 const BEHIND_SHARE: f64 = 0.03;
+/// : The growth of that backlog must also exceed this number of standard deviations.
 const BEHIND_DEVIATIONS: f64 = 4.0;
-/// The mean of |B| at 7/8 of a time less that at 3/8 of it, for a Brownian motion B: sqrt(2 / pi)
-/// (sqrt(7/8) - sqrt(3/8)).
+/// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial, in units
+/// of sqrt(variance). It is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a
+/// Brownian motion B.
 const FROM_EMPTY: f64 = 0.258;
-/// Probability that no requests are late (or fail) at every rate. Otherwise their share lies
-/// between these multiples of the SLO's allowance.
+/// Prior probability that the server has no floor: a constant share of late (or failed) requests at
+/// every rate.
 const NO_FLOOR: f64 = 0.8;
+/// : The range of the floor: the share of requests that is bad at every rate, as a multiple of the
+/// share that the SLO allows.
 const FLOOR: (f64, f64) = (0.03, 0.95);
-/// A bound without any allowed violation is treated as one in a million: a share of 0 can never be
-/// proven.
+/// The lowest allowed share of bad requests. A bound without allowed violations counts as one in a
+/// million, because no test proves a share of 0.
 const SHARE_MIN: f64 = 1e-6;
-/// The bunch size is multiplied by this. Excursions of exponential length double it, and excursions
-/// that return soon double it again.
+/// The expected number of late requests in one excursion of the queue is multiplied by this.
+/// Excursions of exponential length double the number, and excursions that return soon double it
+/// again.
 const BUNCHED: f64 = 4.0;
-/// An account with less weight than this counts as refuted.
+/// An account (model of the server) with a smaller share of the weight than this counts as refuted.
 const CONTESTED: f64 = 0.03;
-/// Standard deviation of the logarithm of the heavy-traffic formula: a constant part, and a part
-/// for each service time in 1 / theta (M/D/1 and M/M/8 by exact formulas).
+/// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
+/// logarithm). From comparisons with the exact formulas of M/D/1 and M/M/8.
 const FORMULA_ERROR: f64 = 0.03;
+/// : The part of that relative error that grows with the ratio of the service time to 1 / theta.
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
-/// The counts of an open trial that the accounts explain.
+/// The figures of an open-loop trial that the accounts (models of the server) must explain.
 #[derive(Debug, Clone)]
 struct OpenTrial {
     rate: f64,
@@ -87,32 +102,33 @@ struct OpenTrial {
     bounds: Vec<BoundEvidence>,
 }
 
-/// A distribution of the load line.
+/// A probability distribution of the load line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Belief {
-    /// Rates of the load line and their weights, by ascending rate.
+    /// Possible rates of the load line, 1/s, with their weights, in ascending order of the rate.
     draws: Vec<(f64, f64)>,
-    /// The rate of a trial that would decide between the accounts, if both have a large weight and
-    /// differ.
+    /// The rate of a trial that would decide between the accounts, 1/s. `None` unless several
+    /// accounts have a large weight and their lines differ.
     pub contested: Option<f64>,
-    /// Share of the variance of the line that the error of the capacity causes.
+    /// Share of the variance of the load line that comes from the error of the capacity, 0..=1.
     pub from_capacity: f64,
 }
 
-/// The inputs of an account in addition to the trials.
+/// The data that an account needs to compute its distribution of the load line.
 struct AccountTerms<'a> {
     sights: &'a [OpenTrial],
     arrivals_dispersion: f64,
-    /// Mean service time of a single user, s.
+    /// Mean service time of a request of a single user, s.
     service_s: f64,
     refuses: bool,
-    /// Latency bounds of the SLO: time in s, and the share of requests that may be later.
+    /// Latency bounds of the SLO: time in s, and the share of requests that may exceed the time.
     bounds: Vec<(f64, f64)>,
 }
 
 impl Belief {
-    /// Computes the distribution from these trials. `arrivals_dispersion`: 1 for random arrivals, 0
-    /// for evenly spaced ones. `service_s`: mean service time of a single user, s.
+    /// Computes the distribution of the load line from these trials. `arrivals_dispersion`: 1 for
+    /// random arrivals, 0 for evenly spaced ones. `service_s`: mean service time of a single user,
+    /// s.
     pub(super) fn new(
         history: &[TrialOutcome],
         capacity: Option<&Capacity>,
@@ -145,8 +161,8 @@ impl Belief {
             };
             let own = Capacity { dispersion: capacity.map_or(1.0, |it| it.dispersion), ..own };
             let (evidence, draws) = terms.by_capacity(rps, error_rps, &own);
-            // The centre of this prior was chosen by the trials that it explains, so the account
-            // pays for the choice.
+            // The centre of this prior comes from the same trials that the account explains. The
+            // penalty for that choice is the ratio of the error to 10 % of the rate.
             let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
             accounts.push((PRIOR_OPEN.ln() + evidence + occam, draws));
         }
@@ -166,8 +182,8 @@ impl Belief {
         Belief { draws, contested, from_capacity: from_capacity * (1.0 - direct) }
     }
 
-    /// Returns the rate below which the line lies with probability `p`. Returns 0 if nothing is
-    /// known, or if no rate meets the SLO.
+    /// Returns the rate, 1/s, that the load line is below with probability `p`. Returns 0 if
+    /// nothing is known, or if no rate meets the SLO.
     pub(super) fn quantile(&self, p: f64) -> f64 {
         let total: f64 = self.draws.iter().map(|draw| draw.1).sum();
         let mut sum = 0.0;
@@ -175,8 +191,8 @@ impl Belief {
             let before = sum;
             sum += weight / total;
             if sum >= p {
-                // Interpolates between the draws, so that the step between two draws does not show
-                // in the width.
+                // Interpolates between two draws, so that the steps between draws do not change the
+                // width of the interval.
                 let last = at.checked_sub(1).map_or(*rate, |at| self.draws[at].0);
                 let part = if sum > before { (p - before) / (sum - before) } else { 1.0 };
                 return (last + (rate - last) * part).max(0.0);
@@ -199,8 +215,8 @@ impl Capacity {
     };
 }
 
-/// Returns the median of the account with the highest line, if no account has nearly all of the
-/// weight and the accounts differ.
+/// Returns the median of the account with the highest load line, if the accounts disagree. They
+/// disagree if the interval of another account with a large weight lies wholly below.
 fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64> {
     let sum: f64 = weights.iter().sum();
     let of = |draws: &Vec<(f64, f64)>| {
@@ -216,7 +232,8 @@ fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64
     apart.then_some(highest[1])
 }
 
-/// Returns the share of the draws' variance that the error of the capacity causes.
+/// Returns the share of the variance of `draws` that the capacity's standard error `error_rps`
+/// causes, 0..=1.
 fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     let total: f64 = draws.iter().map(|draw| draw.1).sum();
     if total <= 0.0 {
@@ -227,8 +244,8 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     if variance > 0.0 { (error_rps * error_rps / variance).min(1.0) } else { 0.0 }
 }
 
-/// Returns the open trials that count. If some trials were disturbed and enough were not, only the
-/// undisturbed ones count, and disturbed ones that met the SLO.
+/// Returns the open-loop trials that count as evidence. With at least three undisturbed trials, a
+/// disturbed trial counts only if it met the SLO.
 fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
     let open = || {
         history.iter().filter(|trial| {
@@ -252,8 +269,8 @@ fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
         .collect()
 }
 
-/// Returns the capacity from open trials that fell behind (arrivals minus growth of the backlog),
-/// and its standard error.
+/// Returns the capacity and its standard error, 1/s, from open trials whose backlog grew. The
+/// capacity is the arrival rate minus the growth rate of the backlog.
 fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dispersion: f64) -> Option<(f64, f64)> {
     let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);
     let shown = |sight: &OpenTrial| {
@@ -273,14 +290,14 @@ fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dis
     Some((mean, (1.0 / weights + spread / found.len() as f64).sqrt()))
 }
 
-/// Returns the log density of Student's t with 4 degrees of freedom, up to a constant, so that
-/// outliers weigh less.
+/// Returns the log density of Student's t distribution with 4 degrees of freedom, without its
+/// constant. Its heavy tails give outliers less weight.
 fn ln_t(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }
 
-/// Returns the log likelihood of a share `q` of bad requests, relative to that of the observed
-/// share.
+/// Returns the log likelihood of a share `q` of bad requests, minus that of the observed share.
+/// `bunch`: number of bad requests that make one independent observation.
 fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
     let ln = |q: f64| {
@@ -290,13 +307,13 @@ fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     ln(q) - ln(b / n.max(1e-12))
 }
 
-/// Adds the possibility that the trial was disturbed to a log likelihood.
+/// Returns a trial's log likelihood with the possibility included that the trial was disturbed.
 fn robust(ln_likelihood: f64) -> f64 {
     ((1.0 - DISTURBED) * ln_likelihood.exp() + DISTURBED * DISTURBED_LIKELIHOOD).ln()
 }
 
-/// Returns point `at` of a sequence that fills a unit cube evenly (Roberts, "The unreasonable
-/// effectiveness of quasirandom sequences").
+/// Returns coordinate `dimension` of point `at` of a quasirandom sequence, which fills the unit
+/// cube evenly (Roberts, "The unreasonable effectiveness of quasirandom sequences").
 fn even(at: usize, dimension: usize) -> f64 {
     const STEP: [f64; 6] = [
         0.898_653_712_628_699_2,
@@ -310,15 +327,16 @@ fn even(at: usize, dimension: usize) -> f64 {
 }
 
 impl AccountTerms<'_> {
-    /// Returns the log likelihood of the observed growth of a backlog, for the capacity
-    /// `capacity_rps`.
+    /// Returns the log likelihood of the observed growth of a trial's backlog, if the server's
+    /// capacity is `capacity_rps`.
     fn ln_growth(&self, sight: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
         let half_s = sight.seconds / 2.0;
         let both = (self.arrivals_dispersion + dispersion).max(0.01);
         let served = sight.rate.min(capacity_rps);
         let drift = (sight.rate - capacity_rps).max(0.0) * half_s;
         let mut walk = both * served * half_s;
-        // The mean of a queue that begins empty grows, because its length cannot be negative.
+        // The mean length of a queue that starts empty grows, because the length cannot be
+        // negative.
         let mut rise = FROM_EMPTY * (both * served * sight.seconds).sqrt();
         if sight.rate < capacity_rps {
             // In steady state the length of the queue varies by no more than its own mean length.
@@ -327,29 +345,31 @@ impl AccountTerms<'_> {
             rise = rise.min(length / 2.0);
         }
         rise *= (1.0 - drift / walk.sqrt().max(1.0)).max(0.0);
-        // The number of requests in service varies as well.
+        // The number of requests in service also varies.
         let deviation = (walk + served * self.service_s + 1.0).sqrt();
         ln_t((sight.growth - drift - rise) / deviation)
     }
 
-    /// Computes the capacity account: the logarithm of the mean likelihood, and the line of each
-    /// draw with its weight.
+    /// Computes the capacity account: the log of its mean likelihood, and the load lines of its
+    /// draws with their weights.
     fn by_capacity(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
         for at in 0..DRAWS {
             let capacity = rps + error_rps * normal_quantile(even(at, 0));
-            // The variance of a sample has a chi-squared distribution (Wilson and Hilferty's cube).
+            // The variance of a sample has a chi-squared distribution (approximation: Wilson and
+            // Hilferty's cube).
             let cube = 1.0 - 2.0 / (9.0 * freedom) + normal_quantile(even(at, 1)) * (2.0 / (9.0 * freedom)).sqrt();
             let dispersion = of.dispersion / cube.max(0.2).powi(3);
             let both = (self.arrivals_dispersion + dispersion).max(1e-3);
             let (error, place) = (normal_quantile(even(at, 2)), even(at, 3));
-            // theta (C - rate) for a headroom of one request a second.
+            // theta / (C - rate): how fast waiting times decay for each request/s of headroom. The
+            // second value is the part of the bound `t` that is left for waiting.
             let kappa = |t: f64, a: f64| {
                 let near = (1.0 / a).ln() / t * self.service_s;
                 let off = (error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
-                // A response time is a waiting time plus a service time. So between zero and one
-                // whole service time is subtracted from the bound.
+                // A response time is a waiting time plus a service time. So the code subtracts
+                // between zero and one service time from the bound.
                 let left = (t - place * self.service_s.min(t / 2.0)).max(t / 4.0);
                 (2.0 / both / off, left)
             };
@@ -385,14 +405,14 @@ impl AccountTerms<'_> {
                             let drift = (sight.rate - capacity) * half_s;
                             let far = (capacity * left - drift) / (both * capacity * half_s).sqrt();
                             let reached = (2.0 * upper_tail(far)).min(1.0);
-                            // Above the capacity, requests are late once the backlog is long
-                            // enough.
+                            // Above the capacity, requests are late from the time on at which the
+                            // backlog is long enough.
                             let late_from_s = if beyond > 0.0 { left / beyond } else { f64::INFINITY };
                             let late = (1.0 - late_from_s / sight.seconds).max(0.0);
                             let queued = if room > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
-                            // The number of late requests for each excursion of the queue beyond
-                            // the bound. Excursions vary in length and come in groups: rate /
-                            // (theta (1 - rho)), times BUNCHED.
+                            // The mean number of late requests in one excursion of the queue beyond
+                            // the bound is rate / (theta (1 - rho)). Excursions vary in length and
+                            // come in groups, hence the factor BUNCHED.
                             let bunch = BUNCHED * sight.rate * capacity / (kappa * room * room).max(1e-9);
                             (floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size))
                         }
@@ -408,8 +428,8 @@ impl AccountTerms<'_> {
         weigh(logs, DRAWS as f64)
     }
 
-    /// Returns the index of the bound that the trials violated most; the direct account uses this
-    /// bound.
+    /// Returns the index of the SLO bound that the trials violated most. The direct account models
+    /// only this bound.
     fn binding(&self) -> usize {
         let bounds = self.sights.iter().map(|sight| sight.bounds.len()).max().unwrap_or(0);
         let excess = |at: usize| -> f64 {
@@ -419,16 +439,17 @@ impl AccountTerms<'_> {
             };
             self.sights.iter().filter_map(of).sum()
         };
-        // Of equal bounds the last is used: a latency bound rather than the success bound.
+        // Among equal bounds, `max_by` returns the last one: a latency bound rather than the
+        // success bound.
         (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
     }
 
-    /// Computes the direct account: the mean likelihood over all possible parameters, and lines
-    /// with their weights.
+    /// Computes the direct account: the log of its mean likelihood over all lines and powers, and
+    /// the load lines of the grid with their weights.
     fn direct(&self, capacity: Option<&Capacity>) -> (f64, Vec<(f64, f64)>) {
         let rates = || self.sights.iter().map(|sight| sight.rate);
         let known = capacity.map(|it| it.rps);
-        // No line is above the capacity, unless trials above the capacity met the SLO.
+        // No load line is above the capacity, unless trials above the measured capacity kept up.
         let met = self.sights.iter().filter(|sight| sight.growth <= BEHIND_SHARE * sight.rate * sight.seconds / 2.0);
         let met = met.map(|sight| sight.rate).fold(0.0, f64::max);
         let high = match capacity {
@@ -440,14 +461,15 @@ impl AccountTerms<'_> {
             return (0.0, Vec::new());
         }
         let at = self.binding();
-        // Bunches are a property of the server: the size in one trial also holds for trials without
-        // late requests.
+        // The size of bunches is a property of the server, so the size from one trial also holds
+        // for trials without late requests.
         let bunch = self.sights.iter().filter_map(|s| Some(s.bounds.get(at)?.bunch_size)).fold(1.0, f64::max);
         let dispersion = capacity.map_or(1.0, |it| it.dispersion);
         let ln_likelihood = |line: f64, power: f64| {
             let mut ln = 0.0;
             for sight in self.sights {
-                // If the line is above the saturated throughput, the line is also the capacity.
+                // If the assumed line is above the measured capacity, the line also counts as the
+                // capacity.
                 let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)).max(line), dispersion);
                 let Some(bound) = sight.bounds.get(at) else {
                     ln += robust(growth);
@@ -498,7 +520,8 @@ impl AccountTerms<'_> {
     }
 }
 
-/// Returns the logarithm of the mean likelihood, and each value with its normalised weight.
+/// Returns the logarithm of the mean likelihood, and each value with a weight; the weights sum to
+/// 1.
 fn weigh(logs: Vec<(f64, f64)>, count: f64) -> (f64, Vec<(f64, f64)>) {
     let best = logs.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
     let weighed: Vec<(f64, f64)> = logs.into_iter().map(|(value, ln)| (value, (ln - best).exp())).collect();

@@ -1,10 +1,11 @@
-//! The capacity of a server ([`Capacity`]): its throughput while requests always wait, from trials
-//! in which its queue was never empty.
+//! The capacity of a server ([`Capacity`]): its throughput while requests always wait. The capacity
+//! comes from trials in which the server's queue was never empty.
 //!
 //! Completions of a saturated server resemble a renewal process. Their number in time T has mean C
-//! T and variance I C T. I is their index of dispersion: 1 for exponential, 0 for constant service.
-//! So N completions give C with a relative error of sqrt(I / N). A larger difference between
-//! trials, from a process or machine that changes, is added to the error.
+//! T and variance I C T. C is the capacity. I is the index of dispersion of the completions: 1 for
+//! exponential service times, 0 for constant ones. So N completions give C with a relative error of
+//! sqrt(I / N). If the process or machine changes, trials differ by more than this error. That
+//! variation between trials is added to the error.
 //!
 //! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
 //! DerSimonian and Laird, 1986 (variance between trials by moments).
@@ -16,61 +17,64 @@ use crate::judge::{TrialOutcome, Verdict};
 use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
-/// The prior probability that a trial is disturbed: by something that no probe observed, and if
-/// probes observed interference. Any rate of a disturbed trial from zero to the capacity is equally
-/// probable. With a positive minimum, a trial below it would pull the capacity down to itself.
+/// Prior probability that a trial is disturbed although no probe observed interference. A disturbed
+/// trial may have any rate from zero to the capacity, all equally probable. With a positive
+/// minimum, a trial below the minimum would pull the estimate of the capacity down.
 const DISTURBED: f64 = 0.1;
+/// : Prior probability that a trial is disturbed if probes observed interference.
 const DISTURBED_SEEN: f64 = 0.5;
-/// The share of disturbed trials that are faster: the server then had another capacity. The factor
-/// also has no bound (Pareto's distribution with exponent 1).
+/// The share of disturbed trials that are faster than the capacity, because the server then had
+/// another capacity. The speed-up factor has no upper bound (Pareto distribution, exponent 1).
 const FASTER: f64 = 0.2;
-/// If a larger share of trials is set aside, the server itself varies, and the interval covers all
-/// trials.
+/// If a larger share of the trials is set aside as disturbed, the server itself varies. Then the
+/// estimate and its error come from all trials.
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
 const WANDERS: f64 = 3.1;
-/// If trials were set aside, other trials were disturbed by less than can be detected. The error
-/// grows by this multiple of the share of trials set aside.
+/// If trials were set aside as disturbed, other trials were probably disturbed too little to be
+/// detected. The relative increase of the error is this multiple of the share of trials set aside.
 const UNSEEN: f64 = 0.5;
-/// With fewer trials, the variation of a server between trials is not known. Then this relative
-/// variation of usual servers is assumed (docs/explanation/how-find-searches.md).
+/// With fewer saturated trials than this, the variation of the server between trials is not known.
 const FEW: usize = 4;
+/// : The relative variation between trials that is assumed with fewer than [`FEW`] trials. Usual
+/// servers vary this much (docs/explanation/how-find-searches.md).
 const WANDER_USUAL: f64 = 0.01;
-/// The least standard error of a capacity, as a share of it. A window of a few seconds ends with a
-/// completion that is seen up to a millisecond late, in each trial alike.
+/// The minimum standard error of a capacity, as a share of the capacity. plimsoll sees the last
+/// completion of a window up to 1 ms late, equally in each trial, so more trials do not help.
 const ERROR_SHARE_MIN: f64 = 0.0005;
-/// Number of grid points over capacities. The grid extends by this number of standard errors of the
-/// least exact trial to either side.
+/// Number of grid points over possible capacities.
 const GRID: usize = 801;
+/// : The grid of capacities extends beyond the trials' rates by this number of standard errors of
+/// the least exact trial.
 const GRID_ERRORS: f64 = 6.0;
-/// With fewer completions, a trial shows no dispersion.
+/// A trial with fewer completions than this gives no estimate of the dispersion.
 const COMPLETED_MIN: f64 = 8.0;
 
-/// The highest throughput of a server.
+/// The throughput of a server while requests always wait.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
-    /// The capacity: completions a second.
+    /// The capacity, completions a second.
     pub rps: f64,
     /// Standard error of `rps`, 1/s.
     pub error_rps: f64,
-    /// Dispersion of completions (variance divided by mean) at the time scale of the bound,
-    /// including the variation between trials.
+    /// Index of dispersion of the completions (variance divided by mean of their counts). It
+    /// includes the variation between trials.
     pub dispersion: f64,
-    /// Number of pieces of time from which the dispersion is known.
+    /// Number of time intervals from which `dispersion` is computed.
     pub pieces: f64,
-    /// Number of trials that count.
+    /// Number of trials that count as undisturbed.
     pub trials: usize,
     /// Number of trials that were set aside as disturbed.
     pub set_aside: usize,
-    /// Total length of the trials, s.
+    /// Total length of all saturated trials, s.
     pub seconds: f64,
-    /// Whether the completions include failures: the server rejects surplus requests.
+    /// Whether the server rejects surplus requests, so that some completions are failures.
     pub refuses: bool,
 }
 
-/// One trial: its rate, the standard error of the rate, and the prior probability that the trial
-/// was disturbed.
+/// One saturated trial: its rate, the standard error of the rate (both 1/s), and the prior
+/// probability that the trial was disturbed.
 #[derive(Clone, Copy)]
 struct SaturatedBlock {
     found: Saturation,
@@ -80,13 +84,14 @@ struct SaturatedBlock {
 }
 
 impl SaturatedBlock {
-    /// Returns the likelihoods of the trial's rate, undisturbed and disturbed, for the capacity
-    /// `rps`. `extra`: variance between trials.
+    /// Returns the likelihoods of the trial's rate if the capacity is `rps`: of an undisturbed
+    /// trial, and of a disturbed one. Each is multiplied by its prior probability. `extra`:
+    /// variance between trials.
     fn likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
         let error = (self.error_rps.powi(2) + extra).sqrt();
         let z = |at: f64| (self.rps - at) / error;
         let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
-        // The probability of a rate on this side of the capacity, smoothed by the error.
+        // Probability that the true rate of the trial is above the capacity, given the error.
         let above = upper_tail(-z(rps));
         let slower = (upper_tail(z(rps)) - upper_tail(z(0.0))).max(0.0) / rps.max(1e-12);
         let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
@@ -96,9 +101,10 @@ impl SaturatedBlock {
 }
 
 impl Capacity {
-    /// Computes the capacity from the saturated trials of a search; `None` without any valid trial.
-    /// If probes observed interference in most trials, the figure describes the disturbed machine.
-    /// `service_s`: mean service time of a single user, s.
+    /// Computes the capacity from the saturated trials of a search; `None` without a valid
+    /// saturated trial. If probes observed interference in at least half of the trials, the
+    /// capacity is that of the disturbed machine. `service_s`: mean service time of a single user,
+    /// s.
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
@@ -107,8 +113,8 @@ impl Capacity {
             .filter_map(|trial| Some((trial.evidence.saturation?, trial.interference.disturbed)))
             .collect();
         let mut capacity = Capacity::pool(&found)?;
-        // Constant service may run in step. Then a window has one request per worker more or less,
-        // equally in each trial.
+        // Constant service may keep all workers in step. Then a window contains up to one request
+        // per worker more or less, equally in each trial.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
@@ -117,8 +123,8 @@ impl Capacity {
         Some(capacity)
     }
 
-    /// Pools the trials. `found`: the saturation of each trial, and whether probes observed
-    /// interference.
+    /// Computes the capacity from all trials together. `found`: the saturation of each trial, and
+    /// whether probes observed interference.
     fn pool(found: &[(Saturation, bool)]) -> Option<Capacity> {
         let seen = found.iter().filter(|it| it.1).count();
         let usual = seen * 2 >= found.len();
@@ -131,13 +137,14 @@ impl Capacity {
             let block = |(it, interfered): &(Saturation, bool)| SaturatedBlock {
                 found: *it,
                 rps: it.completed / it.seconds,
-                // Counts are whole numbers, so the error is at least half a completion.
+                // A count is a whole number, so its error is at least half a completion.
                 error_rps: (dispersion * completed / seconds * it.seconds).sqrt().max(0.5) / it.seconds,
                 disturbed: if *interfered && !usual { DISTURBED_SEEN } else { DISTURBED },
             };
             found.iter().map(block).collect()
         };
-        // The median comes first: disturbed trials are not only slower but also more bunched.
+        // The median is the first estimate, because disturbed trials are slower and also more
+        // bunched.
         let mut dispersions: Vec<f64> =
             found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
         dispersions.sort_by(f64::total_cmp);
@@ -177,8 +184,7 @@ impl Capacity {
         Some(Capacity {
             rps,
             error_rps,
-            // Variance of a trial's count divided by its mean, beyond the variance within the
-            // trial.
+            // Adds the variance of a trial's count between trials, divided by its mean.
             dispersion: dispersion + between * each_s / rps.max(1e-9),
             pieces,
             trials: kept.len(),
@@ -189,8 +195,8 @@ impl Capacity {
     }
 }
 
-/// Returns the variance between trials beyond chance (DerSimonian and Laird); 0 if chance explains
-/// the differences.
+/// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).
+/// Returns 0 if chance explains the differences.
 fn wander(blocks: &[SaturatedBlock]) -> f64 {
     let freedom = blocks.len() as f64 - 1.0;
     let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
@@ -204,8 +210,8 @@ fn wander(blocks: &[SaturatedBlock]) -> f64 {
     (q - freedom) / (sum - squares / sum)
 }
 
-/// Returns mean and standard deviation of the capacity from these trials, each of which may be
-/// disturbed.
+/// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. Each trial
+/// may be disturbed. `between`: variance between trials.
 fn posterior(blocks: &[SaturatedBlock], between: f64) -> Option<(f64, f64)> {
     let rates = || blocks.iter().map(|block| block.rps);
     let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
@@ -213,7 +219,7 @@ fn posterior(blocks: &[SaturatedBlock], between: f64) -> Option<(f64, f64)> {
     let high = rates().fold(0.0, f64::max) + GRID_ERRORS * error;
     let mut area = (low, high);
     let mut found = None;
-    // The first pass covers the whole range; later passes cover the region with the weight.
+    // The first pass covers the whole range of capacities; later passes cover the probable part.
     for _ in 0..3 {
         let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (GRID - 1) as f64;
         let ln = |rps: f64| -> f64 {
@@ -256,7 +262,7 @@ mod tests {
             assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
             assert_eq!(got.set_aside, set_aside, "{rates:?}: {got:?}");
         };
-        // The error is sqrt(I C / T) over all trials.
+        // The error is sqrt(I C / T) with the total length T of the trials.
         check(&[1000.0; 4], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
         check(&[1000.0, 1010.0, 990.0, 1000.0], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
         // One disturbed trial has no effect, however large its difference.

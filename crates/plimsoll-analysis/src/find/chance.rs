@@ -1,5 +1,5 @@
-//! Whether a trial broke the SLO by more than chance at a rate that meets the SLO. This is the
-//! evidence that confirms a line ([`confirmed`]) or contradicts a line ([`breaks`]).
+//! Whether a trial broke the SLO by more than chance would, at a rate that meets the SLO. The
+//! answer is evidence that confirms a load line ([`confirmed`]) or contradicts it ([`breaks`]).
 //!
 //! Not here: the estimate of the line ([`super::belief`]).
 
@@ -9,16 +9,17 @@ use super::terms::limited;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// Standard deviations (one-sided 1 %) by which a confirming trial may exceed the SLO's allowance
-/// by chance.
+/// Number of standard deviations (one-sided 1 %) by which a trial may exceed the SLO's allowance
+/// and still count as chance.
 const BY_CHANCE: f64 = 2.33;
-/// A confirming trial supports a lower end of the interval if its rate is at least this share of
-/// that end.
+/// A confirming trial supports the lower end of the load line's interval if its rate is at least
+/// this share of that end.
 const CONFIRMS_NEAR: f64 = 0.98;
 
-/// Returns whether confirming trials support `low` as the lower end. A trial at `low`, close to it
-/// or above supports it if bad requests and backlog are within chance. More trials must support
-/// than contradict it. For a server that stalls, only long enough trials count.
+/// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
+/// trial at `low` or above (or at most 2 % below) supports `low` if chance explains its bad
+/// requests and backlog. More trials must support `low` than contradict it. For a server that
+/// stalls, only trials of sufficient length count.
 pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = walk_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
@@ -30,13 +31,13 @@ pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f
     whole.filter(meets).count() > broke
 }
 
-/// Returns whether a confirming trial was at most slightly above `low`: then the trial may
+/// Returns whether the rate of a confirming trial is at most 2 % above `low`. Only such a trial can
 /// contradict the line.
 pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)
 }
 
-/// Returns the dispersion of arrivals and completions together, by which a backlog varies.
+/// Returns the sum of the dispersions of arrivals and completions. A backlog varies with it.
 pub(super) fn walk_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
@@ -48,25 +49,25 @@ pub(super) fn breaks(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !within_chance(trial, dispersion)
 }
 
-/// Returns whether chance explains the outcome of a trial, at a rate that meets the SLO.
+/// Returns whether chance explains that a valid trial broke the SLO, at a rate that meets the SLO.
 pub(super) fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     !trial.stopped && trial.verdict != Verdict::Void && within_chance(trial, dispersion)
 }
 
-/// Returns whether chance explains the late and failed requests and the backlog of a trial, at a
-/// rate that meets the SLO.
+/// Returns whether chance explains the bad requests and the backlog of a trial, if the trial's rate
+/// meets the SLO. Late and failed requests are bad.
 fn within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
     trial.evidence.bounds.iter().all(is_allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
 }
 
-/// Returns whether chance explains the number of bad requests, given the allowed number.
+/// Returns whether the number of bad requests exceeds the allowed number by no more than chance.
 fn is_allowed(bound: &BoundEvidence) -> bool {
     let mean = bound.share * bound.scheduled as f64;
     bound.bad as f64 <= mean + BY_CHANCE * (mean * bound.bunch_size).sqrt() + bound.bunch_size
 }
 
-/// Returns whether chance explains the late and failed requests of several trials together.
+/// Returns whether chance explains the bad requests of several trials together.
 pub(super) fn all_within_chance(trials: &[&TrialOutcome]) -> bool {
     let bounds = trials.iter().map(|trial| trial.evidence.bounds.len()).min().unwrap_or(0);
     (0..bounds).all(|at| {

@@ -1,6 +1,6 @@
 //! The choice of the next trial of a search ([`LoadChoice`]). The search begins with closed loads
-//! with more and more users. Saturated loads then show the capacity, and open loads try rates near
-//! the possible line. A last load confirms the line.
+//! of more and more users. Saturated loads then show the capacity, and open loads try rates near
+//! the probable load line. The last load confirms the line.
 
 use super::belief::{HIGH, LOW};
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
@@ -17,45 +17,50 @@ use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Plan, Purpose};
 
-/// The maximum number of first loads without any response. Each repetition is longer by the second
-/// factor.
+/// The maximum number of repetitions of the first load (a single user) while no request gets a
+/// response.
 const FIRST_LOADS_MAX: u32 = 3;
+/// : Each repetition of the first load is longer than the previous one by this factor.
 const FIRST_LOAD_FACTOR: u64 = 4;
-/// After this number of consecutive void trials, the generator counts as the limit.
+/// After this number of consecutive trials near the load line that exceeded plimsoll's capacity,
+/// the search stops: the generator is the limit.
 const VOIDS_MAX: usize = 3;
-/// The search stops when the ratio of the ends of the 90 % interval is at most this, and the line
-/// is confirmed.
+/// The search stops if the line is confirmed and its 90 % interval is narrow: the upper end is at
+/// most this multiple of the lower end.
 const WIDTH_GOAL: f64 = 1.02;
-/// A saturated trial has this multiple of the users at the peak, and at least the second number.
+/// A saturated trial has this multiple of the users at the peak.
 const SATURATING_FACTOR: u64 = 4;
+/// : The minimum number of users of a saturated trial.
 const SATURATING_USERS_MIN: u64 = 8;
-/// The number of initial saturated trials; a small budget has fewer.
+/// The number of saturated trials before the trials near the load line.
 const SATURATED_FIRST: usize = 6;
+/// : The number of those saturated trials in a small budget.
 const SATURATED_FIRST_FEW: usize = 2;
 /// The number of completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
-/// If a server has fewer completions in this share of the budget, saturated trials show too little,
-/// compared with the backlog that they leave.
+/// The minimum number of completions in a saturated trial of the maximum length. A slower server
+/// gets no saturated trials: they would show too little and leave a long backlog.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
+/// : The maximum length of a saturated trial, as a share of the budget.
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
-/// The maximum number of confirming trials.
+/// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;
-/// The minimum rate of a trial, as a share of the peak.
+/// The minimum rate of a trial near the load line, as a share of the peak goodput.
 const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 
-/// The choice of the next trial from the outcomes of the earlier trials.
+/// The data for the choice of the next trial: the outcomes of all earlier trials.
 pub(super) struct LoadChoice<'a> {
     known: &'a SearchState<'a>,
-    /// The trials of the present server.
+    /// The trials since the server has its present capacity, and the climb.
     history: &'a [TrialOutcome],
-    /// All trials of the search.
+    /// All trials of the search, in order.
     all: &'a [TrialOutcome],
     plans: Planner<'a>,
 }
 
 impl<'a> LoadChoice<'a> {
-    /// Creates the choice. `known`: the trials of the present [`super::era::Era`]. `all`: all
-    /// trials.
+    /// Creates the choice. `known`: the trials since the server has its present capacity
+    /// ([`super::era::Era`]). `all`: all trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }
@@ -89,7 +94,7 @@ impl<'a> LoadChoice<'a> {
         self.near_line()
     }
 
-    /// Returns the next closed-loop trial; `None` after the climb.
+    /// Returns the next closed-loop trial; `None` if the climb to the peak has ended.
     fn peak(&self) -> Option<Result<Measure, StopReason>> {
         if self.all.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
             return None;
@@ -103,7 +108,7 @@ impl<'a> LoadChoice<'a> {
         }
         let users = peak::next(self.history, self.known.pace.users_factor, users_max)?;
         let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
-        // Responses to many users take longer than responses to a single user.
+        // Responses to many users take longer than the responses to fewer users in the last trial.
         let least_ns = p50_ns.saturating_mul(ANSWERS_IN_TURN).min(planned_ns.saturating_mul(2));
         let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
         let length_ns = shown_ns.max(least_ns).max(self.known.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
@@ -117,9 +122,9 @@ impl<'a> LoadChoice<'a> {
         u64::from(self.known.settings.base.carriage.connections_max).min(16_384)
     }
 
-    /// Returns the first load: a single user, for a few response times. The first response may be
-    /// slow, so the load stops after enough responses. Without a test request, a load without
-    /// responses is repeated with a longer duration.
+    /// Returns the first load: a single user, for a few response times. The load stops after enough
+    /// responses, because the first response may be slow. Without a test request, a first load
+    /// without responses is repeated with a longer duration.
     fn first_load(&self) -> Result<Measure, StopReason> {
         let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
         if silent > FIRST_LOADS_MAX {
@@ -138,13 +143,14 @@ impl<'a> LoadChoice<'a> {
         if self.plans.affords(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
-    /// Returns the number of consecutive void trials near the line.
+    /// Returns the number of most recent trials near the load line that exceeded plimsoll's
+    /// capacity.
     fn voids_in_a_row(&self) -> usize {
         self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
     }
 
-    /// Returns whether the server can be saturated with more users than at its peak, without
-    /// exceeding the allowed load.
+    /// Returns whether saturated trials are possible. They need more users than at the peak, a
+    /// higher rate limit, a generator with spare capacity and enough completions.
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::highest(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
@@ -166,11 +172,11 @@ impl<'a> LoadChoice<'a> {
         let peak = peak::highest(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
-        // If the goodput still grew with the number of users, more users than in the best trial are
-        // needed.
+        // If the goodput still grew with the number of users, the trial needs more users than the
+        // best trial of the climb.
         let best = peak.filter(|_| peak::still_growing(self.history)).map_or(1, |peak| peak.concurrency);
         let users = (at_peak.max(best) * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
-        // A failed request takes up to its timeout, half of that on average.
+        // A failed request waits for its timeout at most, and for half of the timeout on average.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
         let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak * 2);
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
@@ -178,13 +184,14 @@ impl<'a> LoadChoice<'a> {
         let length_ns = wanted_ns
             .clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
-        // Users that are served first join during one response time.
+        // The users that the server can serve at once start one after another during one response
+        // time.
         let users = users.min(patient).min(self.users_max()).max(1);
         self.plans.saturated(users, SATURATING_FACTOR, length_ns)
     }
 
-    /// Returns the trial near the line that narrows the interval most, or a trial that confirms the
-    /// line.
+    /// Returns the trial near the load line that narrows its interval most, or a trial that
+    /// confirms the line. The error is the reason to stop.
     fn near_line(&self) -> Result<Measure, StopReason> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
@@ -205,8 +212,8 @@ impl<'a> LoadChoice<'a> {
         let topped = line.is_topped();
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.topped_by } else { StopReason::Width };
-        // A trial that contradicts the line may have been disturbed. If time permits, more such
-        // trials decide.
+        // A trial that contradicts the line may have been disturbed. If the budget permits, more
+        // trials at that rate decide.
         let dispersion = walk_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             let fails = trial.verdict == Verdict::Fail && !by_chance(trial, dispersion);
@@ -235,8 +242,8 @@ impl<'a> LoadChoice<'a> {
         let next = if saturate {
             self.saturate()
         } else {
-            // Half of the trials are at the middle of the possible range, the other half at its
-            // ends. Without a failed trial, the rate increases.
+            // Half of the trials are in the middle of the possible range, and the other half at its
+            // ends. While no trial has failed, the rate increases.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
             let rate = match (contested, tried().count() % 4) {
@@ -259,15 +266,15 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// Returns a trial at the lower end of the interval, as long as the budget allows, up to twice
-    /// the usual length. For a server that stalls, the trial is long compared with the time between
-    /// stalls. Returns `None` if the budget is too small.
+    /// Returns a trial that confirms the lower end of the interval. Its length is the usual one, or
+    /// up to twice that if the budget allows. For a server that stalls, the trial is long compared
+    /// with the time between stalls. Returns `None` if the budget is too small.
     fn confirm(&self, low: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        // The rate is rounded down, because the confirmed rate is reported.
+        // The rate is rounded down: the reported line must not exceed the confirmed rate.
         let rate = round_rate(low * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {

@@ -1,13 +1,14 @@
-//! The time since when the server has its present capacity ([`Era`]). Exhausted CPU credit, added
-//! machines, a warm cache or a leak change the capacity during the search, and earlier trials then
-//! have no information about the line.
+//! The period since the server has its present capacity ([`Era`]). During a search, exhausted CPU
+//! credit, added machines, a warm cache or a leak may change the capacity. Trials before such a
+//! change have no information about the load line.
 //!
-//! Saturated trials are split where the trials before and after differ most. The split counts where
-//! they differ by more than chance and a disturbance of a trial or two would make. Open trials with
-//! a growing backlog do not count: some servers complete less under more load.
+//! The saturated trials are split where the capacities before and after differ most. The split
+//! counts if they differ by more than chance, and by more than one or two disturbed trials would
+//! cause. Open trials with a growing backlog are left out, because some servers complete less under
+//! more load.
 //!
-//! Not here: allowances by the clock ([`super::quota`]); servers that alternate between two speeds,
-//! whose interval contains both ([`super::capacity`]).
+//! Not here: quotas per time window ([`super::quota`]). Servers that alternate between two speeds
+//! have an interval that contains both ([`super::capacity`]).
 
 use crate::doubts::DoubtKind;
 use crate::format;
@@ -16,24 +17,29 @@ use crate::prove::stats;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::Purpose;
 
-/// A smaller relative change is within the usual variation of servers.
+/// A smaller relative change of the capacity is within the usual variation of servers.
 const CHANGE_MIN: f64 = 0.1;
-/// A change exceeds this number of standard errors of the difference of two medians.
+/// A change must exceed this number of standard errors of the difference of two medians.
 const CHANGE_ERRORS: f64 = 5.0;
-/// The standard error of a median is this multiple of that of a mean (normal distribution).
+/// Ratio of the standard error of a median to that of a mean (normal distribution).
 const MEDIAN_ERROR: f64 = 1.25;
-/// The minimum number of trials before a change, and after it. One trial in ten is disturbed; three
-/// consecutive trials are not. One trial before the change is always dropped.
+/// The minimum number of trials before a change. One trial suffices, because a single trial is
+/// dropped but its change is not reported.
 const BEFORE_MIN: usize = 1;
+/// : The minimum number of trials after a change. One trial in ten is disturbed, but not three
+/// consecutive trials.
 const AFTER_MIN: usize = 3;
+/// : The minimum number of trials before a change that is reported: a single trial may have been
+/// disturbed.
 const TOLD_BEFORE_MIN: usize = 2;
-/// This share of the trials before and after a change lies on the correct side of the midpoint.
+/// The minimum share of trials on their side of the midpoint: trials before a change must lie on
+/// one side, trials after it on the other side.
 const ON_ITS_SIDE: f64 = 0.8;
 
-/// The trials that measured the present server.
+/// The trials that measured the server with its present capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Era {
-    /// Number of the first trial of the present server.
+    /// Index of the first trial since the last change of the capacity.
     pub first: usize,
     /// Capacity before the last change, 1/s.
     pub before_rps: f64,
@@ -43,12 +49,13 @@ pub struct Era {
     pub seconds: f64,
     /// Number of trials before the last change.
     pub trials_before: usize,
-    /// Number of consecutive changes in one direction. Two or more are a trend, which may continue.
+    /// Number of consecutive changes in one direction, at least 1. Two or more form a trend, which
+    /// may continue.
     pub changes: usize,
 }
 
-/// The capacity from one trial: the number of the trial, completions a second, and their relative
-/// standard error.
+/// The capacity that one trial showed: the index of the trial, completions a second, and their
+/// relative standard error.
 #[derive(Debug, Clone, Copy)]
 struct TrialCapacity {
     trial: usize,
@@ -57,7 +64,8 @@ struct TrialCapacity {
 }
 
 impl Era {
-    /// Finds the present era; `None` if the capacity did not change.
+    /// Finds the present era, the period since the last change; `None` if the capacity did not
+    /// change.
     pub(super) fn current(history: &[TrialOutcome]) -> Option<Era> {
         let shown = TrialCapacity::all(history);
         let splits = splits(&shown);
@@ -81,16 +89,17 @@ impl Era {
         })
     }
 
-    /// Returns the trials of the present server, and the climb before, which shows how many users
-    /// the server handles at once.
+    /// Returns the trials since the last change of the capacity, and the climb. The climb shows how
+    /// many users the server handles at once, so it always counts.
     pub(super) fn present(history: &[TrialOutcome], era: Option<Era>) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
 
-    /// Returns whether the last trials suggest a change that more saturated trials could confirm.
-    /// Either the last of these differs from earlier ones, or a later open trial does.
+    /// Returns whether the last trials suggest a change of the capacity that more saturated trials
+    /// could confirm. Either the last saturated trials differ from earlier ones, or the last open
+    /// trial does.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
@@ -117,22 +126,23 @@ impl Era {
         differ || open
     }
 
-    /// Returns whether the change is reported: a single trial may have been disturbed.
+    /// Returns whether the change is reported. A change after a single trial is not, because that
+    /// trial may have been disturbed.
     pub(super) fn is_told(&self) -> bool {
         self.trials_before >= TOLD_BEFORE_MIN
     }
 
-    /// Returns whether the capacity changes continually.
+    /// Returns whether the capacity changed at least twice in one direction.
     pub(super) fn is_trend(&self) -> bool {
         self.changes > 1
     }
 
-    /// Returns whether the capacity falls.
+    /// Returns whether the last change lowered the capacity.
     pub(super) fn falls(&self) -> bool {
         self.now_rps < self.before_rps
     }
 
-    /// Formats the change and its meaning for the line.
+    /// Returns the doubt that describes the change and its consequence for the load line.
     pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
         let (how, like) = match (self.falls(), self.is_trend()) {
             (true, false) => ("fell", "as with an exhausted credit"),
@@ -156,7 +166,7 @@ impl Era {
 }
 
 impl TrialCapacity {
-    /// Returns the capacities of all valid trials, in order.
+    /// Returns the capacities of all trials that show one, in order.
     fn all(history: &[TrialOutcome]) -> Vec<TrialCapacity> {
         history.iter().enumerate().filter_map(|(at, trial)| TrialCapacity::from_trial(at, trial)).collect()
     }
@@ -170,8 +180,8 @@ impl TrialCapacity {
     }
 }
 
-/// Returns all indices where the capacity changed, in order. A trial during the change does not
-/// turn one change into two.
+/// Returns all indices where the capacity changed, in order. A trial during a change has an
+/// intermediate capacity, so changes closer than two trials count as one.
 fn splits(shown: &[TrialCapacity]) -> Vec<usize> {
     let Some((at, ..)) = split(shown) else { return Vec::new() };
     let after = splits(&shown[at..]).into_iter().map(|more| at + more);
@@ -184,8 +194,8 @@ fn splits(shown: &[TrialCapacity]) -> Vec<usize> {
     all
 }
 
-/// Returns the index where the trials before and after differ most, and both medians; `None` if the
-/// trials do not differ.
+/// Returns the index where the trials before and after differ most, and both medians, 1/s. Returns
+/// `None` if the trials do not differ.
 fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
     let last = shown.len().checked_sub(AFTER_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;
@@ -231,7 +241,7 @@ mod tests {
         check(&SAME, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));
         check(&[500.0, 500.0, 500.0, 1000.0, 1010.0, 990.0], 0.02, Some((3, 500.0, 1000.0)));
-        // The last two trials may be disturbed, and one trial before the change as well.
+        // The last two trials may be disturbed, and a single trial before the change as well.
         check(&[1000.0, 1000.0, 1000.0, 700.0, 700.0], 0.02, None);
         check(&[1000.0, 1000.0, 700.0, 1000.0, 700.0, 1000.0], 0.02, None);
         check(&[500.0, 500.0, 500.0, 500.0, 300.0, 1000.0, 1000.0, 1000.0], 0.02, Some((5, 500.0, 1000.0)));

@@ -10,18 +10,21 @@ use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use crate::slo::{LatencyBound, Slo};
 use plimsoll_model::Purpose;
 
-/// The minimum number of failures, in the lowest loads together, for an estimate of the share.
+/// The minimum number of failures in the lowest loads together. Fewer failures give no estimate of
+/// the share.
 const FAILED_MIN: f64 = 5.0;
-/// A server with a larger share of failures does not work. A limiter that rejects this share of a
-/// load rejects three times as large a share of twice the load.
+/// The maximum share of failures. A server with a larger share does not work at all. A limiter that
+/// rejects at most this share rejects at least three times the share at twice the load.
 const SHARE_MAX: f64 = 0.2;
-/// Two loads count as different if their rates differ by this factor.
+/// Two loads count as different if the rate of one is at least this multiple of the other rate.
 const OTHER: f64 = 2.0;
-/// The share of failures at a different load may be larger by this factor.
+/// A load has the same failure if its share of failures is at most this multiple of the share at
+/// low loads.
 const LIKE: f64 = 2.0;
-/// If this number of failures is expected and none occurs, the load has no constant failure.
+/// Lower loads without failures rule out a constant failure if this number of failures was expected
+/// in them.
 const SPARED_MAX: f64 = 4.0;
-/// The number of standard deviations that chance may explain.
+/// The number of standard deviations (one-sided 1 %) that chance may explain.
 const SURE: f64 = 2.33;
 
 /// Requests that fail or are late at low loads as often as at high loads.
@@ -31,9 +34,9 @@ pub struct ConstantFailure {
     pub how: SloBreakKind,
     /// The share of such requests, 0..1.
     pub share: f64,
-    /// The lowest rate with such requests, 1/s.
+    /// The lowest rate at which such requests occurred, 1/s.
     pub from_rps: f64,
-    /// The highest rate at which the share was not larger, 1/s.
+    /// The highest rate at which the share was about equal, 1/s.
     pub to_rps: f64,
 }
 
@@ -48,7 +51,7 @@ pub enum SloBreakKind {
 
 impl ConstantFailure {
     /// Finds the constant failure in the open trials of a search. Returns `None` if no request
-    /// fails or is late, if the share grows with the load, or if there are too few such requests.
+    /// fails or is late, if the share grows with the load, or if such requests are too few.
     pub fn detect(slo: &Slo, history: &[TrialOutcome]) -> Option<ConstantFailure> {
         let of = |how, allowed: f64| {
             ConstantFailure::from_loads(
@@ -62,7 +65,7 @@ impl ConstantFailure {
     }
 
     /// Formats the failure in a few words:
-    /// `0.5 % of the requests fail whatever the load (at 250 a second as at 4 000)`.
+    /// `0.5 % of the requests fail at any load (at 250 a second as at 4 000)`.
     pub fn text(&self) -> String {
         let (from, to) = (format::rate(self.from_rps), format::rate(self.to_rps));
         let share = format::rough_share(format::rounded(self.share, 2));
@@ -73,7 +76,8 @@ impl ConstantFailure {
         format!("{share} of the requests {how} at any load (at {from} a second as at {to})")
     }
 
-    /// Finds the constant failure in these loads. `allowed`: share of the requests that may fail.
+    /// Finds the constant failure in these loads. `allowed`: share of the requests that the SLO
+    /// allows to fail, 0..=1.
     fn from_loads(how: SloBreakKind, allowed: f64, mut loads: Vec<LoadFailures>) -> Option<ConstantFailure> {
         loads.sort_by(|a, b| a.rps.total_cmp(&b.rps));
         let first = loads.iter().position(|load| load.failed > 0.0)?;
@@ -89,7 +93,7 @@ impl ConstantFailure {
             (low, failed) = (low + load.requests, failed + load.failed);
         }
         let share = failed / low;
-        // Even lower loads had too few requests to expect a failure.
+        // Lower loads without a failure had too few requests to expect one.
         let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_MAX;
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
@@ -103,7 +107,7 @@ impl ConstantFailure {
     }
 }
 
-/// The requests of a load, and the number of failed or late requests.
+/// The rate of a load, its requests, and its failed or late requests.
 #[derive(Debug, Clone, Copy)]
 struct LoadFailures {
     rps: f64,
@@ -131,7 +135,7 @@ impl LoadFailures {
                 (scheduled * (1.0 - to_come), if of_bound { evidence.bad as f64 } else { 0.0 })
             }
         };
-        // Unanswered and late requests add to the backlog.
+        // Unanswered and late requests are part of the backlog, so they may raise its growth.
         let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / requests;
         (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }

@@ -1,5 +1,5 @@
-//! The result of a search ([`Findings`]) with the evidence against it, and the precision that a
-//! budget can give ([`forecast`]).
+//! The result of a search ([`Findings`]) with the evidence against the result, and the precision
+//! that a budget can give ([`forecast`]).
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
@@ -26,44 +26,47 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose};
 
-/// Confidence with which the success bound must be proven.
+/// Confidence with which trials must prove the success bound of the SLO.
 const CONFIDENCE: f64 = 0.99;
-/// A larger gap to Little's law is reported.
+/// A search reports a doubt if a trial's requests in flight differ from rate x response time
+/// (Little's law) by more than this share.
 const LITTLE_MAX: f64 = 0.05;
-/// A larger share of void trials is reported.
+/// A search reports a doubt if a larger share of its trials is void.
 const VOID_SHARE_MAX: f64 = 0.2;
-/// A larger change of latency at equal loads between the first and the last trials is reported.
+/// A search reports a doubt if the capacity changed by a larger share between the first and the
+/// last third of the saturated trials.
 const DRIFT_MAX: f64 = 0.05;
-/// From this share of the lower end of the interval on, a trial counts as a trial at the line.
+/// A trial counts as a trial at the load line if its rate is at least this share of the lower end
+/// of the line's interval.
 const SEEN_NEAR: f64 = 0.98;
 
-/// Where the load line is: the highest mean arrival rate at which the server meets the SLO in
-/// steady state, under the arrivals of the search.
+/// The load line with its uncertainty. The load line is the highest mean arrival rate at which the
+/// server meets the SLO in steady state, under the arrivals of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
-    /// The estimate, requests a second. If the line is not proven, it is the lower end of the
-    /// interval; without a line it is 0.
+    /// The estimate of the load line, 1/s. If the interval is too wide for an estimate, it is the
+    /// lower end of the interval. It is 0 without a line.
     pub rps: f64,
-    /// Lower end of the 90 % interval.
+    /// Lower end of the 90 % interval, 1/s.
     pub lower: f64,
-    /// Upper end of the 90 % interval; `None` if no tried rate was too high.
+    /// Upper end of the 90 % interval, 1/s; `None` if no tried rate was too high.
     pub upper: Option<f64>,
     /// Whether the interval is narrow enough to state an estimate.
     pub provable: bool,
-    /// Whether a separate trial at the lower end confirmed the line.
+    /// Whether a separate trial at the lower end of the interval met the SLO.
     pub confirmed: bool,
 }
 
 impl LoadLine {
     /// Probability that the interval contains the line.
     pub const CONFIDENCE: f64 = 0.9;
-    /// The value if there is no line.
+    /// The value for a search without a load line.
     pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
-    /// An estimate is stated if it is at most this multiple of the lower end. Then the estimate is
-    /// more than 3 % above the truth in one case of twenty.
+    /// An estimate is stated if it is at most this multiple of the lower end of the interval. Then
+    /// it exceeds the true line by more than 3 % in at most one case of twenty.
     const PROVABLE: f64 = 1.03;
 
-    /// Creates the line from the 5 %, 50 % and 95 % points of its distribution.
+    /// Creates the line from the lower end, the median and the upper end of its distribution, 1/s.
     fn new(lower: f64, middle: f64, upper: f64) -> LoadLine {
         let provable = lower > 0.0 && middle <= LoadLine::PROVABLE * lower;
         let rps = if provable { middle } else { lower };
@@ -74,36 +77,40 @@ impl LoadLine {
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
-    /// The load line, 1/s, in the unit of `counted`.
+    /// The load line and its interval, 1/s, in the unit of `counted`.
     pub load_line_rps: LoadLine,
     /// The unit of the offered rate: `requests`, or `sessions`.
     pub counted: &'static str,
-    /// The log from which loads were drawn, if there is one.
+    /// The access log from which the loads were drawn; `None` without a log.
     pub log: Option<LogRate>,
     /// The SLO that the line refers to.
     pub slo: Slo,
-    /// The throughput of the server while requests always wait; `None` if the server was not
-    /// saturated.
+    /// The throughput of the server while requests always wait; `None` if no saturated trial was
+    /// made.
     pub capacity: Option<Capacity>,
     /// The spacing of arrivals.
     pub arrivals: Arrivals,
-    /// The peak; `None` if no request succeeded or the climb did not reach the peak.
+    /// The highest goodput of the closed-loop climb; `None` if no request succeeded or the climb
+    /// did not reach the peak.
     pub peak: Option<Peak>,
-    /// The fewest users with 95 % of the peak.
+    /// The lowest number of users whose goodput reaches 95 % of the peak.
     pub knee: Option<Knee>,
-    /// All trials, in order.
+    /// All trials of the search, in order.
     pub trials: Vec<TrialOutcome>,
     /// Why the search ended.
     pub stopped_by: StopReason,
-    /// Stalls longer than the SLO allows.
+    /// Periods without any response that are longer than the response time explains; `None` without
+    /// such stalls.
     pub stalls: Option<Stalls>,
-    /// Requests that fail or are late at any load, more than the SLO allows.
+    /// Requests that fail or are late at any load, more often than the SLO allows; only without a
+    /// load line.
     pub constant_failure: Option<ConstantFailure>,
-    /// The loss of the server, if it ended the search.
+    /// The time when the server stopped accepting connections, if that ended the search.
     pub target_loss: Option<TargetLoss>,
-    /// The length of the longest trial at the line or above that met the SLO, s.
+    /// The length of the longest trial that met the SLO at the load line or above, s.
     pub met_slo_s: f64,
-    /// The budget that would probably prove the line, s; `None` if the line is proven.
+    /// The budget that would probably make the interval narrow enough for an estimate, s. `None` if
+    /// the present interval is.
     pub provable_in_s: Option<f64>,
     /// Length of the search, s.
     pub elapsed_s: f64,
@@ -113,30 +120,32 @@ pub struct Findings {
     pub interference: Interference,
 }
 
-/// The precision that a budget can give.
+/// The precision of the load line that a budget can give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Expected width of the 90 % interval at 1 000 requests a second, as a share of the line.
+    /// Expected width of the 90 % interval, as a share of the line, for a line of 1 000 requests a
+    /// second.
     pub width: f64,
     /// Number of trials near the line that fit into the budget.
     pub line_trials: u32,
     /// Length of a trial near the line, s.
     pub line_trial_s: f64,
-    /// From this rate on, 1/s, a single trial near the line can prove the success bound; `None` if
-    /// no rate can.
+    /// The lowest rate, 1/s, at which a single trial near the line can prove the success bound.
+    /// `None` if no rate can.
     pub provable_rps: Option<f64>,
-    /// The forecast in sentences.
+    /// The forecast in sentences for the user.
     pub sentences: Vec<String>,
 }
 
-/// Computes the precision that the budget can give, before the rate of the server is known.
+/// Computes the precision that the budget of `settings` can give, before the rate of the server is
+/// known.
 pub fn forecast(settings: &Settings) -> Forecast {
     let pace = Pace::for_budget(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
-    // Half of the time saturates the server. N completions of exponential service give its capacity
-    // with the relative error 1 / sqrt(N). The interval is 2 x 1.645 of that wide.
+    // Half of the time saturates the server. N completions with exponential service times give the
+    // capacity with the relative error 1 / sqrt(N). The 90 % interval is 2 x 1.645 times as wide.
     let width_at = |rps: f64| 2.0 * 1.645 / (rps * left_s.max(0.1) / 2.0).sqrt();
     let provable_from_rps = (1.645 / 0.03f64).powi(2) / (left_s.max(0.1) / 2.0);
     let width = width_at(1000.0).clamp(0.01, 0.5);
@@ -169,15 +178,16 @@ pub fn forecast(settings: &Settings) -> Forecast {
     Forecast { width, line_trials, line_trial_s, provable_rps, sentences }
 }
 
-/// Returns how many requests without a failure show that at least `success_min` succeed. The
-/// confidence is 99 % (the case t = 0 of MLPerf LoadGen's early stopping rule). Returns `None` for
-/// a bound of 100 %.
+/// Returns how many requests without a failure prove with 99 % confidence that the share of
+/// successes is at least `success_min`. This is the case t = 0 of MLPerf LoadGen's early stopping
+/// rule. Returns `None` for a bound of 100 %, which no number proves.
 fn requests_to_prove(success_min: f64) -> Option<f64> {
     (success_min < 1.0)
         .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - CONFIDENCE).ln() / success_min.ln()).ceil() })
 }
 
-/// Computes the findings from the trials in `history`.
+/// Computes the result of a search from its trials. `history`: all trials in order. `elapsed_ns`:
+/// length of the search.
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
     // Trials after the loss of the server carry no information.
@@ -185,7 +195,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && disturbed(t)).count();
-    // The time ran out because of disturbed trials.
+    // Most open trials were disturbed, so the disturbances used up the budget.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
             StopReason::Disturbed
@@ -200,15 +210,15 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let line = LineEstimate::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
-    // A search that ended before its first open trial knows no rate.
+    // A search that ended before its first trial near the line knows no rate.
     let tried = history.iter().any(near_line);
-    // If no trial met the SLO, no rate is proven.
+    // If no trial near the line met the SLO, no rate is proven.
     let met = history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
-    // One trial without stalls by chance does not outweigh too many stalls.
+    // A single trial that met no stall by chance does not outweigh frequent stalls.
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
     let quota = QuotaEstimate::from_history(all).quota();
-    // A load without failures by chance is no line.
+    // A trial that met no failure by chance is no evidence for a line.
     let failing = ConstantFailure::detect(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
         stopped_by,
@@ -227,7 +237,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
             None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
     }
-    // The time ran out below plimsoll's own limit.
+    // The budget ran out, and the line is above the highest rate that can be tried.
     let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_topped();
     let stopped_by = match stopped_by {
         StopReason::Budget if is_topped => line.topped_by,
@@ -279,15 +289,15 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
 }
 
 impl Findings {
-    /// Returns the trials before the loss of the server.
+    /// Returns the trials before the server stopped accepting connections.
     fn attended(&self) -> &[TrialOutcome] {
         &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
 }
 
-/// Returns the largest share of requests that failed in a trial although the server did not fall
-/// behind, and whether the share was smaller at another load. A trial has a smaller share if a
-/// handful of failures was expected and less than half occurred.
+/// Returns the largest share of failed requests in a trial whose backlog did not grow. Also returns
+/// whether another load had a smaller share: at least five failures were expected there, and less
+/// than half of them occurred.
 fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
@@ -298,7 +308,7 @@ fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     Some((share, trials.iter().any(is_spared)))
 }
 
-/// Collects the doubts from the end of the search.
+/// Collects the doubts that follow from the reason why the search ended.
 fn of_the_end(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
@@ -334,7 +344,8 @@ fn of_the_end(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
         StopReason::Gone => {
-            // Without a line, the loss of the server is the result.
+            // Without a line, the loss of the server is itself the result, and no doubt about
+            // figures.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
                 doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
             }
@@ -367,7 +378,8 @@ fn of_the_end(findings: &Findings) -> Doubts {
     doubts
 }
 
-/// Collects the doubts from the trials.
+/// Collects the doubts that follow from the trials: stalls, void trials, rejections, drift and
+/// unproven bounds.
 fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &sound(findings.attended());
@@ -410,7 +422,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     if let Some(quota) = quota {
         doubts.add(DoubtKind::Server, quota.sentence());
     }
-    // A lost server refuses connections, but not because of the load.
+    // A server that ended refuses connections, but not because of the load.
     match rejected(trials)
         .filter(|_| findings.constant_failure.is_none() && findings.target_loss.is_none() && quota.is_none())
     {
@@ -470,8 +482,8 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
     doubts
 }
 
-/// Returns the budget that would probably prove a line, s: the interval narrows with the square
-/// root of the time.
+/// Returns the budget that would probably make the line's interval narrow enough for an estimate,
+/// s. The interval narrows with the square root of the time. Returns `None` if it is narrow enough.
 fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     let upper = line.upper.filter(|upper| !line.provable && line.lower > 0.0 && *upper > line.lower)?;
     let wide = (upper / line.lower).ln() / 2.0;
@@ -479,11 +491,11 @@ fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
 }
 
-/// The returned budget exceeds the square-root rule by this factor.
+/// The proposed budget exceeds the square-root rule by this factor, as a margin.
 const PROVABLE_MARGIN: f64 = 1.3;
 
-/// Returns the relative change between the capacities of the first and the last third of saturated
-/// trials, if they change in one direction.
+/// Returns the relative change of the capacity from the first to the last third of the saturated
+/// trials. Returns `None` if the capacities of the two thirds overlap.
 fn drift(trials: &[TrialOutcome]) -> Option<f64> {
     let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
     let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();

@@ -1,4 +1,5 @@
-//! Demands on the result of a search, such as `line<5000`. A demand that is true fails the gate.
+//! Demands: conditions on the result of a search, such as `line<5000`, given with `--fail-if`. The
+//! gate fails if a demand's condition is true.
 
 use super::findings::Findings;
 use crate::condition::{Op, duration_syntax, format_number};
@@ -7,22 +8,24 @@ use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::units::{SECOND, UnitError, parse_duration_ns, parse_number};
 use std::fmt;
 
-/// A figure of a search that a demand compares.
+/// A figure of a search's result that a demand compares with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DemandFigure {
     /// The lower end of the load line, requests a second.
     Line,
     /// The peak goodput, requests a second.
     Peak,
-    /// The users at the knee.
+    /// The number of users at the knee (95 % of the peak goodput).
     Knee,
-    /// The lower end of the load line, as a multiple of the log from which loads are drawn.
+    /// The lower end of the load line, as a multiple of the mean rate of the access log from which
+    /// the loads are drawn.
     Scale,
-    /// CPU time of the server for each request at the line, ns.
+    /// CPU time of the server for each request at the load line, ns.
     Cpu,
 }
 
-/// A comparison of one figure of a search with a value.
+/// A condition that compares one figure of a search with a value. If the condition is true, the
+/// gate fails.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     figure: DemandFigure,
@@ -30,7 +33,7 @@ pub struct Demand {
     value: f64,
 }
 
-/// A demand that the search cannot decide.
+/// A demand whose truth the search cannot decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndecidedDemand {
     /// The reason, as a sentence without a full stop.
@@ -40,7 +43,8 @@ pub struct UndecidedDemand {
     pub budget_ns: Option<u64>,
 }
 
-/// The maximum proposed budget, ns: a user would rather change the bound than wait longer.
+/// The maximum proposed budget, ns. Rather than wait longer than an hour, a user would change the
+/// bound.
 const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why the text of a demand could not be parsed.
@@ -61,7 +65,7 @@ pub enum DemandError {
 }
 
 impl DemandError {
-    /// Returns the whole sentence, with a better way to write the demand.
+    /// Returns the error as a whole sentence, with a correct way to write the demand.
     pub fn sentence(&self) -> Sentence {
         let said = Sentence::from(self.to_string());
         match self {
@@ -72,12 +76,12 @@ impl DemandError {
 }
 
 impl Demand {
-    /// Parses a list such as `line<5000, cpu>2ms`.
+    /// Parses a list of demands such as `line<5000, cpu>2ms`.
     pub fn parse_list(text: &str) -> Result<Vec<Demand>, DemandError> {
         text.split(',').map(Demand::parse).collect()
     }
 
-    /// Parses one demand.
+    /// Parses one demand such as `line<5000`.
     pub fn parse(text: &str) -> Result<Demand, DemandError> {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| DemandError::Shape(text.to_owned()))?;
@@ -97,14 +101,14 @@ impl Demand {
         Ok(Demand { figure, op, value })
     }
 
-    /// Returns whether the demand refers to a log from which loads are drawn.
+    /// Returns whether the demand compares the load line with the rate of an access log.
     pub fn is_of_log(&self) -> bool {
         self.figure == DemandFigure::Scale
     }
 
-    /// Returns the reason why the search cannot decide the demand; `None`: it is decided. The line
-    /// is known as an interval. A value inside the interval is undecided, wherever the estimate
-    /// lies. `budget_ns`: the budget of the search.
+    /// Returns the reason why the search cannot decide the demand; `None` if it can. The load line
+    /// is known as an interval. A demand whose value lies inside the interval is undecided,
+    /// wherever the estimate lies. `budget_ns`: the budget of the search.
     pub fn undecided(&self, findings: &Findings, cpu_ns: Option<f64>, budget_ns: u64) -> Option<UndecidedDemand> {
         let line = &findings.load_line_rps;
         let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
@@ -137,9 +141,9 @@ impl Demand {
         Some(UndecidedDemand { why, budget_ns })
     }
 
-    /// Returns the figure in words if the demand is true of the result. A missing figure counts as
-    /// true: a gate without evidence must not pass. `cpu_ns`: the server's CPU time for each
-    /// request at the line, ns, if it was observed.
+    /// Returns the measured figure in words if the demand's condition is true, so that the gate
+    /// fails. A missing figure also fails the gate: without evidence, a gate must not pass.
+    /// `cpu_ns`: the server's CPU time for each request at the load line, ns, if it was observed.
     pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
             DemandFigure::Line => Some(findings.load_line_rps.rps).filter(|line| *line > 0.0),
@@ -222,7 +226,8 @@ mod tests {
             let demand = Demand::parse(text).expect("read");
             assert_eq!((demand.crossed(&found, None).as_deref(), demand.is_of_log()), (expect, true), "{text}");
         }
-        // A value inside the interval is undecided; outside the interval the estimate decides.
+        // A value inside the interval is undecided. For a value outside the interval, the estimate
+        // decides.
         found.load_line_rps.lower = 3900.0;
         found.load_line_rps.upper = Some(4100.0);
         for (text, undecided, budget_s) in [

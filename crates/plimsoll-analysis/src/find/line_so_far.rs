@@ -1,5 +1,5 @@
-//! The estimate of the line from the trials made until now, and the rates that can be tried
-//! ([`LineEstimate`]).
+//! The estimate of the load line from the trials made until now, and the highest rate that can be
+//! tried ([`LineEstimate`]).
 //!
 //! Not here: the choice of the next trial ([`super::choice`]).
 
@@ -10,18 +10,19 @@ use super::so_far::SearchState;
 use super::terms::{RATE_MIN, StopReason, limited};
 use crate::judge::TrialOutcome;
 
-/// After a trial that exceeded plimsoll's capacity, this share of its rate is tried next.
+/// The highest rate that can be tried, as a share of the lowest rate that exceeded plimsoll's
+/// capacity.
 const CEILING_STEP: f64 = 0.93;
 
-/// The estimate of the line from all trials, and the limit of the rates that can be tried.
+/// The estimate of the load line from all trials, and the highest rate that can be tried.
 #[derive(Debug)]
 pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
-    /// The distribution of the line.
+    /// The probability distribution of the load line.
     pub belief: Belief,
-    /// The highest rate that can be tried, 1/s, and the stop reason of a search that sustains this
-    /// rate.
+    /// The highest rate that can be tried, 1/s: the allowed rate, or the limit of plimsoll.
     pub rate_max: f64,
+    /// : The stop reason of a search whose server meets the SLO at `rate_max`.
     pub topped_by: StopReason,
 }
 
@@ -40,7 +41,7 @@ impl LineEstimate {
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
-        // Rates that plimsoll could not generate.
+        // The rates that plimsoll could not generate limit the rates that can be tried.
         let void = history.iter().filter(|trial| limited(trial)).filter_map(TrialOutcome::offered_rps);
         let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
         let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && limited(trial));
@@ -58,13 +59,13 @@ impl LineEstimate {
         line
     }
 
-    /// Returns the rate below which the line lies with probability `p`, at most the highest rate
-    /// that can be tried.
+    /// Returns the rate, 1/s, that the load line is below with probability `p`. The result is at
+    /// most the highest rate that can be tried.
     pub(super) fn quantile(&self, p: f64) -> f64 {
         self.belief.quantile(p).min(self.rate_max)
     }
 
-    /// Returns whether the line is above the highest rate that can be tried.
+    /// Returns whether the load line is almost certainly above the highest rate that can be tried.
     pub(super) fn is_topped(&self) -> bool {
         self.belief.quantile(LOW) >= self.rate_max
     }

@@ -1,15 +1,15 @@
-//! The rate of a log from which the loads of a search were drawn, and the multiple of this rate
-//! that a server sustains.
+//! The rate of an access log from which the loads of a search were drawn. A search expresses the
+//! load line as a multiple of this rate.
 //!
 //! Not here: the load line.
 
 use plimsoll_model::PlanRecord;
 use plimsoll_model::units::SECOND;
 
-/// A shorter log has no busiest minute. A log shorter than a second has no busiest second.
+/// A log shorter than this has no busiest minute.
 const MINUTE_NS: u64 = 60 * SECOND;
 
-/// The traffic of a log, whose multiple a search looks for.
+/// The traffic of the access log from which loads are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogRate {
     /// Number of requests in the log.
@@ -20,14 +20,15 @@ pub struct LogRate {
     pub span_ns: u64,
     /// Mean rate of the log, 1/s.
     pub mean_rps: f64,
-    /// The rate in the log's busiest minute, 1/s; `None` for a shorter log.
+    /// The rate in the log's busiest minute, 1/s; `None` if the log is shorter than a minute.
     pub busiest_minute_rps: Option<f64>,
-    /// The rate in the log's busiest second, 1/s; `None` for a shorter log.
+    /// The rate in the log's busiest second, 1/s; `None` if the log is shorter than a second.
     pub busiest_second_rps: Option<f64>,
 }
 
 impl LogRate {
-    /// Returns the rate of the log from which loads of this plan are drawn; `None` without a log.
+    /// Returns the rate of the access log from which the loads of this plan are drawn; `None`
+    /// without a log.
     pub fn from_plan(plan: &PlanRecord) -> Option<LogRate> {
         let listed = plan.traffic.request_list.as_ref()?;
         let facts = listed.facts.sessions?;
@@ -42,7 +43,7 @@ impl LogRate {
         })
     }
 
-    /// Returns `rate_rps` as a multiple of the log's rate.
+    /// Returns `rate_rps` as a multiple of the log's mean rate.
     pub fn times(&self, rate_rps: f64) -> f64 {
         rate_rps / self.mean_rps
     }

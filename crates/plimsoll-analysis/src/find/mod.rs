@@ -5,14 +5,14 @@
 //! and the knee. *Saturate*: closed loads with more users than the server can handle at once show
 //! its capacity ([`Capacity`]), because its queue is never empty.
 //!
-//! *Line*: open trials try rates near the possible line. All trials together give a distribution of
+//! *Line*: open trials try rates near the probable line. All trials together give a distribution of
 //! the line ([`belief`]). The next trial is the one that narrows this distribution most. *Confirm*:
-//! a longer trial runs at the lower end of the interval. The study makes a soak afterwards
-//! ([`soak`]).
+//! a longer trial runs at the lower end of the line's interval. After the search, the study may run
+//! a soak, a long load at the line ([`soak`]).
 //!
-//! Servers with a memory are first brought into a known state. A server that fell behind drains its
-//! backlog. A server that rejects (a limiter with saved-up tokens) is loaded until it rejects again
-//! right before each trial.
+//! A server that keeps state between trials is first brought into a known state. A server that fell
+//! behind drains its backlog. A server with a rate limiter may have saved-up tokens: a load before
+//! each trial uses them up.
 //!
 //! Not here: executing plans, and the reason *why* a server has its limit.
 
@@ -57,7 +57,7 @@ use choice::LoadChoice;
 use so_far::SearchState;
 use terms::sound;
 
-/// The next step of a search.
+/// The next step of a search: another trial, or the result.
 #[derive(Debug, Clone)]
 pub enum SearchStep {
     /// The caller executes this trial, judges it, and calls [`next`] again.
@@ -66,8 +66,8 @@ pub enum SearchStep {
     Stop(Box<Findings>),
 }
 
-/// Returns the next step after the trials in `history`, `elapsed_ns` after the search began. Equal
-/// arguments always give an equal step.
+/// Returns the next step of a search after the trials in `history`, `elapsed_ns` after its start.
+/// Equal arguments always give an equal step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = sound(history);
     let present = Era::present(&all, Era::current(&all));
@@ -77,8 +77,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
     }
 }
 
-/// Returns whether `later`, a steady load at the stated line or below, broke the SLO by more than
-/// chance. Then the stated line is wrong.
+/// Returns whether `later`, a steady load at the lower end of the stated line or below, broke the
+/// SLO by more than chance. If so, the stated line is wrong.
 pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
     let all = sound(history);
     let present = Era::present(&all, Era::current(&all));

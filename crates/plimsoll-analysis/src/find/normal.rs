@@ -1,4 +1,4 @@
-//! The functions of the normal distribution that a search needs.
+//! The functions of the normal distribution that a search uses.
 //!
 //! Not here: any other distribution.
 

@@ -1,4 +1,5 @@
-//! How a search divides its budget: the length of its trials, and the number of trials that decide.
+//! The division of a search's budget ([`Pace`]): the lengths of its trials, and the growth of the
+//! number of users.
 
 use super::peak;
 use super::stalls::Stalls;
@@ -10,25 +11,25 @@ use plimsoll_model::units::{MS, SECOND};
 /// The division of a search's budget into trials.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Length of a closed-loop trial, ns.
+    /// Length of a closed-loop trial of the climb, ns.
     pub(super) peak_ns: u64,
-    /// End of the climb to the peak, ns since the start of the search.
+    /// Latest end of the climb to the peak, ns since the start of the search.
     pub(super) peak_until_ns: u64,
-    /// Factor between the users of two successive closed-loop trials.
+    /// Factor between the numbers of users of two successive closed-loop trials.
     pub(super) users_factor: u64,
     /// Minimum length of a saturated trial, ns.
     pub(super) block_ns: u64,
     /// Length of an open trial near the line, ns.
     pub(super) line_ns: u64,
-    /// Whether the budget allows only few trials.
+    /// Whether the budget allows only few trials, so that some parts of the search are shortened.
     pub(super) few: bool,
 }
 
-/// Minimum length of every trial, in response times.
+/// Minimum length of every trial, as a multiple of the response time of a single user.
 pub(super) const ANSWERS_IN_TURN: u64 = 3;
 impl Pace {
-    /// Computes the pace for this budget, and for a server with a response time of `answer_ns`
-    /// without load.
+    /// Computes the pace for this budget and for a server whose response takes `answer_ns` without
+    /// load.
     pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> Pace {
         let least_ns = (answer_ns.min(TIME_MAX_NS) * ANSWERS_IN_TURN).next_multiple_of(Plan::TICK_NS);
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
@@ -47,8 +48,8 @@ impl Pace {
         }
     }
 
-    /// Computes the pace after some trials. The first load shows the response time; before the
-    /// first load, the test request does.
+    /// Computes the pace after the trials in `history`. The response time comes from the first
+    /// load; before the first load, it comes from the test request.
     pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
         let mut pace =
             Pace::for_budget(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));

@@ -1,17 +1,18 @@
-//! The closed-loop climb: the highest goodput of the server, and the number of users with which it
-//! was reached.
+//! The closed-loop climb: trials with more and more users, until the goodput no longer grows. They
+//! give the server's highest goodput (the peak) and the number of users there.
 
 use super::capacity::Capacity;
 use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
 
-/// Goodput has grown if it exceeds the previous maximum by this factor.
+/// Goodput counts as grown if it exceeds the previous maximum by this factor.
 const GROWN: f64 = 1.03;
-/// The knee has this share of the peak goodput.
+/// The knee is the lowest number of users whose goodput is at least this share of the peak.
 const KNEE_SHARE: f64 = 0.95;
-/// Concurrencies around the knee are refined until neighbours differ by at most this factor.
+/// The search tries more numbers of users around the knee until neighbours differ by at most this
+/// factor.
 const KNEE_FACTOR: f64 = 1.3;
-/// Maximum number of trials that refine the knee.
+/// Maximum number of trials that narrow down the knee.
 const REFINE_MAX: usize = 3;
 
 /// The highest goodput in the closed-loop climb.
@@ -23,7 +24,7 @@ pub struct Peak {
     pub concurrency: u64,
 }
 
-/// The lowest concurrency with 95 % of the peak.
+/// The knee: the lowest concurrency with at least 95 % of the peak goodput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
     /// Number of users at the knee.
@@ -34,8 +35,8 @@ pub struct Knee {
     pub p99_ns: u64,
 }
 
-/// Returns (users, goodput, p99 in ns) of the trials, ascending by users. Of trials with equal
-/// users, the one with the higher goodput counts.
+/// Returns (users, goodput in 1/s, p99 in ns) of the trials, in ascending order of users. Among
+/// trials with equal users, the trial with the higher goodput counts.
 fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     let mut points: Vec<(u64, f64, u64)> = Vec::new();
     for trial in history.iter().filter(|t| t.purpose == Purpose::Peak) {
@@ -51,8 +52,8 @@ fn points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     points
 }
 
-/// Returns the goodput of a trial. If requests are rejected, a limiter's saved-up tokens are
-/// subtracted.
+/// Returns the goodput of a trial, 1/s. If the server rejects requests, successes from a limiter's
+/// saved-up tokens do not count.
 fn goodput(trial: &TrialOutcome) -> f64 {
     match trial.evidence.saturated_rps {
         Some(rps) if trial.evidence.rejecting => rps.min(trial.achieved_rps),
@@ -60,29 +61,29 @@ fn goodput(trial: &TrialOutcome) -> f64 {
     }
 }
 
-/// Returns the response time of a single user, ns: the median of the first load with a response.
-/// Returns `None` before that load.
+/// Returns the response time of a single user, ns: the median of the first load that got a
+/// response. Returns `None` before such a load.
 pub fn answer_ns(history: &[TrialOutcome]) -> Option<u64> {
     history.iter().find(|t| t.purpose == Purpose::Peak && answered(t)).map(|t| t.p50_ns)
 }
 
-/// Returns whether any request of a trial got a response of any status in time.
+/// Returns whether any request of a trial got a response, of any status.
 fn answered(trial: &TrialOutcome) -> bool {
     trial.success_rate > 0.0 || trial.evidence.failed_count() > 0
 }
 
-/// Returns whether the first load got responses and all of them were failures.
+/// Returns whether all responses of the first load with responses were failures.
 pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
     let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak && answered(t));
     closed.next().is_some_and(|t| t.success_rate == 0.0)
 }
 
-/// Returns the number of users to try next; `None` once goodput no longer grows and the knee is
-/// found.
+/// Returns the number of users of the next trial of the climb. Returns `None` once goodput no
+/// longer grows and the knee is found.
 pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
     let points = points(history);
     let Some(&(users, _, _)) = points.last() else { return Some(1) };
-    // Two consecutive levels without growth end the climb: one level might be chance.
+    // Two consecutive levels without growth end the climb, because one level might be chance.
     let mut best = 0.0f64;
     let mut flat = 0;
     for &(_, goodput, _) in &points {
@@ -102,24 +103,27 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// Returns the load with the highest goodput of a climb, in ascending order of users; of equal ones
-/// the first. This is the one rule for the peak of a climb.
+/// Returns the load with the highest goodput of a climb; among equal loads, the first. `loads`: in
+/// ascending order of users. Every peak of a climb is computed by this function.
 pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }
 
-/// Returns the highest goodput in these trials, and its number of users.
+/// Returns the highest goodput of the closed-loop trials, and its number of users. Returns `None`
+/// if no request succeeded.
 pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
     let points = points(history);
     let &(concurrency, rps, _) = best(&points, |p| p.1)?;
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
-/// A peak with fewer responses does not show which concurrencies are equally good.
+/// With fewer responses at the peak, the scatter of goodput hides which concurrencies are equally
+/// good.
 const TELLING_ANSWERS: f64 = 30.0;
 
-/// Returns the minimum number of users that saturate the server: the fewest whose goodput equals
-/// that of the peak within chance. A peak with few responses may lie anywhere on the plateau.
+/// Returns the minimum number of users that saturate the server: the lowest number whose goodput
+/// equals the peak within chance. If the peak has few responses, it is the number of users at the
+/// peak.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     let points = points(history);
     let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
@@ -132,14 +136,14 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     points.iter().find(|p| p.1 >= least).map_or(users, |p| p.0)
 }
 
-/// Returns the peak with the rate that saturated trials confirm: the maximum of several short
-/// trials is too high by chance.
+/// Returns the peak with the capacity from saturated trials as its rate, if there is one. The
+/// maximum of several short trials is too high by chance.
 pub fn confirmed(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = highest(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
 }
 
-/// Returns the lowest concurrency with 95 % of the peak.
+/// Returns the knee: the lowest number of users with at least 95 % of the peak goodput.
 pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     let points = points(history);
     let peak = highest(history)?;
@@ -147,7 +151,7 @@ pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
 }
 
-/// Returns whether goodput was still growing when the climb ended.
+/// Returns whether goodput still grew by more than 10 % in the last step of the climb.
 pub fn still_growing(history: &[TrialOutcome]) -> bool {
     let points = points(history);
     match points.as_slice() {

@@ -1,4 +1,4 @@
-//! Plans of trials: each fits the budget, and meets the server in a known state.
+//! Plans of a search's trials: each fits the budget, and meets the server in a known state.
 
 use super::peak;
 use super::rejecting::rejecting_rps;
@@ -10,35 +10,41 @@ use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
 
-/// The time of a trial beyond its schedule, ns: connecting, and the transfer of the result.
+/// The time that a trial takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Load before the judged window on new connections, ns. Only trials near the line have it, because
-/// an overload would leave a backlog.
+/// Length of the load on new connections before the judged window of a trial near the line, ns.
+/// Other trials have none: an overload would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
-/// The warm-up before an open trial of a slow server, in response times.
+/// The warm-up before an open trial of a slow server, as a multiple of its response time.
 const WARMUP_ANSWERS: u64 = 2;
-/// A limiter's token bucket is emptied by a load of this multiple of its rate.
+/// The load that empties a rate limiter's token bucket has this multiple of the limiter's rate.
 const PRIME_FACTOR: f64 = 3.0;
-/// Maximum length of a load that empties a token bucket, ns; less in a small budget.
+/// Maximum length of a load that empties a rate limiter's token bucket, ns. It is shorter in a
+/// small budget.
 const PRIME_NS: u64 = 4 * SECOND;
-/// Maximum number of consecutive loads that empty a token bucket.
+/// Maximum number of consecutive loads that empty a rate limiter's token bucket.
 const PRIMES_MAX: usize = 3;
-/// Length of the first stage of a trial, ns, which keeps the token bucket empty before the stage at
-/// the trial's own rate.
+/// Length of a trial's first stage, ns. Its high rate keeps the token bucket of a rate limiter
+/// empty before the stage at the trial's own rate.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
+/// : The rate of that first stage, as a multiple of the limiter's rate or of the trial's rate,
+/// whichever is higher.
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
+/// : Length of the stage between the first stage and the judged window, ns, at the trial's own
+/// rate.
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
-/// From this share of the limit on, a trial leaves the token bucket nearly empty.
+/// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
 const NEAR_LIMIT: f64 = 0.95;
-/// A backlog that is processed within this time, s, needs no drain.
+/// If the server processes its backlog within this time, s, no drain is needed.
 const DRAIN_FROM_S: f64 = 0.03;
-/// Maximum number of consecutive drains.
+/// Maximum number of consecutive drains: low loads that wait until the server has processed a
+/// backlog.
 const DRAINS_MAX: usize = 2;
-/// Minimum length of an open trial, in mean intervals between arrivals.
+/// Minimum length of an open trial, as a multiple of the mean interval between arrivals.
 const ARRIVALS_MIN: f64 = 3.0;
-/// Rate of the load that tests whether a server that rejects all requests serves again, 1/s.
+/// Rate, 1/s, of the load that waits until a server that rejects all requests serves again.
 const SERVED_RATE: f64 = 10.0;
-/// Maximum number of connections that are opened before a trial.
+/// Maximum number of connections that plimsoll opens before a trial.
 const READY_MAX: u64 = 2048;
 
 /// Rounds a rate to four significant digits.
@@ -47,12 +53,13 @@ pub fn round_rate(rate: f64) -> f64 {
     (rate / unit).round() * unit
 }
 
-/// Creates plans after a given history of trials.
+/// Creates the plans of the trials that follow a history of trials.
 pub(super) struct Planner<'a> {
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
-    /// Number of all trials, including those of another [`super::era::Era`].
+    /// Number of all trials of the search, including those before a change of the capacity
+    /// ([`super::era::Era`]).
     pub trials_made: usize,
 }
 
@@ -61,7 +68,7 @@ impl<'a> Planner<'a> {
         Planner { settings: known.settings, history: known.history, elapsed_ns, trials_made }
     }
 
-    /// Creates a closed-loop trial.
+    /// Creates a closed-loop trial with `users` users.
     pub fn closed(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
         let load = LoadShape::Closed { users: Curve::constant_for(users as f64, length_ns) };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
@@ -69,8 +76,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Creates a closed-loop trial that keeps the server saturated. Users start one after another.
-    /// Users that all start at once are served in step, and a count over a short interval then
-    /// depends on its start. `ramp_answers`: the ramp, in response times.
+    /// If all users started at once, the server would serve them in step, and a count over a short
+    /// interval would depend on its start. `ramp_answers`: length of the ramp, in response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -81,8 +88,9 @@ impl<'a> Planner<'a> {
         self.measure(Purpose::Saturate, self.plan(load, ramp_ns + length_ns, 0, ready))
     }
 
-    /// Creates a load with a single user. It takes at most `length_ns`, limited by the budget, and
-    /// stops after `shown_ns` with some responses. Returns `None` if the budget is too small.
+    /// Creates a load with a single user. The load takes at most `length_ns` within the budget, and
+    /// stops after `shown_ns` once some requests got a response. Returns `None` if the budget is
+    /// too small.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
         let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS
             * Plan::TICK_NS;
@@ -91,9 +99,9 @@ impl<'a> Planner<'a> {
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
-    /// Creates an open trial of this length, or of the time of some arrivals at this rate. If the
-    /// server rejects requests, its token bucket is emptied first. The returned trial has the
-    /// purpose `Settle` if that needs a separate load.
+    /// Creates an open trial of this length, or longer if few requests would arrive. If the server
+    /// rejects surplus requests, the limiter's token bucket must be empty. If it is not, the
+    /// returned trial is a load that empties it, with the purpose `Settle`.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
@@ -112,8 +120,9 @@ impl<'a> Planner<'a> {
         self.measure(purpose, self.plan(self.rate(Curve { stages }), whole_ns, 0, ready))
     }
 
-    /// Creates a low load that lasts until a server that fell behind in the last trial responds
-    /// quickly again. Returns `None` if the server did not fall behind, or does not recover.
+    /// Creates a drain: a low load that lasts until a server that fell behind in the last trial
+    /// responds quickly again. Returns `None` if the server did not fall behind, or did not recover
+    /// in earlier drains.
     pub fn drain(&self) -> Option<Measure> {
         let settled = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle);
         let failed_drains = settled.clone().filter(|t| t.verdict == Verdict::Fail).count();
@@ -123,8 +132,8 @@ impl<'a> Planner<'a> {
         let last = self.history.iter().rev().find(|t| t.purpose != Purpose::Settle)?;
         let peak = peak::highest(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
-        // A server that has answered its whole backlog is still busy: it closes the many
-        // connections that an open load opened for the backlog.
+        // A server that has answered its whole backlog may still be busy with closing the many
+        // connections that an open load opened.
         let grown = match last.verdict {
             Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
@@ -136,7 +145,7 @@ impl<'a> Planner<'a> {
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
         let answer_s = peak::answer_ns(self.history).unwrap_or(0) as f64 / 1e9;
         let rate = self.capped(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
-        // The time to process the backlog, and then some more requests.
+        // The length covers the time to process the backlog, and then some more requests.
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
@@ -147,12 +156,12 @@ impl<'a> Planner<'a> {
         self.affords(&measure).then_some(measure)
     }
 
-    /// Creates a low load that lasts until one request succeeds, for as long as the budget allows.
-    /// Returns `None` if less than a second is left.
+    /// Creates a low load that lasts until one request succeeds, or until the budget ends. Returns
+    /// `None` if less than a second is left.
     pub fn until_served(&self) -> Option<Measure> {
         let rate = self.capped(SERVED_RATE);
         let plan = |length_ns| {
-            // Evenly spaced requests show most exactly when the server serves again.
+            // Evenly spaced requests locate the moment best at which the server serves again.
             let shape = LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: Arrivals::Constant };
             self.plan(shape, length_ns, 0, self.ready(rate))
         };
@@ -162,7 +171,7 @@ impl<'a> Planner<'a> {
         Some(Measure { purpose: Purpose::Settle, plan, watch })
     }
 
-    /// Returns whether a trial fits into the budget even if it takes its maximum time.
+    /// Returns whether a trial fits into the rest of the budget even if it takes its maximum time.
     pub fn affords(&self, measure: &Measure) -> bool {
         self.elapsed_ns.saturating_add(cost_ns(&measure.plan)) <= self.settings.budget_ns
     }
@@ -180,8 +189,8 @@ impl<'a> Planner<'a> {
         Measure { purpose: Purpose::Settle, plan, watch }
     }
 
-    /// Returns whether the last load left a limiter without tokens, or further attempts are
-    /// useless.
+    /// Returns whether a rate limiter's token bucket counts as empty: the last load emptied it, or
+    /// enough attempts to empty it failed.
     fn bucket_empty(&self, limit: f64) -> bool {
         let Some(last) = self.history.last() else { return false };
         let primes = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle).count();
@@ -208,10 +217,11 @@ impl<'a> Planner<'a> {
 
     fn plan(&self, shape: LoadShape, length_ns: u64, warmup_ns: u64, ready: u32) -> PlanRecord {
         let base = &self.settings.base;
-        // A request that waits longer than the longest bound is already bad.
+        // A response later than the longest bound of the SLO is bad in any case, so waiting longer
+        // is useless.
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
-            // Every trial has different arrivals.
+            // Every trial has a different seed, and so different arrivals.
             seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.trials_made as u64)),
             shape,
             requests_max: None,
@@ -220,14 +230,16 @@ impl<'a> Planner<'a> {
             grace_ns: base.load.grace_ns.min(bound_ns),
             connections_ready: ready.min(base.carriage.connections_max),
             interval_ns: Plan::TICK_NS,
-            // A closed loop of few users represents many users, so each session logs in separately.
+            // The few users of a closed loop represent many users, so each session logs in
+            // separately.
             new_users: base.traffic.choice == Choice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
     }
 
-    /// Returns the number of connections that a load needs at once: twice that of Little's law,
-    /// plus a margin. Near the line it is that of the closed-loop peak.
+    /// Returns the number of connections that plimsoll opens before a load: twice the requests in
+    /// flight by Little's law, plus a margin. Near the load line it is at least twice the users at
+    /// the peak.
     fn ready(&self, rate: f64) -> u32 {
         let low_s = self.low_load().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
@@ -236,24 +248,25 @@ impl<'a> Planner<'a> {
         (2 * in_flight.max(at_peak).min(READY_MAX) + 8).min(READY_MAX) as u32
     }
 
-    /// Returns the trial with the lowest load.
+    /// Returns the trial with a single user.
     fn low_load(&self) -> Option<&TrialOutcome> {
         self.history.iter().find(|t| t.purpose == Purpose::Peak && t.concurrency() == Some(1))
     }
 
-    /// Returns the response time up to which a server counts as idle, ns.
+    /// Returns the response time up to which a server counts as recovered from an overload, ns.
     fn calm_ns(&self) -> u64 {
         self.low_load().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
     }
 
-    /// Returns how long the number in flight takes to reach its level, ns: until then a slow server
-    /// seems to fall behind. For a fast server it is 0.
+    /// Returns the warm-up in which the number in flight reaches its level, ns. Without this
+    /// warm-up a slow server would seem to fall behind. For a fast server it is 0.
     fn filling_ns(&self) -> u64 {
         let filling_ns = WARMUP_ANSWERS * peak::answer_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }
     }
 
-    /// Returns the time of a few arrivals at this rate and of the response to the last arrival, ns.
+    /// Returns the time in which a few requests arrive at this rate and the last one gets its
+    /// response, ns.
     fn arrivals_ns(&self, rate: f64) -> u64 {
         let few_s = ARRIVALS_MIN / rate.max(1e-9);
         let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
@@ -262,7 +275,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the maximum time that a plan takes, ns.
+/// Returns the maximum time that the trial of a plan takes, ns.
 pub fn cost_ns(plan: &PlanRecord) -> u64 {
     judged_window_ns(plan).1.saturating_add(plan.load.grace_ns).saturating_add(OVERHEAD_NS)
 }

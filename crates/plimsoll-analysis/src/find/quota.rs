@@ -1,9 +1,10 @@
-//! Quotas by the clock ([`Quota`]), such as 3 000 requests a minute. When the quota is exhausted,
-//! every request is rejected until the next window, at any load. The capacity of such a server is
-//! the quota divided by its window, and no trial shorter than the window shows the capacity.
+//! Quotas per time window ([`Quota`]), such as 3 000 requests a minute. Once the quota is
+//! exhausted, the server rejects every request until the next window, at any load. The capacity of
+//! such a server is the quota divided by the window. A trial shorter than the window does not show
+//! this capacity.
 //!
-//! Not here: limiters that refill continually ([`super::rejecting`]); servers that reject all of an
-//! overload and serve the next low load at once.
+//! Not here: limiters that refill continually ([`super::rejecting`]), and servers that reject all
+//! requests of an overload but serve the next low load at once.
 
 use super::normal::{density, upper_tail};
 use super::plans::{Planner, cost_ns};
@@ -15,57 +16,62 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Purpose, RequestFailure};
 
-/// A trial without success, and with at least this share of rejected requests, found the quota
-/// exhausted.
+/// A trial without success found the quota exhausted if at least this share of its responses are
+/// rejections.
 const SHUT_SHARE: f64 = 0.9;
-/// A server that rejects a low load for this time, ns, was not only overloaded before.
+/// Minimum time, ns, for which a low load is rejected when a quota is exhausted. A server that was
+/// only overloaded serves a low load sooner.
 const SHUT_NS_MIN: u64 = SECOND;
-/// Number of users of a load that uses up a quota, and the maximum length of the load.
+/// Number of users of the load that uses up a quota.
 const SPENDING_USERS: u64 = 8;
+/// : Maximum length of the load that uses up a quota, ns.
 const SPENDING_NS: u64 = SECOND;
-/// After an opening, a trial with this share of rejections shows that the quota is exhausted: a few
-/// requests may fail for other reasons.
+/// After a window has opened, a trial with this share of rejected responses found the quota
+/// exhausted. A smaller share of requests may fail for other reasons.
 const SPENT_SHARE: f64 = 0.2;
-/// An SLO without any allowed failure is treated as one in a million, since chance sometimes
-/// exceeds any quota.
+/// The smallest share of requests that may exceed a quota. An SLO that allows no failure is treated
+/// as one in a million, because random arrivals sometimes exceed any quota.
 const EXCEEDING_MIN: f64 = 1e-6;
-/// If a server grants more than this multiple of the earlier quota, there is no quota: the server
-/// was unavailable.
+/// If a server later grants more than this multiple of the first quota, there is no quota: the
+/// server was unavailable for a time.
 const GIVEN_MAX: f64 = 3.0;
-/// Error of an opening time, s. The waiting low load observes an opening up to 0.1 s late, and its
-/// tick adds up to 0.1 s. The edges of trials add 0.1 s.
+/// Maximum error of the time at which a window opens, s. The load that waits for the opening sends
+/// a request every 0.1 s, its tick is 0.1 s, and edges of trials add 0.1 s.
 const OPENING_ERROR_S: f64 = 0.3;
-/// The search stops when the relative error of the window's length is at most this.
+/// The search stops once the relative error of the window's length is at most this.
 const KNOWN: f64 = 0.01;
 
-/// A number of requests that a server grants in each window of time.
+/// A quota: the number of requests that a server grants in each time window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quota {
-    /// Successes from one opening to the next, or until all requests were rejected.
+    /// Number of successes in a window. Without a complete window, the successes until all requests
+    /// were rejected.
     pub granted: f64,
-    /// How long a low load was rejected, s.
+    /// How long a low load was rejected until the next window, s; the maximum.
     pub refused_s: f64,
-    /// Time from one opening to the next, s; `None`: no complete window was observed.
+    /// Length of a window: time from one opening to the next, s. `None`: no complete window was
+    /// observed.
     pub window_s: Option<f64>,
-    /// Number of complete windows that were observed.
+    /// Number of complete windows that the search observed.
     pub windows: usize,
-    /// An upper bound of the granted rate, 1/s. `None`: no window has opened yet, and requests
-    /// before the search may have used part of the first quota.
+    /// An upper bound of the granted rate, 1/s. `None`: no window has opened yet. Requests before
+    /// the search may have used part of the first quota.
     pub rps_max: Option<f64>,
 }
 
-/// The quota as far as the trials show it.
+/// The quota of a server, as far as the trials show it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuotaEstimate {
-    /// Successes since the last opening.
+    /// Successes since the last window opened.
     served: f64,
-    /// Whether the server has recently rejected all requests.
+    /// Whether the server rejected all requests of the last trial.
     is_shut: bool,
-    /// How long a low load has waited for the next opening, ns.
+    /// How long a low load has waited for the next window to open, ns.
     waited_ns: u64,
-    /// The longest wait for an opening, ns.
+    /// The longest wait for a window to open, ns.
     refused_ns: u64,
-    /// Each opening: its time in ns, and the requests granted until then.
+    /// Each opening of a window: its time in ns since the start of the search, and the successes
+    /// since the opening before.
     openings: Vec<(u64, f64)>,
 }
 
@@ -106,8 +112,8 @@ impl QuotaEstimate {
         }
     }
 
-    /// Returns the next load that gives more information about a quota; `None` if there seems to be
-    /// none.
+    /// Returns the next trial that gives more information about a quota, or the reason to stop.
+    /// Returns `None` if the trials show no quota.
     pub(super) fn next(&self, plans: &Planner) -> Option<Result<Measure, StopReason>> {
         if self.is_shut {
             return Some(plans.until_served().ok_or(StopReason::Budget));
@@ -120,7 +126,7 @@ impl QuotaEstimate {
             }
             _ if self.is_known() => Some(Err(StopReason::Width)),
             _ => {
-                // Another window gives a more exact length of all windows.
+                // Another observed window makes the mean length of a window more exact.
                 let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
                 let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
                 let takes_ns = cost_ns(&spend.plan).saturating_add(window_ns);
@@ -135,14 +141,14 @@ impl QuotaEstimate {
         (last_ns > first_ns).then(|| (last_ns - first_ns) as f64 / 1e9 / (self.openings.len() - 1) as f64)
     }
 
-    /// Returns whether the length of a window is known well enough.
+    /// Returns whether the relative error of the window's length is at most 1 %.
     fn is_known(&self) -> bool {
         let windows = self.openings.len().saturating_sub(1) as f64;
         self.window_s().is_some_and(|window_s| OPENING_ERROR_S <= KNOWN * window_s * windows)
     }
 
-    /// Returns the quota that the trials show. The length of its window is known after two
-    /// openings.
+    /// Returns the quota that the trials show; `None` without a quota. The length of its window is
+    /// known after two openings.
     pub(super) fn quota(&self) -> Option<Quota> {
         let refused_s = self.refused_ns as f64 / 1e9;
         let unseen = |granted, rps_max| Some(Quota { granted, refused_s, window_s: None, windows: 0, rps_max });
@@ -154,7 +160,7 @@ impl QuotaEstimate {
             return Some(Quota { granted, refused_s, window_s: Some(window_s), windows, rps_max });
         }
         match self.openings[..] {
-            // This quota was exhausted, and no new one came while the search waited.
+            // The quota was exhausted, and no window opened while the search waited.
             [_] if self.is_shut && self.waited_ns >= SHUT_NS_MIN => {
                 unseen(self.served, Some(self.served / (self.waited_ns as f64 / 1e9)))
             }
@@ -166,7 +172,7 @@ impl QuotaEstimate {
 }
 
 impl Quota {
-    /// Formats the quota and its consequence in words.
+    /// Returns a sentence about the quota and its consequence for the load line.
     pub(super) fn sentence(&self) -> Sentence {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {
@@ -184,24 +190,25 @@ impl Quota {
         }
     }
 
-    /// Returns lower end, middle and upper end of the rate that meets the success bound, 1/s. The
-    /// arrivals of a window may exceed its quota only by the share that may fail. Returns `None` if
-    /// the end of the window was not observed.
+    /// Returns the lower end, the middle and the upper end of the load line, 1/s. In a window, only
+    /// the share of the arrivals that may fail may exceed the quota. Returns `None` if no complete
+    /// window was observed.
     pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
             Arrivals::Poisson => arrivals_of(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
             Arrivals::Constant | Arrivals::Replayed => self.granted,
         };
         let window_s = self.window_s?;
-        // A window is at least as long as a wait that counts.
+        // A window is at least as long as a wait that counts, so the divisor has a minimum.
         let error_s = OPENING_ERROR_S / self.windows.max(1) as f64;
         let at = |error_s: f64| arrivals_max / (window_s + error_s).max(OPENING_ERROR_S);
         Some((at(error_s), at(0.0), at(-error_s)))
     }
 }
 
-/// Returns the mean of Poisson arrivals of which the share `allowed` exceeds `granted`, by the
-/// normal loss function; at most `granted`.
+/// Returns the mean number of Poisson arrivals in a window of which the share `allowed` exceeds
+/// `granted`. It follows from the loss function of the normal distribution, and is at most
+/// `granted`.
 fn arrivals_of(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
         let spread = mean.sqrt().max(1e-9);
@@ -268,7 +275,8 @@ mod tests {
 
     #[test]
     fn arrivals_leave_room_for_chance() {
-        // The arrivals are 1 000 +- 32: the share that exceeds 1 000 is 0.4 x 32 / 1 000.
+        // The number of arrivals is 1 000 +- 32: on average 0.4 x 32 of 1 000 arrivals exceed 1
+        // 000.
         assert!((arrivals_of(1000.0, 0.0126) / 1000.0 - 1.0).abs() < 0.002);
         assert!((0.93..0.97).contains(&(arrivals_of(1000.0, 0.001) / 1000.0)));
         assert!(arrivals_of(1e6, 0.001) > 0.998e6);

@@ -1,5 +1,5 @@
-//! Servers that reject surplus requests ([`rejections`]), such as a rate limiter, and the rate from
-//! which they reject.
+//! Servers that reject surplus requests, such as servers with a rate limiter ([`rejections`]), and
+//! the rate of the limiter ([`rejecting_rps`]).
 //!
 //! Not here: requests that fail at any rate (see [`super::failing`]).
 
@@ -9,14 +9,14 @@ use plimsoll_model::Purpose;
 /// A smaller share of failures may have another reason, such as idle connections that the server
 /// closed.
 const REJECTED_FEW: f64 = 0.05;
-/// At this multiple of a rejected rate, requests are certainly rejected.
+/// At this multiple of a rate with rejections, a limiter would certainly reject requests.
 const REJECTED_ABOVE: f64 = 1.05;
-/// If more than this share of a bucket-emptying load has no response yet, the server queues instead
-/// of rejecting.
+/// If a larger share of an emptying load's requests is unanswered, the server queues requests
+/// instead of rejecting them. An emptying load uses up a limiter's saved-up tokens.
 const WAITING_MANY: f64 = 0.05;
 
 /// Returns the open trials in which the server rejected surplus requests. A trial with few failures
-/// is excluded if the server queued more at a higher rate without failures.
+/// does not count if the server queued requests at a higher rate without any failure.
 pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
     let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {
@@ -33,8 +33,8 @@ pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcom
     })
 }
 
-/// Returns the rate of a limiter, 1/s: the median of successes a second over rejected trials
-/// without a growing backlog. Returns `None` without such a trial.
+/// Returns the rate of the server's limiter, 1/s: the median of successes a second over the failed
+/// trials with rejections. Returns `None` without such a trial.
 pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
     let rejected = rejections(history).filter(|t| t.verdict == Verdict::Fail);
     let mut rates: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();

@@ -1,5 +1,6 @@
-//! The state of the search before a step ([`SearchState`]): the settings, the measured trials, and
-//! their stalls and pace. The state is computed once a step, because this reads every trial.
+//! The state of a search before its next step ([`SearchState`]): the settings, the trials, and the
+//! stalls and the pace that follow from them. Its computation reads every trial, so it happens once
+//! a step.
 
 use super::capacity::Capacity;
 use super::pace::Pace;
@@ -11,9 +12,10 @@ use crate::judge::TrialOutcome;
 pub(super) struct SearchState<'a> {
     /// The settings of the search.
     pub(super) settings: &'a Settings,
-    /// The measured trials, in order.
+    /// The trials until now, in order.
     pub(super) history: &'a [TrialOutcome],
-    /// The stalls in these trials.
+    /// The stalls in these trials: periods in which the server answered no request. `None` without
+    /// stalls.
     pub(super) stalls: Option<Stalls>,
     /// The division of the budget into trials.
     pub(super) pace: Pace,
@@ -29,13 +31,14 @@ impl<'a> SearchState<'a> {
         SearchState { settings, history, stalls, pace }
     }
 
-    /// Returns the mean service time of a single user, s; 0 before the first load.
+    /// Returns the mean service time of a request of a single user, s; 0 before the first load.
     pub(super) fn service_s(&self) -> f64 {
         let first = self.history.iter().find(|trial| trial.concurrency() == Some(1));
         first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
     }
 
-    /// Returns the throughput of the server while requests always wait.
+    /// Returns the throughput of the server while requests always wait, with its error. Returns
+    /// `None` without a saturated trial.
     pub(super) fn capacity(&self) -> Option<Capacity> {
         Capacity::new(self.history, self.service_s())
     }

@@ -1,13 +1,13 @@
-//! A long load at the line after a search ([`Soak`]): how long the server met the SLO, and how it
-//! violated the SLO. A search of a minute does not show a CPU credit that lasts ten minutes, a
-//! leak, or a table that grows.
+//! A soak: a long load at the load line after a search ([`Soak`]). Its result says how long the
+//! server met the SLO, and how it broke the SLO. A search of a minute does not show a CPU credit
+//! that lasts ten minutes, a leak, or a growing table.
 //!
-//! The load consists of consecutive segments, called pieces, each judged as a trial near the line.
-//! The SLO is broken if two consecutive segments break it by more than chance, or all segments
-//! together do.
+//! The soak consists of consecutive segments (pieces in the code). Each segment is judged like a
+//! trial near the line. The SLO is broken if two consecutive segments break it by more than chance,
+//! or if all segments together do.
 //!
-//! Not here: the rate and the plans of the segments ([`crate::study::search`]); when a single trial
-//! breaks the SLO ([`super::chance`]).
+//! Not here: the rate and the plans of the segments ([`crate::study::search`]); whether a single
+//! trial breaks the SLO ([`super::chance`]).
 
 use super::chance::{all_within_chance, breaks, walk_dispersion};
 use super::so_far::SearchState;
@@ -17,20 +17,22 @@ use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// A segment is this part of the soak, within these limits in ns. It is long enough for a p99 at 20
-/// requests a second, and short enough to locate the violation.
+/// A segment is the soak divided by this number, within the limits of [`PIECE_NS`].
 const PIECES: u64 = 30;
+/// : Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
+/// and short enough to locate the time of a violation.
 const PIECE_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
-/// This number of consecutive segments that break the SLO is neither chance nor one disturbance.
+/// This number of consecutive segments that break the SLO cannot be chance or a single disturbance.
 const BREAKS_IN_A_ROW: usize = 2;
-/// Maximum number of additional segments if only the last segment broke the SLO.
+/// Maximum number of additional segments if, of all segments, only the last one broke the SLO.
 const LONE_BREAK_PIECES_MAX: usize = 2;
-/// Response times rose gradually if they grew by this factor before the violation, and rose in most
-/// segments.
+/// Response times rose gradually if the median grew by at least this factor before the violation.
 const ROSE: f64 = 1.2;
+/// : A gradual rise also needs at least this share of segments whose median exceeds that of the
+/// segment before.
 const ROSE_STEPS: f64 = 0.75;
-/// A backlog that grows by this share of the arrivals shows that the server completes less than is
-/// sent.
+/// The server completes less than is sent if a segment's backlog grows by more than this share of
+/// its arrivals.
 const BEHIND: f64 = 0.02;
 
 /// Returns the length of a segment of a soak of `soak_ns`, ns, and the number of segments.
@@ -39,61 +41,65 @@ pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
     (piece_ns, soak_ns.div_ceil(piece_ns))
 }
 
-/// The result of a long load at the line.
+/// The result of a soak, a long load at the load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Soak {
     /// The rate of the soak, 1/s.
     pub rate_rps: f64,
-    /// The planned length of the soak, s.
+    /// The requested length of the soak, s.
     pub asked_s: f64,
-    /// How long the server met the SLO, s.
+    /// How long the server met the SLO until the violation, s. It is 0 if only all segments
+    /// together broke the SLO.
     pub met_s: f64,
     /// Total length of the valid segments, s.
     pub seconds: f64,
     /// How the server broke the SLO; `None`: it met the SLO.
     pub broke: Option<SoakBreak>,
-    /// Number of void segments: plimsoll or other processes were the limit.
+    /// Number of void segments, in which plimsoll or other processes were the limit.
     pub void_pieces: usize,
     /// Whether the soak is finished: the SLO was broken, or was met for the whole time.
     pub is_over: bool,
 }
 
-/// How a soak broke the SLO.
+/// The violation of the SLO in a soak.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakBreak {
-    /// Successful requests since the violation, 1/s.
+    /// Successful requests a second at the end of the soak; over all segments if only their sum
+    /// broke the SLO.
     pub goodput_rps: f64,
     /// The kind of the violation.
     pub manner: SoakBreakManner,
 }
 
-/// The kinds of violation after a server met an SLO.
+/// The ways in which a server breaks the SLO during a soak.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SoakBreakManner {
-    /// From the violation on, this share of the requests gets an error status.
+    /// Most failures are error statuses. The value is the share of the requests with an error
+    /// status since the violation, 0..=1.
     Refuses(f64),
-    /// From the violation on, this share of the requests fails in another way.
+    /// Requests fail in other ways. The value is the share of failed requests since the violation,
+    /// 0..=1.
     Fails(f64),
-    /// Before the violation, the median response time rose gradually, from the first to the second
-    /// value, ns.
+    /// The median response time rose gradually before the violation, from the first value to the
+    /// second value, ns.
     SlowedDown(u64, u64),
     /// The server completes fewer requests than are sent.
     CompletesLess,
-    /// More requests are late.
+    /// More requests are late than the SLO allows, without a growing backlog.
     Late,
     /// No two consecutive segments broke the SLO, but all segments together did.
     Altogether,
 }
 
 impl Soak {
-    /// Computes the result of these segments, after the search in `history`. Returns `None` without
-    /// a segment.
+    /// Computes the result of these segments. `history`: the trials of the search before.
+    /// `asked_ns`: requested length of the soak. Returns `None` without a segment.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = SearchState::new(settings, &sound);
-        // If a disturbed segment met the SLO, interference does not explain why other segments
-        // broke it. Otherwise it may.
+        // If a disturbed segment met the SLO, interference does not explain why another disturbed
+        // segment broke it. Otherwise interference may be the reason, and the segment is void.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
@@ -130,7 +136,7 @@ impl Soak {
         })
     }
 
-    /// Formats the result as a sentence without its end.
+    /// Formats the result as a sentence without a full stop.
     pub fn text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void = match self.void_pieces {
@@ -182,8 +188,8 @@ impl Soak {
     }
 }
 
-/// Returns the kind of the violation. `met`: the segments before; `broken`: the segments from the
-/// violation on.
+/// Returns the kind of a violation. `met`: the valid segments before the violation. `broken`: the
+/// segments since the violation.
 fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
     let failed = |kind: Option<RequestFailure>| {
@@ -229,8 +235,8 @@ mod tests {
         Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
-    /// A segment of 10 s at 100/s. `+` met the SLO, `-` broke it; `p` and `m` are the disturbed
-    /// versions.
+    /// Creates a segment of 10 s at 100/s. `+`: met the SLO. `-`: broke the SLO. `p` and `m`: the
+    /// same, but disturbed.
     fn piece(sign: char) -> TrialOutcome {
         let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
         let verdict = match (is_met, disturbed) {
@@ -248,8 +254,8 @@ mod tests {
         trial
     }
 
-    /// Checks a soak of a minute: seconds that met the SLO, whether it was broken, void segments,
-    /// and whether the soak is finished.
+    /// Checks a soak of a minute. Expected: seconds in which the SLO was met, whether it was
+    /// broken, number of void segments, and whether the soak is finished.
     fn check(signs: &str, expect: (f64, bool, usize, bool)) {
         let pieces: Vec<TrialOutcome> = signs.chars().map(piece).collect();
         let soak = Soak::new(&settings(), &[], &pieces, 60 * SECOND).expect("pieces");
@@ -263,11 +269,11 @@ mod tests {
         check("++++++", (60.0, false, 0, true));
         check("++--", (20.0, true, 0, true));
         check("--", (0.0, true, 0, true));
-        // A single broken segment at the end is repeated.
+        // If only the last segment broke the SLO, another segment follows.
         check("+++++-", (60.0, false, 0, false));
         check("+++++--", (50.0, true, 0, true));
-        // One broken segment in a minute has too many late requests for the whole soak, but no time
-        // of violation.
+        // One broken segment in a minute has too many late requests for the whole soak, but no two
+        // consecutive segments show when the violation began.
         check("++-+++", (0.0, true, 0, true));
         // Interference explains a violation only if no disturbed segment met the SLO.
         check("++mm++", (40.0, false, 2, true));

@@ -1,5 +1,6 @@
-//! The stalls of all trials together ([`Stalls`]): a stall affects every load equally, so all
-//! measured time counts, at any load.
+//! The stalls of all trials of a search together ([`Stalls`]). A stall is a period without any
+//! response although requests wait. A stall affects every load equally, so the measured time of all
+//! trials counts, at any load.
 //!
 //! Not here: the stalls of one trial ([`crate::stalls`]).
 
@@ -11,36 +12,43 @@ use plimsoll_model::Purpose;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 
-/// From this multiple of the usual response time on, a silence is a stall of the server.
+/// A silence longer than this multiple of the usual response time is a stall of the server.
 const BEYOND_ANSWERS: u64 = 3;
-/// A confirming trial for a server that stalls has this multiple of the longest gap between stalls.
-/// It takes at most a part of the budget, as does a trial near the line (the next two constants).
+/// Length of a trial that confirms the load line of a server that stalls, as a multiple of the
+/// longest gap between stalls.
 const CONFIRM_GAPS: u64 = 3;
+/// : A confirming trial takes at most the budget divided by this.
 const CONFIRM_PART: u64 = 3;
+/// : Minimum length of a trial near the line for a server that stalls, as a multiple of the longest
+/// gap between stalls.
 const LINE_GAPS: u64 = 2;
+/// : That minimum length is at most the budget divided by this.
 const LINE_PART: u64 = 8;
-/// The minimum number of trials before stalls make every rate impossible; the second number applies
-/// to a small budget.
+/// The minimum number of trials with stalls that exceed a bound, before the search concludes that
+/// no rate meets the bound.
 const FORBID_TRIALS: usize = 3;
+/// : The same minimum in a small budget.
 const FORBID_TRIALS_FEW: usize = 2;
-/// This share of trials may break the SLO by stalls that are a disturbance. A larger share is the
-/// server's own, with this error probability.
+/// The share of trials in which a disturbance may cause a stall. If stalls occur in a larger share
+/// of the trials, the server itself stalls.
 const DISTURBED_BY_STALLS: f64 = 0.06;
+/// : Probability of error of the conclusion that the server itself stalls.
 const ERROR: f64 = 0.05;
-/// Error probability of the result "no rate meets the SLO". It ends the search and is tested after
-/// every trial, so the probability must be small.
+/// Probability of error of the conclusion that no rate meets the SLO because of stalls. The
+/// conclusion ends the search and is tested after every trial, so the probability must be small.
 const ERROR_FORBIDS: f64 = 0.01;
-/// Below this budget, ns, there are too few trials to treat any as disturbed.
+/// A budget below this, ns, has too few trials to treat any of them as disturbed.
 pub const FEW_NS: u64 = 25 * SECOND;
-/// In a small budget, stalls with at most this share of the time move the line by at most this
-/// share.
+/// In a small budget, stalls that take at most this share of the time are ignored: they change the
+/// load line by at most this share.
 const FEW_SHARE: f64 = 0.02;
-/// Other processes on a busy machine keep a server from its core for less than this, ns, unless the
-/// host took the cores away.
+/// Minimum length of the server's own stalls in a disturbed trial, ns. Other processes on a busy
+/// machine take a core from the server for less, unless the host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
+/// : A host took no cores away if the stolen share of CPU time is at most this.
 const STEAL_NONE: f64 = 0.01;
-/// The usable part of the allowance for a server with rare stalls, where one trial more or less
-/// changes much.
+/// In a small budget, stalls may delay this share of the late requests that the SLO allows. Stalls
+/// are rare, so one trial more or less changes the observed share much.
 const STALLING_PART: f64 = 0.5;
 
 /// The stalls in all trials of a search.
@@ -50,41 +58,42 @@ pub struct Stalls {
     pub count: usize,
     /// Length of the longest stall, ns.
     pub longest_ns: u64,
-    /// Measured time for each stall, ns.
+    /// Measured time divided by the number of stalls, ns.
     pub every_ns: u64,
     /// The longest measured time without a stall, ns.
     pub gap_ns_max: u64,
-    /// The bound that no rate meets because of the stalls, such as `p99 <= 500 ms`.
+    /// The first bound of the SLO that no rate meets because of the stalls, such as `p99 <= 500
+    /// ms`.
     pub forbids: Option<String>,
-    /// Whether the stalls alone delay more requests than the SLO allows, and recur. In a small
-    /// budget half as many stalls suffice.
+    /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
+    /// than a disturbance explains. In a small budget, half of the allowed requests suffice.
     pub too_many: bool,
     /// Whether more trials have stalls than a disturbance would explain.
     pub recur: bool,
 }
 
-/// Whether and when a server is silent.
+/// Whether the server has periods without any response, and under which loads.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Silences {
-    /// The server responds all the time.
+    /// No silence is longer than the response time explains.
     None,
-    /// The server is silent only above its capacity: it admits requests periodically, or works in
-    /// batches.
+    /// The server is silent only at rates above its capacity: it admits requests periodically, or
+    /// works in batches.
     WhenFull,
-    /// The server stalls.
+    /// The server is silent at any load, so it stalls.
     Stalls(Stalls),
 }
 
-/// The minimum expected number of stalls in the loads without one, at the rate of the other loads:
-/// then zero by chance is very unlikely.
+/// Loads without a stall count as evidence only if this number of stalls was expected in their
+/// time. Then the absence of stalls is hardly chance.
 const EXPECTED_MIN: f64 = 6.0;
-/// The minimum frequency of a limiter that admits requests periodically, 1/s.
+/// The minimum frequency of silences, 1/s, of a limiter that admits requests periodically.
 const OFTEN_RPS: f64 = 1.0;
-/// The minimum number of missing responses in a visible stall.
+/// A stall is visible only if at least this number of responses is missing in it.
 const MISSED_MIN: f64 = 8.0;
 
-/// Returns whether all `stalls` (each with its trial) are in loads above those without stalls,
-/// which should otherwise have had some.
+/// Returns whether stalls occur only above a certain rate, although the loads below it were long
+/// enough for some. `stalls`: start in measured time, ns; stall; index of its trial.
 fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
     let stalled_rps = stalls.iter().filter_map(|(_, _, trial)| history[*trial].offered_rps()).reduce(f64::min);
     let Some(stalled_rps) = stalled_rps else { return false };
@@ -92,7 +101,7 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
     lengths.sort_unstable();
     let usual_s = lengths[lengths.len() / 2] as f64 / 1e9;
     let (mut below_s, mut other_s) = (0.0, 0.0);
-    // A load that waits for the server to become idle stops when the server is calm.
+    // A drain ends as soon as the server responds quickly, so its time is no evidence.
     for trial in history.iter().filter(|trial| trial.purpose != Purpose::Settle) {
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
@@ -108,13 +117,13 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
 }
 
 impl Stalls {
-    /// Classifies the silences in these trials.
+    /// Classifies the periods without any response in these trials.
     pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
         let traffic = &settings.base.traffic;
         let quickest_ns = quickest_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
-        // Users whose sessions start together send equal requests together: a common wait is due to
-        // the load itself.
+        // Users whose sessions start together send equal requests together. They all wait at the
+        // same time because of the load, not because of a stall.
         let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
         // Each stall: its start in measured time, the stall, and its trial.
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
@@ -170,18 +179,20 @@ impl Stalls {
         })
     }
 
-    /// Returns the minimum length of a trial near the line, ns.
+    /// Returns the minimum length of a trial near the load line, ns; 0 if the server does not stall
+    /// repeatedly.
     pub fn line_ns(&self, budget_ns: u64) -> u64 {
         if self.recur { self.gap_ns_max.saturating_mul(LINE_GAPS).min(budget_ns / LINE_PART) } else { 0 }
     }
 
-    /// Returns the length of a trial that confirms a line in spite of the stalls, ns. If the budget
-    /// is too small for it, no line can be confirmed.
+    /// Returns the length of a trial that can confirm the load line of a server that stalls, ns. If
+    /// this length exceeds the budget, no line can be confirmed. It is 0 if the server does not
+    /// stall repeatedly.
     pub fn confirming_ns(&self) -> u64 {
         if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS) } else { 0 }
     }
 
-    /// Returns the length of the confirming trial that this budget allows, ns.
+    /// Returns the length of the confirming trial within this budget, ns.
     pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
         self.confirming_ns().min(budget_ns / CONFIRM_PART)
     }
@@ -196,17 +207,17 @@ impl Stalls {
     }
 }
 
-/// Returns whether a stall is the server's own. A void trial may still show this. If the generator
-/// was the limit, requests already sent must have waited. On a busy machine, the stall must be
-/// longer than other processes keep a core. With a handful of users, all may wait for something
-/// else, such as a lost first packet of a connection. Their silence is the server's if a request
-/// already sent was answered late.
+/// Returns whether a stall is the server's own. A void trial may show this, too. If the generator
+/// was the limit, a request already sent must have waited. If other processes disturbed the trial,
+/// the stall must also be longer than they keep a core. In a closed-loop trial all users may wait
+/// for something else, such as the lost first packet of a connection. Then a request already sent
+/// must have been answered late.
 fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.had_left;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
-        // An initial silence of a disturbed trial may be the backlog of the trial before.
+        // The first silence of a disturbed trial may come from the backlog of the trial before.
         Verdict::Void if trial.interference.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
         }
@@ -214,26 +225,27 @@ fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     }
 }
 
-/// Returns how long a server with one queue processes the backlog of a trial, ns: until then no
-/// request of the next trial gets a response. Returns `0` if the trial had no response.
+/// Returns how long a server with one queue needs to process the backlog that a trial left, ns.
+/// Until then, no request of the next trial gets a response. Returns 0 if no request of the trial
+/// succeeded.
 fn drained_ns(trial: &TrialOutcome) -> u64 {
     let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
-/// Returns the response time without a queue, ns: the minimum median of all trials, since the first
-/// trial may have met a stall. With several routes it is the minimum p99, because slow requests
-/// delay other requests.
+/// Returns the response time without a queue, ns. It is the minimum median of all trials, because
+/// the first trial may have met a stall. With several routes (`several`) it is the minimum p99,
+/// because slow requests delay other requests.
 fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
-/// Returns a service time that the server's own variance explains, ns: a silence of this length is
-/// no stall. If a single user's p99 is close to the mean, it is three times the p99. Otherwise it
-/// is exceeded once in a hundred such searches by an exponential tail with that mean (or through
-/// that p99). Fewer than fifty service times show no tail.
+/// Returns the length up to which the variation of service times explains a silence, ns. If a
+/// single user's p99 is at most twice the mean, it is three times the p99. Otherwise it comes from
+/// an exponential tail with that mean (or through that p99). One in a hundred such searches exceeds
+/// it by chance. Fewer than fifty service times show no tail.
 fn natural_ns(history: &[TrialOutcome]) -> u64 {
     const LIGHT: f64 = 2.0;
     const TELLING: f64 = 50.0;
@@ -254,15 +266,17 @@ fn two_digits(ns: u64) -> f64 {
     (ns as f64 / unit).round() * unit
 }
 
-/// Returns the share of the observed interval of `count` stalls that is certain with a probability
-/// of 4 in 5: the 20 % point of a gamma distribution of that shape, divided by its mean.
+/// Returns the share of the observed frequency of `count` stalls that is certain with 80 %
+/// probability. It is the 20 % quantile of a gamma distribution with shape `count`, divided by its
+/// mean.
 fn sure(count: usize) -> f64 {
     const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
 
-/// Returns whether `hits` of `trials` are more than chance disturbs, by the upper tail of a
-/// binomial distribution.
+/// Returns whether stalls in `hits` of `trials` trials are more than chance disturbances explain.
+/// `share`: share of trials that a disturbance may hit. `error`: probability of error. The test
+/// uses the upper tail of a binomial distribution.
 fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
     let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
     for k in 0..hits.min(trials) {
@@ -297,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Sessions that begin together, and expensive requests among cheap ones, are no stalls.
+    /// Neither sessions that begin together nor slow requests among fast ones are stalls.
     #[test]
     fn what_scenarios_wait_for_is_no_stall() {
         let mut base = base();
@@ -319,7 +333,7 @@ mod tests {
         }
     }
 
-    /// A server that serves in order first answers requests left by the earlier load.
+    /// A server that serves in order first answers the requests that the load before left waiting.
     #[test]
     fn what_a_load_left_behind_is_no_stall_of_the_next() {
         let settings = settings(base(), SECOND);
@@ -342,7 +356,7 @@ mod tests {
     }
 
     /// A limiter that admits requests periodically is silent in between only while the offered rate
-    /// exceeds its limit.
+    /// exceeds the limit.
     #[test]
     fn who_is_silent_only_when_full_does_not_stall() {
         let settings = settings(base(), 60 * SECOND);
@@ -381,7 +395,7 @@ mod tests {
         }
     }
 
-    /// Decides which silences of which trials are the server's own.
+    /// Checks which silences are the server's own.
     #[test]
     fn silences_are_the_servers_or_not() {
         use Purpose::{Climb, Peak};

@@ -1,6 +1,6 @@
-//! A server that accepts no more connections ([`TargetLoss`]), although it responded before: it
-//! ended during the search. Later trials carry no information about a line, and a continued search
-//! would find a line that is far too low.
+//! The loss of the server during a search ([`TargetLoss`]): it responded before, and now accepts no
+//! connections. Later trials have no information about the load line. With them, the search would
+//! find a line that is far too low.
 //!
 //! Not here: a server that never ran, and a server that is slow to accept.
 
@@ -9,25 +9,26 @@ use crate::judge::{OfferedLoad, TrialOutcome};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// The minimum number of consecutive loads, and the minimum time from the first to the last: a
-/// restarted server is available before that.
+/// The minimum number of consecutive loads without connections before the server counts as lost.
 const LOADS_MIN: usize = 3;
+/// : The minimum time without connections before the server counts as lost, ns: a restarted server
+/// is available sooner.
 const GONE_NS_MIN: u64 = 5 * SECOND;
-/// The minimum share of requests that find no connection.
+/// The minimum share of sent requests that find no connection, in each of these loads.
 const REFUSED_MIN: f64 = 0.98;
 
-/// The time since when the server accepts no connection.
+/// The moment since which the server accepts no connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TargetLoss {
-    /// Number of trials before the loss.
+    /// Number of trials before the first load without connections.
     pub before: usize,
-    /// The first load without any response.
+    /// The first load in which the server accepted no connections.
     pub under: OfferedLoad,
 }
 
 impl TargetLoss {
-    /// Finds the loss in the trials of a search. Returns `None` if the server responds, or never
-    /// did, or if it is too early to decide.
+    /// Finds the loss of the server in the trials of a search. Returns `None` if the server
+    /// responds or never responded, or if the loads without connections are too few or too short.
     pub fn detect(history: &[TrialOutcome]) -> Option<TargetLoss> {
         let refused = |trial: &&TrialOutcome| {
             let evidence = &trial.evidence;
@@ -45,7 +46,7 @@ impl TargetLoss {
     }
 
     /// Formats the loss in a few words:
-    /// `the server takes no connection any more, since a load of 4 096 users`.
+    /// `the server accepts no connections since a load of 4 096 users`.
     pub fn text(&self) -> String {
         let load = match self.under {
             OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),

@@ -1,5 +1,5 @@
-//! The types that the parts of a search share: the settings, a trial to make, why the search ended,
-//! and the trials as the search reads them.
+//! The types that the parts of a search share: the settings, the next trial, the reason to stop,
+//! and the cleaned outcomes of trials.
 
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use crate::slo::Slo;
@@ -11,29 +11,29 @@ use serde::{Deserialize, Serialize};
 /// The settings of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The plan that all trials share, except for its load.
+    /// The traffic and carriage that all trials share; each trial has its own load.
     pub base: PlanRecord,
-    /// The SLO that the line refers to.
+    /// The SLO that defines the load line.
     pub slo: Slo,
-    /// The maximum length of the search, ns.
+    /// The maximum length of the search, ns (its budget).
     pub budget_ns: u64,
     /// The maximum rate of a trial, 1/s; `None`: unlimited.
     pub max_rate: Option<f64>,
-    /// Spacing of arrivals.
+    /// Spacing of arrivals in the open trials.
     pub arrivals: Arrivals,
-    /// The time of the first response before the search, ns; 0 without a test request. Trials are
-    /// long enough for such responses until they show the response time.
+    /// Response time of the test request before the search, ns; 0 without a test request. Trials
+    /// are long enough for such responses until the first load shows the response time.
     pub first_answer_ns: u64,
 }
 
-/// A trial that the caller executes next.
+/// A trial that the caller of the search executes next.
 #[derive(Debug, Clone)]
 pub struct Measure {
     /// The purpose of the trial.
     pub purpose: Purpose,
     /// The plan of the trial.
     pub plan: PlanRecord,
-    /// The watch that reads every tick, and may end the run early.
+    /// The watch that reads each tick of the trial and may end the trial early.
     pub watch: Watch,
 }
 
@@ -41,17 +41,17 @@ pub struct Measure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The bracket is at most 1 % wide.
+    /// The load line is known to within 1 %: the ends of its 90 % interval differ by at most 2 %.
     Width,
     /// No further trial fits into the budget.
     Budget,
-    /// The generator was the limit.
+    /// plimsoll could not generate a higher rate.
     Client,
     /// Other processes disturbed most trials.
     Disturbed,
     /// The highest allowed rate meets the SLO.
     MaxRate,
-    /// The lowest tried rate breaks the SLO.
+    /// Even the lowest tried rate breaks the SLO.
     LowestFails,
     /// The server stalls so often that no rate meets the SLO.
     Stalls,
@@ -65,13 +65,15 @@ pub enum StopReason {
     Interrupted,
 }
 
-/// The maximum of any figure and time of a trial, and the reciprocal of its minimum rate.
+/// The maximum of any figure of a trial; a larger figure is invalid.
 pub(super) const FIGURE_MAX: f64 = 1e12;
+/// : The maximum of any time of a trial, ns; a longer time is cut to this.
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
+/// : The minimum rate of a trial, 1/s; a lower rate counts as 0.
 pub(super) const RATE_MIN: f64 = 1e-6;
 
-/// Returns the trials with valid figures. Values that are no numbers are dropped. A trial without
-/// completions has no capacity, so that ratios of capacities are safe.
+/// Returns copies of the trials with valid figures: an invalid figure becomes 0 or unknown. A trial
+/// without completions has no capacity, so ratios of capacities are safe.
 pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
@@ -88,7 +90,7 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
                     *rate = 0.0;
                 }
             }
-            // A plan has at least one user, and twice zero would stay zero.
+            // A plan has at least one user. A count of 0 would stay 0 when the climb doubles it.
             OfferedLoad::Users(users) => *users = (*users).max(1),
         }
         for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
@@ -98,7 +100,7 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
         evidence.saturated_rps = evidence.saturated_rps.filter(|rps| meant(*rps) && *rps > 0.0);
         evidence.little_gap = evidence.little_gap.filter(|gap| meant(*gap));
         if !meant(evidence.saturated_error) {
-            // The error is not known at all.
+            // With an invalid error, nothing is known about the rate's precision.
             evidence.saturated_error = 1.0;
         }
         let evidence = [&mut evidence.excess, &mut evidence.service_mean_ns, &mut evidence.work_share];
@@ -108,17 +110,17 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     history.iter().map(clean).collect()
 }
 
-/// Returns whether other processes made a trial void.
+/// Returns whether a trial is void because other processes disturbed it.
 pub(super) fn disturbed(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.interference.disturbed
 }
 
-/// Returns whether a trial exceeded plimsoll's capacity.
+/// Returns whether a trial is void because its load exceeded plimsoll's capacity.
 pub(super) fn limited(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.evidence.generator_limited
 }
 
-/// Returns whether a trial was near the line, and not part of the climb.
+/// Returns whether a trial is an open trial near the load line, not one of the climb.
 pub(super) fn near_line(trial: &TrialOutcome) -> bool {
     matches!(trial.purpose, Purpose::Line | Purpose::Confirm)
 }

@@ -1,5 +1,5 @@
-//! The results of comparisons and ladders: the measured blocks, and the result of all blocks
-//! together.
+//! The results of comparisons and of ladders. Both measure blocks: each block has one load for each
+//! arm, in random order. This file holds the measured blocks and the result of all blocks together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -7,20 +7,21 @@ use crate::interference::Interference;
 use crate::prove::{self, Block, ComparisonEnd, InterimEstimate, Ladder, Proof, Rules};
 use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 
-/// The measured blocks.
+/// The measured blocks of a comparison or a ladder. A block has one load for each arm.
 #[derive(Debug, Clone)]
 pub struct MeasuredBlocks<'a> {
-    /// The compared arms in words, A first: URLs or commands.
+    /// The names of the compared arms, A first: URLs or commands.
     pub arms: Vec<String>,
-    /// The plan that all loads share, except for their target and load.
+    /// The plan of the first arm; all loads share it, except for their target and load.
     pub plan: &'a PlanRecord,
-    /// The plan of each arm's loads in the blocks; empty if no block was measured.
+    /// The plan of each arm's loads in the blocks, A first; empty if no block was measured.
     pub loads: Vec<&'a PlanRecord>,
-    /// The complete blocks.
+    /// The blocks in which every arm was measured.
     pub blocks: Vec<Block>,
-    /// The CPU used by other processes, over all loads of the blocks.
+    /// The CPU that other processes used during the loads of the blocks.
     pub interference: Interference,
-    /// Length without the later profiles, ns; `None` if the recording was cut off.
+    /// Length of the measurement without the profiles after it, ns; `None` if the recording was cut
+    /// off.
     pub elapsed_ns: Option<u64>,
 }
 
@@ -29,9 +30,10 @@ pub struct MeasuredBlocks<'a> {
 pub struct ProveFinding<'a> {
     /// The blocks that the result is computed from.
     pub blocks: MeasuredBlocks<'a>,
-    /// The verdict, and its evidence.
+    /// The verdict of the comparison, with its evidence.
     pub proof: Proof,
-    /// The interval of the primary measure after successive blocks.
+    /// The interval of the primary measure after each number of blocks, so that its narrowing is
+    /// visible.
     pub narrowing: Vec<InterimEstimate>,
 }
 
@@ -40,7 +42,7 @@ pub struct ProveFinding<'a> {
 pub struct LadderFinding<'a> {
     /// The blocks that the result is computed from.
     pub blocks: MeasuredBlocks<'a>,
-    /// The throughput of each rung, compared with the rung before.
+    /// The throughput of each rung (one arm of the ladder), compared with the rung before.
     pub ladder: Ladder,
 }
 
@@ -75,7 +77,8 @@ pub(super) fn ladder<'a>(
 }
 
 impl<'a> MeasuredBlocks<'a> {
-    /// Reads the blocks from the record, and the reason if the measurement ended early.
+    /// Reads the blocks from a record. Also returns the reason why the measurement ended early, if
+    /// it did.
     fn from_experiment(
         experiment: &'a Experiment,
         spec: &'a BlocksSpec,
@@ -98,8 +101,8 @@ impl<'a> MeasuredBlocks<'a> {
     }
 }
 
-/// Returns the length of the comparison without the later profiles, ns; `None` if the recording was
-/// cut off.
+/// Returns the length of the comparison without the profiles after it, ns; `None` if the recording
+/// was cut off.
 fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
     let whole_ns = experiment.elapsed_ns?;
     if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {

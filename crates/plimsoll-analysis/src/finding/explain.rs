@@ -1,5 +1,5 @@
-//! The bottleneck of a load line: from the steady loads of an explanation, or from the trials of a
-//! search.
+//! The finding of an explanation: the bottleneck that limits the load line. It comes from the
+//! steady loads of an explanation, or from the trials of a search alone.
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
@@ -14,23 +14,23 @@ use crate::study::explain::{changed, is_unheld, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
 use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
 
-/// An explanation of a load line.
+/// The finding of an explanation: a load line, and the bottleneck that limits it.
 #[derive(Debug, Clone)]
 pub struct ExplainFinding<'a> {
-    /// The search whose line is explained.
+    /// The search whose load line is explained.
     pub search: SearchFinding<'a>,
-    /// The explanation of the line.
+    /// The probable causes of the load line, with their evidence.
     pub explanation: Explanation,
 }
 
-/// The probable bottleneck of a line in a few words.
+/// The probable bottleneck of a load line in a few words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bottleneck {
     /// The probable cause.
     pub cause: Cause,
-    /// The resource in this case.
+    /// The limiting resource in this case, such as `one thread of node`.
     pub subject: String,
-    /// The visible effect of the cause.
+    /// The visible effect of the bottleneck, as a clause.
     pub how: String,
 }
 
@@ -54,8 +54,8 @@ pub(super) fn conclude<'a>(
     Ok(Assessment::new(doubts.collect(), found))
 }
 
-/// Returns the facts and outcomes of a recorded explanation, as the corpus stores them. Returns
-/// `None` if the recording is no explanation.
+/// Returns the facts of a recorded explanation and the outcomes of its experiments, in the form
+/// that the corpus stores. Returns `None` if the recording is no explanation.
 ///
 /// # Errors
 /// The recording has no finding.
@@ -68,8 +68,9 @@ pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, Intervention
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
 }
 
-/// Withdraws the line if a steady load at the line or below broke the SLO. Such a load is longer
-/// than any trial of the search.
+/// Withdraws the load line if a steady load at the line or below broke the SLO by more than chance.
+/// Such a load is longer than any trial of the search, so it decides. Returns the finding, and the
+/// doubt with the reason if the line was withdrawn.
 fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
@@ -89,8 +90,8 @@ fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainF
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Collects the experiments that a flag requested and that were not made, with the reasons.
-/// `worth`: the experiments that separate the remaining causes.
+/// Returns doubts that name the requested experiments that were not tried, and why. `worth`: the
+/// experiments that separate the remaining causes.
 fn untried(
     experiment: &Experiment,
     spec: &ExplainSpec,
@@ -98,7 +99,7 @@ fn untried(
     worth: &[Intervention],
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    // The finding of a study that ended early reports this already.
+    // For a study that ended early, the finding already reports the missing loads.
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
@@ -123,7 +124,7 @@ fn untried(
     doubts
 }
 
-/// Collects the changes that could not be made, with the reasons.
+/// Returns doubts that name the experiments and settings whose loads could not be made, and why.
 fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
@@ -138,15 +139,15 @@ fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     doubts
 }
 
-/// Explains the line of a search from the search's own trials.
+/// Explains the load line of a search from the trials of that search, without further loads.
 pub fn of_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<ExplainFinding<'a>> {
     let found = searched.open().1;
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     explained(searched, &loads, &ExperimentLoads::default())
 }
 
-/// Returns the bottleneck of a search's line, from the search's own trials. Returns `None` if the
-/// trials do not show it, or if the server is not the limit.
+/// Returns the bottleneck of a search's load line, from the trials of that search. Returns `None`
+/// if the trials do not show a bottleneck of the server, or without a line.
 pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::of_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());

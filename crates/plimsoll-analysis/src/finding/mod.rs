@@ -1,8 +1,8 @@
-//! The finding of an experiment ([`conclude`]): computed from its record, with all evidence against
-//! the finding. Both a study that has just ended and a run file that is read enter here.
+//! The findings of experiments: [`conclude`] computes a finding from a record, with all evidence
+//! against the finding. The record comes from a study that has just ended, or from a run file.
 //!
-//! A study has three parts: the next load (`study`), its finding (an arm of [`Finding`]), and the
-//! report (`plimsoll-report`).
+//! Each kind of study has three parts: the choice of the next load (`study`), the finding (an arm
+//! of [`Finding`]), and the report (`plimsoll-report`).
 //!
 //! Not here: how a finding looks.
 
@@ -25,26 +25,26 @@ pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
 use crate::doubts::Assessment;
 use plimsoll_model::{Experiment, ExperimentSpec};
 
-/// The finding of an experiment.
+/// The finding of an experiment; one variant for each kind of study.
 #[derive(Debug, Clone)]
 pub enum Finding<'a> {
     /// The finding of one load.
     Run(Box<RunFinding<'a>>),
     /// The finding of a sweep: one load for each of several concurrencies.
     Sweep(SweepFinding<'a>),
-    /// The finding of a search for the load line.
+    /// The finding of a search: the load line.
     Find(Box<SearchFinding<'a>>),
-    /// The finding of an explanation: the limit of the load line.
+    /// The finding of an explanation: the bottleneck that limits the load line.
     Explain(Box<ExplainFinding<'a>>),
-    /// The finding of a load above the line.
+    /// The finding of an overload: the behaviour of the server above its load line.
     Overload(Box<OverloadFinding<'a>>),
-    /// The finding of a comparison.
+    /// The finding of a comparison of arms.
     Prove(Box<ProveFinding<'a>>),
-    /// The finding of a ladder.
+    /// The finding of a ladder: arms with more and more work, each compared with the arm before.
     Ladder(LadderFinding<'a>),
 }
 
-/// Computes the finding of an experiment from the recorded part.
+/// Computes the finding of an experiment from its record, even if the record was cut off.
 pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.spec {
         ExperimentSpec::Run(_) => run::conclude(experiment)?.map(|found| Finding::Run(Box::new(found))),

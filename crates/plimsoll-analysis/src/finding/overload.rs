@@ -1,4 +1,4 @@
-//! The finding of an overload: the behaviour of a server above its line.
+//! The finding of an overload: the behaviour of a server above its load line.
 
 use super::recording::{NoFinding, cut_off};
 use super::search;
@@ -11,20 +11,21 @@ use crate::study::overload::overload_tag;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, OverloadSpec, PlanRecord, Trial};
 
-/// The behaviour of a server above its line.
+/// The behaviour of a server above its load line, for one target or two.
 #[derive(Debug, Clone)]
 pub struct OverloadFinding<'a> {
-    /// The plan of the load.
+    /// The plan of the overload.
     pub plan: &'a PlanRecord,
-    /// The SLO of the search, as users write it.
+    /// The SLO in the syntax of users, such as `p99<=500ms`.
     pub slo: String,
     /// The maximum number of retries of a failed request.
     pub retries: u32,
-    /// The result.
+    /// The throughput and the recovery of the server during the overload.
     pub overload: OverloadResult,
-    /// The result of another target under the same load.
+    /// The plan and the result of a second target under the same load; `None` without a second
+    /// target.
     pub against: Option<(&'a PlanRecord, OverloadResult)>,
-    /// The observations of the server.
+    /// The observations of the server and its machine during the overload.
     pub server: ServerView<'a>,
 }
 
@@ -33,7 +34,7 @@ pub(super) fn conclude<'a>(
     spec: &OverloadSpec,
 ) -> Result<Assessment<OverloadFinding<'a>>, NoFinding> {
     let of = |against| experiment.trials.iter().find(|trial| trial.tag == overload_tag(against));
-    // The steps are multiples of the line that was known when they began.
+    // The offered rates are multiples of the load line that was known when the overload began.
     let searched = match spec.line_rps {
         Some(_) => None,
         None => Some(search::conclude(experiment, &spec.search)?.open().1.findings.clone()),

@@ -1,4 +1,4 @@
-//! The result of one load: its figures, and the observations of the server.
+//! The finding of one load: its figures, and the observations of the server.
 
 use super::recording::{NoFinding, cut_off};
 use crate::by_route::{RouteSummary, by_route};
@@ -7,16 +7,16 @@ use crate::server_view::ServerView;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, Trial};
 
-/// The result of one load.
+/// The finding of one load.
 #[derive(Debug, Clone)]
 pub struct RunFinding<'a> {
     /// The recorded load.
     pub trial: &'a Trial,
-    /// The figures of the load.
+    /// The figures of the load over all routes.
     pub summary: Summary,
     /// The figures of each route, if the plan has several routes.
     pub routes: Vec<RouteSummary>,
-    /// The observations of the server.
+    /// The observations of the server and its machine during the load.
     pub server: ServerView<'a>,
 }
 
@@ -28,8 +28,8 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
-/// Returns the evidence against the figures of a load. Warnings from before the load come after the
-/// doubt whether the figures are the server's.
+/// Returns the evidence against the figures of a load. Doubts whether the figures describe the
+/// server come first, then the warnings from before the load, then all other doubts.
 fn with_noted(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =

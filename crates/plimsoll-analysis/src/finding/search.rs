@@ -1,4 +1,4 @@
-//! The result of a search: the load line, and the server's CPU and memory at the line.
+//! The finding of a search: the load line, and the server's CPU and memory at the line.
 
 use super::recording::{NoFinding, cut_off};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
@@ -12,28 +12,29 @@ use crate::study::search::{is_after_search, outcome, planned_tag, settings, soak
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
 
-/// The result of a search.
+/// The finding of a search.
 #[derive(Debug, Clone)]
 pub struct SearchFinding<'a> {
     /// The settings of the search.
     pub settings: Settings,
-    /// The load line and the trials of the search.
+    /// The load line, and the trials of the search.
     pub findings: Findings,
-    /// The load with the headroom of `--headroom`, if it was measured.
+    /// The load below the line that leaves the headroom of `--headroom`; `None` if it was not
+    /// measured.
     pub planned_load: Option<PlannedLoad>,
-    /// The number of instances for the rate of `--need`.
+    /// The number of server instances for the rate of `--need`; `None` without that flag or without
+    /// a line.
     pub instance_estimate: Option<InstanceEstimate>,
-    /// The result of a long load at the line (`--soak`).
+    /// The result of a soak, a long load at the line (`--soak`); `None` without a soak.
     pub soak: Option<Soak>,
-    /// The server's CPU and memory at the line, and all loads of the search in the order of its
-    /// trials.
+    /// The server's CPU and memory at the line, and the runs of all trials in order.
     pub server: ServerView<'a>,
 }
 
-/// A load that leaves headroom below the line.
+/// A measured load below the load line that leaves the requested headroom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannedLoad {
-    /// The share of the line that the load leaves as headroom.
+    /// The headroom: the share of the load line that the load leaves unused, 0..=1.
     pub headroom: f64,
     /// The rate of the load, 1/s.
     pub rate_rps: f64,
@@ -45,22 +46,26 @@ pub struct PlannedLoad {
     pub is_sustained: bool,
 }
 
-/// The number of instances like the measured one that together sustain a rate.
+/// An estimate of how many instances like the measured server together sustain a given rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceEstimate {
-    /// The rate to be sustained, 1/s.
+    /// The rate that all instances together must sustain, 1/s.
     pub rate_rps: f64,
-    /// The number of instances for the lower end of the line, with the headroom.
+    /// The number of instances (a whole number) if each sustains the lower end of the load line
+    /// minus the headroom.
     pub instances: f64,
-    /// The number of instances for the upper end of the line, with the headroom.
+    /// The number of instances (a whole number) if each sustains the upper end of the load line
+    /// minus the headroom.
     pub instances_min: f64,
-    /// Cores that the servers use for the rate; `None` if the CPU time was not observed.
+    /// Cores that all instances together use at `rate_rps`; `None` if the CPU time was not
+    /// observed.
     pub cores: Option<f64>,
 }
 
-/// Reads the load with headroom from the record.
+/// Returns the measured load with headroom from the record; `None` if it was not requested or not
+/// measured.
 fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
-    // Loads of this purpose have another meaning in an explanation.
+    // In an explanation, loads with this tag have another meaning.
     let headroom = spec.planning.headroom?;
     let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
     let sight = LoadSignals::from_run(&trial.run);
@@ -73,8 +78,8 @@ fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, s
     })
 }
 
-/// Computes the number of instances for the rate of `--need`. `each_us`: CPU time of the servers
-/// for one request or session, us.
+/// Computes the number of instances for the rate of `--need`; `None` without that flag or without a
+/// line. `each_us`: CPU time of the server for one request or session, us.
 fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
     let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - spec.planning.headroom.unwrap_or(0.0));
@@ -86,9 +91,9 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
     })
 }
 
-/// Applies the result of a soak to the line. A soak that met the SLO confirms the line. A soak that
-/// broke the SLO from the start withdraws the line. A later break means that the line does not
-/// last. Returns the doubt.
+/// Applies the result of a soak (a long load at the load line) to the findings. A soak that met the
+/// SLO confirms the line. A soak that broke the SLO from the start withdraws the line. If the SLO
+/// was broken later, the line is not confirmed. Returns a doubt if the SLO was broken.
 fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
@@ -106,7 +111,7 @@ fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
 }
 
 impl SearchFinding<'_> {
-    /// Returns the CPU time of the server for each request at the line, us; `None` if it was not
+    /// Returns the server's CPU time for each request at the load line, us; `None` if it was not
     /// observed.
     pub fn cpu_us(&self) -> Option<f64> {
         self.server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request())
@@ -122,7 +127,7 @@ pub(super) fn conclude<'a>(
     let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
-    // Loads of other purposes begin after the search.
+    // Loads of other purposes begin when the search has ended.
     let is_after = |trial: &&Trial| is_after_search(trial.tag.purpose);
     let began_ns = experiment.trials.iter().find(is_after).map(|trial| trial.start_ns);
     let elapsed_ns = began_ns.or(experiment.elapsed_ns).unwrap_or_else(latest_ns);
@@ -137,7 +142,7 @@ pub(super) fn conclude<'a>(
     };
     let server = ServerView { usage: used, from, runs };
     let cpu_us = server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request());
-    // A session consists of several requests.
+    // A session may consist of several requests, so its CPU time is that of all of them.
     let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
     let planned_load = planned_load(experiment, spec, &findings, &settings.slo);

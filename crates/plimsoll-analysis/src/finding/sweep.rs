@@ -1,4 +1,5 @@
-//! The result of a sweep: the figures of each level, the peak and the knee.
+//! The finding of a sweep: the figures of each level, the peak and the knee. A level is a load with
+//! a fixed number of users.
 
 use super::recording::cut_off;
 use crate::by_route::{RouteSummary, by_route};
@@ -12,7 +13,7 @@ use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 
-/// The result of a sweep at one concurrency.
+/// One level of a sweep: a load with a fixed number of users.
 #[derive(Debug, Clone)]
 pub struct SweepLevel<'a> {
     /// Number of users.
@@ -21,48 +22,50 @@ pub struct SweepLevel<'a> {
     pub outcome: Result<SweepFigures<'a>, LoadSkipReason>,
 }
 
-/// The figures of a level that was measured.
+/// The figures of a measured level of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepFigures<'a> {
-    /// The load that was measured.
+    /// The loads that measured the level; a level may be visited several times.
     pub load: MeasuredLoad<'a>,
     /// All figures of the load.
     pub summary: Summary,
     /// The figures of each route, if the plan has several routes.
     pub routes: Vec<RouteSummary>,
-    /// The figures in the form in which levels are compared.
+    /// The figures in the form in which levels are compared with each other.
     pub level: Level,
-    /// The error of the goodput: half its 95 % interval, as a share of the goodput. `None` if too
-    /// little was measured.
+    /// The error of the goodput: half of its 95 % interval, as a share of the goodput. `None` if
+    /// too little was measured.
     pub error: Option<f64>,
-    /// Whether `error` comes from separate visits of the level, so that it includes the variation
-    /// between visits.
+    /// Whether `error` comes from several separate visits of the level, so that it includes the
+    /// variation between visits.
     pub replicated: bool,
-    /// The server's CPU and memory; `None` where they are not known.
+    /// The server's CPU and memory during the level; `None` if they were not observed.
     pub server: Option<ServerUse>,
 }
 
-/// The result of a sweep.
+/// The finding of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepFinding<'a> {
     /// The levels in the order of the command line, including skipped levels.
     pub levels: Vec<SweepLevel<'a>>,
-    /// The level with the highest goodput. Disturbed levels count, since the whole machine was
-    /// disturbed.
+    /// The level with the highest goodput. Disturbed levels also count, because interference
+    /// affects the whole machine and so all levels.
     pub peak: Option<Level>,
-    /// The level with the fewest users that reaches 95 % of the peak.
+    /// The knee: the level with the fewest users whose goodput reaches 95 % of the peak.
     pub knee: Option<Level>,
-    /// The CPU used by other processes during all levels.
+    /// The CPU that other processes used during all levels.
     pub interference: Interference,
 }
 
 impl<'a> SweepLevel<'a> {
-    /// Computes the level that a single load measured; `None` if the load is no level.
+    /// Computes the level that a single load measured; `None` if the load has no fixed number of
+    /// users.
     pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
         SweepLevel::from_load(MeasuredLoad::from_visits(vec![trial])?)
     }
 
-    /// Computes the level that these visits measured; `None` if the load is no level.
+    /// Computes the level that these visits measured; `None` if the load has no fixed number of
+    /// users.
     pub fn from_load(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
         let (LoadUnit::Concurrency, level) = Level::from_run(&load.run)? else { return None };
         let between = visits_error(&load.rates());
@@ -78,12 +81,12 @@ impl<'a> SweepLevel<'a> {
         Some(SweepLevel { concurrency: figures.level.load as u64, outcome: Ok(figures) })
     }
 
-    /// Creates a level that was skipped.
+    /// Creates a level that was skipped for `reason`.
     pub fn unheld(concurrency: u64, reason: &LoadSkipReason) -> SweepLevel<'a> {
         SweepLevel { concurrency, outcome: Err(reason.clone()) }
     }
 
-    /// Returns the figures, if the level was measured.
+    /// Returns the figures of the level; `None` if the level was skipped.
     pub fn figures(&self) -> Option<&SweepFigures<'a>> {
         self.outcome.as_ref().ok()
     }
@@ -104,13 +107,14 @@ impl<'a> SweepFinding<'a> {
         SweepFinding { interference: others(&levels), peak, knee, levels }
     }
 
-    /// Returns the measured levels.
+    /// Returns the figures of the measured levels, without skipped levels.
     pub fn measured(&self) -> Vec<Level> {
         self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
     }
 
-    /// Collects the evidence against the figures. Warnings from before the sweep come first. Then
-    /// come levels with the generator as the limit, and skipped or imprecise levels.
+    /// Returns the doubts about the figures. `noted`: warnings from before the sweep. Further
+    /// doubts concern interference, levels where the generator was the limit, skipped levels and
+    /// imprecise levels.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
         let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::noted(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));

@@ -1,10 +1,10 @@
-//! The causes that can limit a load line ([`Cause`]): a fixed vocabulary.
+//! The causes that can limit a load line ([`Cause`]): a fixed list with a name and a text for each.
 //!
 //! Not here: the evidence for each cause (`causes`).
 
 use std::fmt;
 
-/// The cause that limits a load line.
+/// A cause that can limit the load line of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// plimsoll is the limit, not the server.
@@ -23,13 +23,13 @@ pub enum Cause {
     Workers,
     /// A downstream dependency is the limit.
     Downstream,
-    /// The runtime's garbage collection uses CPU time of requests.
+    /// Garbage collection of the server's runtime takes CPU time from requests.
     Gc,
     /// Memory is short: pages are read back from storage, or a memory limit is reached.
     Memory,
     /// The network is the limit: its bandwidth, or packet losses.
     Network,
-    /// A receiver of the responses reads slowly.
+    /// A receiver of the responses reads them slowly.
     SlowReader,
     /// New connections arrive faster than the server accepts them.
     AcceptBacklog,
@@ -41,9 +41,9 @@ pub enum Cause {
     Limiter,
     /// Storage is the limit.
     Disk,
-    /// Other processes of the machine use the CPU.
+    /// Other processes on the machine use the CPU that the server needs.
     Neighbour,
-    /// Responses miss the SLO although no request waits in a queue.
+    /// Responses are later than the SLO allows although no request waits in a queue.
     Delay,
     /// The server had not warmed up during the search.
     WarmUp,
@@ -80,7 +80,7 @@ impl Cause {
         Cause::Unknown,
     ];
 
-    /// Returns the word for this cause in documents.
+    /// Returns the identifier of this cause, as used in JSON and in the documentation.
     pub fn word(self) -> &'static str {
         match self {
             Cause::Client => "client",
@@ -108,7 +108,7 @@ impl Cause {
         }
     }
 
-    /// Returns the meaning of the cause in a few words.
+    /// Returns the cause in a few words for people.
     pub fn text(self) -> &'static str {
         match self {
             Cause::Client => "plimsoll itself",

@@ -40,7 +40,8 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[words("the kernel's counters of the listening socket (probes)")],
     tell: |case| {
-        // The kernel completes connections that the server has not yet accepted.
+        // The kernel completes connections before the server accepts them, so connecting may be
+        // fast.
         let is_queued = case.reaches(Signal::Unaccepted, 1.0) == Some(true);
         let how = match top(case, Signal::Connect) {
             ns if ns < FEW * CONNECTS_LATE_NS && is_queued => {

@@ -11,57 +11,61 @@ use crate::explain::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence, SentencePart};
 
-/// The answer that a cause expects to the question of a feature. Answers are named by their words.
+/// The answer that a cause expects to a feature (a question about the server). Each value of the
+/// enum names an answer by its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedAnswer {
-    /// The cause always gives this answer.
+    /// The cause practically always leads to this answer.
     Is(&'static str),
-    /// The cause mostly gives this answer.
+    /// The cause mostly leads to this answer.
     Mostly(&'static str),
-    /// The cause may give any answer except this one.
+    /// The cause may lead to any answer except this one.
     Not(&'static str),
-    /// Any value: listed so that the default for unlisted marks (improbable) does not apply.
+    /// The cause may lead to any answer. Without this entry, an answer that is the mark of another
+    /// cause would count as improbable.
     Any,
 }
 
-/// One form in which a cause becomes visible in the features.
+/// One form in which a cause shows itself in the features.
 #[derive(Debug)]
 pub struct Manifestation {
-    /// The name of this form in the file of likelihoods.
+    /// The name of this form in `likelihoods.tsv`.
     pub word: &'static str,
-    /// The answers that the cause expects.
+    /// The answers that this form of the cause expects, by feature.
     pub expects: &'static [(Feature, ExpectedAnswer)],
 }
 
-/// The description of one cause: its evidence, its predictions and its sentence.
+/// The description of one cause: expected answers, predicted effects of experiments, and sentence.
 #[derive(Debug)]
 pub struct CauseCard {
     /// The described cause.
     pub cause: Cause,
-    /// The forms in which the cause becomes visible.
+    /// The forms in which the cause shows itself in the features.
     pub ways: &'static [Manifestation],
-    /// For each intervention, whether throughput rises, stays or falls if this is the cause.
+    /// For each experiment, the probabilities that the goodput rises, stays or falls if this is the
+    /// cause.
     pub predicts: Predictions,
-    /// The resources that the cause consists of. They limit nothing once the cause is removed.
+    /// The resources that are saturated because of this cause. They no longer limit the server once
+    /// the cause is removed.
     pub resources: &'static [UsedResource],
-    /// Whether the cause has a count that can be doubled, such as workers or connections.
+    /// Whether the limit is a number that can be doubled, such as workers or connections.
     pub is_countable: bool,
-    /// Advice on what would reveal the cause where it was not observed.
+    /// Advice for the user: the observations that would show this cause.
     pub missing_evidence: &'static [SentencePart],
-    /// Describes the cause in one case.
+    /// Describes the cause for the facts of one case.
     pub tell: fn(&Contrast) -> CauseText,
 }
 
-/// The words for a cause in one case.
+/// The texts about a cause in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseText {
-    /// The limit as a noun phrase: `one thread of node`.
+    /// The limiting resource as a noun phrase, such as `one thread of node`.
     pub subject: String,
-    /// Whether the subject is plural.
+    /// Whether `subject` is plural, so that the verb is plural.
     pub(super) is_plural: bool,
-    /// The visible effect of the limit, as a clause; `None` if `whole` is set.
+    /// The visible effect of the limit, as a clause; `None` if `whole` replaces it.
     pub how: Option<String>,
-    /// A complete sentence without a full stop, instead of `subject` and `how`.
+    /// A complete sentence without a full stop that replaces `subject` and `how`.
     pub(super) whole: Option<Sentence>,
 }
 
@@ -78,7 +82,7 @@ impl CauseText {
         CauseText { subject: cause.text().to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
     }
 
-    /// Returns the answer in one sentence, without a full stop.
+    /// Returns the description of the cause as one sentence, without a full stop.
     pub fn answer(self, case: &Contrast) -> Sentence {
         if let Some(whole) = self.whole {
             return whole;
@@ -92,26 +96,27 @@ impl CauseText {
     }
 }
 
-/// The missing evidence where the server's process was not observed.
+/// Advice for a cause whose evidence needs probes of the server's process.
 pub(super) const PROBES: &[SentencePart] = &[
     words("the server's processes: run plimsoll on its machine, as its user or as root ("),
     SentencePart::Remedy(Remedy::Process),
     words(" where it is not found)"),
 ];
-/// The missing evidence where the kernel's counters of connections were not observed.
+/// Advice for a cause whose evidence needs the kernel's statistics of connections.
 pub(super) const CONNECTIONS: &[SentencePart] = &[words("the connection statistics of the kernel (probes)")];
 
 pub(super) const fn words(words: &'static str) -> SentencePart {
     SentencePart::words(words)
 }
 
-/// Returns the name of the server's process.
+/// Returns the name of the server's process, or `the server` if the process was not observed.
 pub(super) fn server(case: &Contrast) -> String {
     let name = case.past.server.clone().or_else(|| case.line.server.clone());
     name.unwrap_or_else(|| "the server".to_owned())
 }
 
-/// Formats the process at an address: `mariadbd at 127.0.0.1:3306`, or the address alone.
+/// Formats the process at a dependency's address, such as `mariadbd at 127.0.0.1:3306`. Without a
+/// process name, it is the address alone.
 pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
     case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
 }
@@ -121,23 +126,23 @@ pub(super) fn number(value: f64, one: &str, many: &str) -> String {
     if value.round() == 1.0 { format!("1 {one}") } else { format!("{:.0} {many}", value.round()) }
 }
 
-/// Returns the maximum of a signal at the line and above; 0 if the signal was not observed.
+/// Returns the maximum of a signal at the load line and above; 0 if the signal was not observed.
 pub(super) fn top(case: &Contrast, signal: Signal) -> f64 {
     case.top(signal).unwrap_or(0.0)
 }
 
-/// Formats the maximum of a share at the line and above as a percentage.
+/// Formats the maximum of a share at the load line and above as a percentage.
 pub(super) fn share(case: &Contrast, signal: Signal) -> String {
     format::rough_share(top(case, signal).min(1.0))
 }
 
-/// Formats the number of idle cores as the end of a clause; empty if it was not observed.
+/// Formats the minimum number of idle cores as the end of a sentence; empty if it was not observed.
 pub(super) fn idle(case: &Contrast) -> String {
     let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
     idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
 }
 
-/// Formats the throughput above the line: `1 200/s`.
+/// Formats the goodput of the load above the load line, such as `1 200/s`.
 pub(super) fn rate_past(case: &Contrast) -> String {
     format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
 }

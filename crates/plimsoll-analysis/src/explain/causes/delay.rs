@@ -49,7 +49,8 @@ pub(super) static CARD: CauseCard = CauseCard {
         let low = case.late_low();
         let how = match low.get(Signal::P99) {
             Some(p99) => {
-                // With few slow requests, it is possible that none of them completed in the window.
+                // The goodput may be 0 if no slow request completed in the window, so the offered
+                // rate is shown.
                 let rate = format::rate(low.get(Signal::Offered).or(low.get(Signal::Goodput)).unwrap_or(0.0));
                 format!("p99 is {} at {rate} requests/s, where no request queues", format::duration(p99))
             }

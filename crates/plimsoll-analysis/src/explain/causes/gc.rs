@@ -1,4 +1,4 @@
-//! The cause GC: the runtime's garbage collection uses CPU time of requests.
+//! The cause GC: garbage collection of the server's runtime takes CPU time from requests.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, server, share, top, words};
 use crate::explain::cause::Cause;

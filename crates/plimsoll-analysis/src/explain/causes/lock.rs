@@ -1,4 +1,5 @@
-//! The cause lock: threads wait for a lock, or statements of a database wait for each other.
+//! The cause lock: threads wait for a lock, or database statements wait for locks of other
+//! statements.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, peer_text, server, share, top};
 use crate::explain::cause::Cause;
@@ -99,8 +100,8 @@ pub(super) static CARD: CauseCard = CauseCard {
         stopped: OPEN,
         other_clients: STAYS,
         bursts: MOSTLY_STAYS,
-        // If the work before the lock varies in length, requests sent at one time do not meet at
-        // the lock.
+        // If the work before the lock varies in length, requests that start together reach the lock
+        // at different times.
         together: MOSTLY_FALLS,
         abreast: FALLS,
     },
@@ -124,7 +125,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         }
         let used = top(case, Signal::ServerCores);
         let how = match ONE_CORE.contains(&used) {
-            // From outside, one goroutine or actor that does all the work looks like a lock.
+            // From outside, a single goroutine or actor that does all the work looks like a lock.
             true => format!(
                 "its threads run one at a time and use {used:.2} cores in all, as behind a lock or in one \
                  goroutine or actor{idle}"

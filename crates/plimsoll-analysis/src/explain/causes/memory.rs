@@ -1,5 +1,5 @@
-//! The cause memory: pages are read back from storage, or the memory limit of the control group is
-//! reached.
+//! The cause memory: memory is short, so pages are read back from storage, or the control group
+//! reaches its memory limit.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, top};
 use crate::explain::cause::Cause;

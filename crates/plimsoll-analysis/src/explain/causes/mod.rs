@@ -1,11 +1,11 @@
-//! The causes that can limit a load line, one file each ([`card::CauseCard`]). A file contains the
-//! expected features, the predicted effects of experiments, the sentence, and the next limit
-//! without the cause.
+//! The causes that can limit a load line, one file each ([`card::CauseCard`]). A file holds the
+//! expected answers to the features, the predicted effects of experiments, and the sentence about
+//! the cause. It also lists the resources that no longer limit the server without the cause.
 //!
-//! A new cause needs a file in this folder, a line in [`cards`] and a name in `Cause`. It also
+//! A new cause needs a file in this folder, a line in [`cards`] and a variant of `Cause`. It also
 //! needs a page under `docs/causes`, and three cases of the corpus.
 //!
-//! Not here: the features (`features`).
+//! Not here: the features, questions about the observed server (`features`).
 
 pub mod card;
 
@@ -34,7 +34,7 @@ mod workers;
 use super::cause::Cause;
 use card::{CauseCard, Manifestation};
 
-/// Returns the cards of all causes: of the server, of plimsoll and of the machine.
+/// Returns the descriptions of all causes, in a fixed order.
 pub fn cards() -> [&'static CauseCard; 21] {
     [
         &client::CARD,
@@ -61,12 +61,12 @@ pub fn cards() -> [&'static CauseCard; 21] {
     ]
 }
 
-/// Returns all manifestations, each with its cause.
+/// Returns all forms in which causes show themselves in the features, each with its cause.
 pub fn ways() -> impl Iterator<Item = (&'static CauseCard, &'static Manifestation)> {
     cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
 }
 
-/// Returns the card of a cause; `None` for [`Cause::Unknown`].
+/// Returns the description of a cause; `None` for [`Cause::Unknown`].
 pub fn card_of(cause: Cause) -> Option<&'static CauseCard> {
     cards().into_iter().find(|card| card.cause == cause)
 }

@@ -1,4 +1,4 @@
-//! The cause network: its bandwidth is saturated, or packets are lost.
+//! The cause network: its bandwidth is saturated, or it loses packets.
 
 use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, number, share, top};
 use crate::explain::cause::Cause;

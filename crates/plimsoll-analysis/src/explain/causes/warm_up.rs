@@ -1,4 +1,4 @@
-//! The cause warm-up: the server had not warmed up during the search.
+//! The cause warm-up: the server had not warmed up during the search, and is faster now.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
 use crate::explain::cause::Cause;

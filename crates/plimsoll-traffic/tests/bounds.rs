@@ -1,19 +1,19 @@
-//! Inputs that are small and stand for very much: each reader takes time and memory in proportion
-//! to what it is given, or refuses it.
+//! Tests small inputs that expand to very large values, such as nested aliases. Each parser must
+//! take time and memory in proportion to its input, or reject the input.
 //!
-//! The bounds are generous: what is tested took minutes, or never ended. Not here: what readers
-//! make of what people have.
+//! The bounds are generous: without limits, these inputs took minutes or never ended. Not here: the
+//! results for real inputs.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::{har, jmx, openapi, postman};
 use std::time::{Duration, Instant};
 
-/// What no input here may take, on a machine that does much else.
+/// The longest time for any input of these tests, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// What an input may become, as text: the budget of a small one, and what surrounds it.
+/// The largest result for a small input, bytes of text.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// A world with one file of rows.
+/// A file context with one file of data rows.
 struct OneFile;
 
 impl FileContext for OneFile {
@@ -34,7 +34,7 @@ impl FileContext for OneFile {
     }
 }
 
-/// A reader: gives the bytes of what it made, or its error.
+/// A parser under test. It returns the size of its result in bytes, or an error.
 type Reader = fn(&str) -> Result<usize, String>;
 
 fn of_har(text: &str) -> Result<usize, String> {
@@ -69,7 +69,8 @@ fn of_json(text: &str) -> Result<usize, String> {
     of_format(text, TrafficFormat::Json)
 }
 
-/// `count` variables, each naming the next ten times.
+/// `count` variables, each of which contains the next variable ten times, so the expansion grows as
+/// 10^count.
 fn doubling(count: usize, write: impl Fn(usize, String) -> String, name: impl Fn(usize) -> String) -> String {
     (0..count).map(|n| write(n, name(n + 1).repeat(10))).collect()
 }

@@ -1,7 +1,7 @@
-//! Descriptions of gRPC messages that are small and stand for very much: each takes time and memory
-//! in proportion to what is given, or is refused.
+//! Tests small gRPC descriptors that expand to very large values. Each must take time and memory in
+//! proportion to its input, or be rejected.
 //!
-//! Not here: other inputs (`bounds`), and what descriptors mean (`grpc`).
+//! Not here: other inputs (`bounds`), and the meaning of descriptors (`grpc`).
 
 use crate::bounds::PATIENCE;
 use plimsoll_traffic::grpc::Schema;
@@ -52,7 +52,7 @@ fn descriptors_weigh_no_more_than_they_may() {
     }
 }
 
-/// A description that no compiler writes: the library would panic.
+/// A syntax that no compiler writes must be rejected, because the descriptor library would panic.
 #[test]
 fn descriptors_of_another_syntax_are_refused() {
     for (syntax, known) in [("proto4", false), ("", false), ("proto3", true), ("PROTO3", false)] {
@@ -64,7 +64,7 @@ fn descriptors_of_another_syntax_are_refused() {
     }
 }
 
-/// Two files of descriptors, one of which imports the other, as bytes to be damaged.
+/// Two encoded descriptor files, one of which imports the other. Tests then damage the bytes.
 fn descriptors() -> Vec<u8> {
     let source = |name: &str| {
         match name {

@@ -1,4 +1,4 @@
-//! Files of traffic: what they mean, and what is said of those that mean nothing.
+//! Tests of traffic files: the parsed meaning of valid files, and the errors of invalid files.
 
 use plimsoll_model::data::Pick;
 use plimsoll_model::expect::{Expectations, JsonExpectation, TextExpectation};
@@ -9,7 +9,7 @@ use plimsoll_model::{Curve, Route, Traffic};
 use plimsoll_traffic::file::{FileContext, RequestDefaults, TrafficFile, TrafficFileError, TrafficFormat};
 use proptest::prelude::*;
 
-/// A world with one file.
+/// A file context with one body file.
 struct World;
 
 impl FileContext for World {
@@ -228,7 +228,7 @@ fn a_form_with_files_is_a_body_of_parts() {
     ];
     assert_eq!(plain.request.body, whole.concat());
     assert!(!plain.template_parts.body);
-    // Where one part is filled in, the others stand for themselves all the same.
+    // If one part is a template, texts with `{{` in other parts stay literal.
     let filled = form(r#"note = "a {{ '{{' }}", id = "{{ uuid() }}", file = "@order.bin""#);
     assert!(filled.template_parts.body);
     let body = String::from_utf8_lossy(&filled.request.body).into_owned();
@@ -336,7 +336,7 @@ fn aliases_do_not_grow_without_end() {
 }
 
 proptest! {
-    /// Whatever is read, it is understood or refused; no panic.
+    /// Every text is parsed or rejected without a panic.
     #[test]
     fn no_text_is_a_panic(text in "[\\[\\]{}a-z0-9=\":,.\\\\ \n'&*-]{0,80}", which in 0usize..3) {
         let _ = read(&text, [TrafficFormat::Toml, TrafficFormat::Yaml, TrafficFormat::Json][which]);

@@ -1,5 +1,6 @@
-//! Bodies of JSON against another implementation of protobuf: what that makes of each stands in
-//! `golden/golden.json`, written by `golden/make.py`. Where it refuses a body, so do we.
+//! Compares encoded JSON bodies with another protobuf implementation. Its results are in
+//! `golden/golden.json`, written by `golden/make.py`. Bodies that the other implementation rejects
+//! must be rejected here too.
 
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use serde_json::Value;
@@ -20,7 +21,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
 }
 
-/// Whether ours says what theirs says: we write large numbers as numbers, they as text.
+/// Whether both JSON values are equal. Plimsoll writes large numbers as JSON numbers, and the other
+/// implementation writes them as strings.
 fn is_same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::String(theirs)) => ours.to_string() == *theirs,
@@ -28,7 +30,7 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
         (Value::Array(ours), Value::Array(theirs)) => {
             ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_same(ours, theirs))
         }
-        // What has no value where nobody gave one is told as null or left out.
+        // A field without a value is null or absent.
         (Value::Object(ours), Value::Object(theirs)) => {
             ours.iter().all(|(name, value)| theirs.get(name).map_or(value.is_null(), |other| is_same(value, other)))
                 && theirs.keys().all(|name| ours.contains_key(name))
@@ -51,7 +53,7 @@ fn descriptors_of_editions_mean_what_their_text_means() {
     });
 }
 
-/// Holds what `schema` makes of the cases of these methods against what is written down.
+/// Compares the encoded bodies of the selected methods with the recorded results.
 fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
     let cases: Vec<Value> = serde_json::from_str(&read("golden.json")).expect("JSON");
     let (mut wrong, mut count, mut same) = (Vec::new(), 0, 0);
@@ -78,8 +80,9 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
         let read = text(&expect);
         match made {
             Err(error) => wrong.push(format!("{} {body}: {error}", case["method"])),
-            // The same message has several forms: entries of maps in any order, and without what is
-            // usual; lists packed or not.
+            // Equal messages can have different encodings. Map entries may be in any order, default
+            // values may be absent, and lists may be packed or not. So the decoded JSON is compared
+            // too.
             Ok(made) if made[5..] != expect && text(&made[5..]) != read => {
                 wrong.push(format!("{} {body}: {:02x?} and not {expect:02x?}", case["method"], &made[5..]));
             }
@@ -105,7 +108,7 @@ fn an_edition_that_is_not_known_is_refused_in_a_sentence() {
     let text = |name: &str| (name == "far.proto").then(|| Ok("edition = \"2099\";\nmessage A {}\n".to_owned()));
     let error = Schema::of_protos(&["far.proto".to_owned()], text).map(|_| ()).expect_err("not known").to_string();
     assert!(error.contains("far.proto is written in edition 2099 of protobuf; "), "{error}");
-    // As a descriptor: a name, the syntax "editions" and an edition that is not there yet.
+    // A descriptor with a file name, the syntax "editions", and an edition that does not exist yet.
     let far = b"\x0a\x1b\x0a\x05far.p\x62\x08editions\x70\xcf\x0f\x2a\x05\x0a\x01E\x12\x00";
     let error = Schema::of_descriptor_set(far).map(|_| ()).expect_err("not known").to_string();
     assert!(error.contains("far.p is written in edition no. 1999 of protobuf; "), "{error}");

@@ -1,5 +1,5 @@
-//! Calls as people write them: descriptors out of `.proto` texts, JSON into messages and back, and
-//! what is said where that fails.
+//! Tests of gRPC calls as users write them: descriptors from `.proto` texts, conversion between
+//! JSON and messages, and error messages.
 
 use plimsoll_model::grpc_message::{MessageText, Messages, write_message};
 use plimsoll_model::{GrpcCall, Origin, Request, Route, Traffic};
@@ -94,7 +94,7 @@ fn messages_are_compressed_where_that_is_wanted() {
     assert_eq!(left, b"");
 }
 
-/// The text of the messages of a method, as a load has it.
+/// The message converter of a method, as a load uses it.
 fn text_of(method: &str) -> Arc<dyn MessageText> {
     static TYPES: OnceLock<Arc<[u8]>> = OnceLock::new();
     let types = TYPES.get_or_init(|| schema().to_descriptor_set().into()).clone();
@@ -104,8 +104,8 @@ fn text_of(method: &str) -> Arc<dyn MessageText> {
     texts(&Traffic::one(origin, route)).expect("types").remove(0).expect("of a call")
 }
 
-/// What Python's protobuf 7.36.2 makes of a body, and what it reads of it, with all fields, 64-bit
-/// numbers as numbers.
+/// Expected encodings and JSON of bodies, from Python's protobuf 7.36.2. The JSON has all fields,
+/// and 64-bit numbers are numbers.
 #[test]
 fn messages_are_those_of_another_implementation() {
     for (method, body, hex, json) in [
@@ -135,7 +135,7 @@ fn messages_are_those_of_another_implementation() {
         write_message(&bytes, false, &mut framed);
         let sent = content(method, body).expect(body);
         assert_eq!(sent, framed, "{body}");
-        // The method that answers with what this one takes.
+        // The other method has a response type equal to this method's request type.
         let answers = if method == "Put" { "Get" } else { "Put" };
         let mut text = Vec::new();
         assert!(text_of(answers).read(&framed, &mut text), "{body}");
@@ -148,11 +148,11 @@ fn messages_are_those_of_another_implementation() {
 fn answers_are_read_as_json_with_all_their_fields() {
     let packed = schema().method("/shop.v1.Items/Put").expect("Put").content(b"{\"id\": 7}", true).expect("a message");
     for (method, content, json) in [
-        // Numbers are numbers, and what has its usual value is there, too.
+        // 64-bit numbers are JSON numbers, and fields with default values are present.
         ("Put", &[0, 0, 0, 0, 2, 8, 7][..], r#"{"id":7}"#),
         ("Put", &[0, 0, 0, 0, 0], r#"{"id":0}"#),
         ("Put", &packed, r#"{"id":7}"#),
-        // An item whose name is "a"; and two in a stream.
+        // A response with an item named "a", and a stream without messages.
         (
             "Get",
             &[0, 0, 0, 0, 3, 18, 1, b'a'],
@@ -168,7 +168,8 @@ fn answers_are_read_as_json_with_all_their_fields() {
     assert!(text_of("Watch").read(&[0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 2], &mut two));
     let two: serde_json::Value = serde_json::from_slice(&two).expect("JSON");
     assert_eq!((&two[0]["id"], &two[1]["id"]), (&1.into(), &2.into()));
-    // None, two where there is one, cut, no message, and no gzip.
+    // No message, two messages instead of one, a truncated message, invalid bytes, and invalid
+    // gzip.
     for content in [&[][..], &[0; 10], &[0, 0, 0, 0, 2, 8], &[0, 0, 0, 0, 1, 8], &[1, 0, 0, 0, 1, 8]] {
         assert!(!text_of("Put").read(content, &mut Vec::new()), "{content:?}");
     }
@@ -191,7 +192,7 @@ fn a_body_that_does_not_fit_is_told_with_its_place() {
         ("Get", "{\"id\": 7", &["the body is no JSON: EOF"]),
         ("Get", "{} {}", &["the body is no JSON: "]),
         ("Put", "[{}, {]", &["the body is no JSON: "]),
-        // Of a list it is said which.
+        // In a list the error names the index of the invalid message.
         ("Put", "[{}, {\"idd\": 7}]", &["at [1]", "'idd'"]),
         ("Put", "[{}, {\"id\": \"x\"}]", &["at [1].id: "]),
         ("Get", "7", &["shop.v1.Query"]),
@@ -250,7 +251,7 @@ fn services_are_listed_and_described() {
     for name in ["Get", "Watch", "Put"] {
         let method = schema.method(&format!("/shop.v1.Items/{name}")).expect(name);
         let example = method.example();
-        // What it shows to start from is taken.
+        // The example body must itself be valid.
         let content = method.content(example.as_bytes(), false).unwrap_or_else(|error| panic!("{example}: {error}"));
         assert_eq!(Messages::new(&content).count(), 1, "{example}");
         assert!(method.shape().contains("int64 id = 1;"), "{}", method.shape());

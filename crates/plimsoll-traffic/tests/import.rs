@@ -1,8 +1,8 @@
-//! Importers: what they make of files as the tools write them, what they say of those that are
-//! none, and that no file breaks them.
+//! Tests of importers with files as the tools write them, with invalid files, and with damaged
+//! files, which must not cause a panic.
 //!
-//! What is expected stands beside each file, with what was left out below it;
-//! `PLIMSOLL_UPDATE_GOLDEN=1` writes it anew.
+//! The expected traffic file is next to each input, with a list of omitted parts at its end;
+//! `PLIMSOLL_UPDATE_GOLDEN=1` rewrites the expected files.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
@@ -24,7 +24,7 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).expect(name)
 }
 
-/// A world that has every file and variable.
+/// A file context in which every file and variable exists.
 struct Everything;
 
 impl FileContext for Everything {
@@ -73,7 +73,7 @@ fn files_of_the_tools_become_files_of_traffic() {
     }
 }
 
-/// A test plan of one group, and one request in it.
+/// A JMeter test plan with one thread group and one request.
 fn plan_of(group: &str) -> String {
     format!(
         "<jmeterTestPlan><hashTree><TestPlan/><hashTree>{group}<hashTree><HTTPSamplerProxy testname=\"a\">\
@@ -146,7 +146,7 @@ fn thread_groups_become_the_load() {
         (plain("5", "0", "-1", "60"), "users = 5\nduration = \"60s\"\n"),
         (plain("5", "10", "-1", "60"), "users = \"1..5@10s,5@50s\"\n"),
         (plain("5", "0", "7", ""), "users = 5\nsessions = 35\n"),
-        // Threads that do it once are arrivals.
+        // Threads that run their requests once become arrivals of an open loop.
         (plain("50", "10", "1", ""), "rate = 5\nsessions = 50\n"),
         (plain("5", "10", "7", ""), "users = 5\nsessions = 35\n"),
         (plain("${__P(n,8)}", "0", "${__P(loops,2)}", ""), "users = 8\nsessions = 16\n"),
@@ -183,8 +183,8 @@ fn a_mix_that_was_imported_is_read() {
     }
 }
 
-/// As headless Chromium's recordings are: fields that stand there twice, and no bodies of forms
-/// with files.
+/// Recordings of headless Chromium have duplicate header fields, and lack the bodies of forms with
+/// files.
 #[test]
 fn what_browsers_leave_out_of_a_recording_is_said() {
     let field = |name: &str, value: &str| format!("{{\"name\": \"{name}\", \"value\": \"{value}\"}}");
@@ -379,8 +379,7 @@ fn what_is_none_of_them_is_refused_at_its_place() {
     assert!(jmx(&deep).expect_err("nothing").text.contains("no request"));
 }
 
-/// Documents that are like those of the tools: a word of the fixture is exchanged, doubled or left
-/// out.
+/// Damaged copies of a fixture: one word is replaced, doubled or removed.
 fn spoiled(name: &'static str) -> impl Strategy<Value = String> {
     let text = fixture(name);
     let words: Vec<String> =
@@ -441,7 +440,8 @@ proptest! {
     }
 }
 
-/// What is written of a document has all of these, and what was left out of it this.
+/// Checks that the imported text contains all of `parts`, and that exactly `left_out` is reported
+/// as omitted.
 fn has(import: Importer, source: &str, parts: &[&str], left_out: &str) {
     let imported = import(source).unwrap_or_else(|error| panic!("{source}: {error}"));
     for part in parts {
@@ -501,13 +501,13 @@ fn descriptions_say_how_values_are_written() {
             &["post = \"/a\""],
             "a list of 20 items, where the least is 50",
         ),
-        // Tables are merged.
+        // YAML merge keys (`<<`) work in OpenAPI documents.
         (
             api("  /a:\n    x-base: &base {responses: {\"204\": {}}}\n    get: {<<: *base}\n"),
             &["expect = { status = \"204\" }"],
             "",
         ),
-        // An empty choice is made only where there is no other.
+        // An empty value is chosen only if the parameter has no other value.
         (
             get(
                 "parameters: [{name: a, in: query, required: true, schema: {type: string, nullable: true, enum: [null, v]}}]",
@@ -580,7 +580,7 @@ fn collections_say_who_asks() {
             &["/a?y=&z\""],
             "",
         ),
-        // What is switched off may still stand in the text beside the list.
+        // A disabled query parameter may still be in the raw URL.
         (
             r#"{"url": {"raw": "http://h/a?x=1&off=2#top", "host": ["h"], "path": ["a"], "query": [{"key": "x", "value": "1"}, {"key": "off", "value": "2", "disabled": true}]}}"#,
             &["get = \"/a?x=1\""],
@@ -672,7 +672,8 @@ fn test_plans_keep_scopes_and_defaults() {
             vec!["get = \"/a?q={{ id | url }}\""],
             "",
         ),
-        // Once in each round of the loop, and not in each of its turns.
+        // The request is sent once in each iteration of the thread group, not in each pass of the
+        // loop.
         (
             element("LoopController", &times, &(once("/once") + &ask("/l", "", ""))),
             vec![
@@ -756,7 +757,7 @@ fn collections_are_filled_in_as_the_tool_does() {
         r#"{"key": "x", "value": "1"}, {"key": "x", "value": "2"}, {"key": "x", "value": "3", "disabled": true}"#;
     let plain = r#""http://h/a""#;
     for (source, part) in [
-        // Of several of one name the last that is not switched off.
+        // If several variables have one name, the last enabled one counts.
         (collection(twice, r#""http://h/{{x}}""#, ""), "get = \"/2\""),
         (collection("", &of_path("/:id/:id.json/:none/:other"), ""), "get = \"/2/2.json/:none/:other\""),
         (collection("", plain, ""), "follow = 10"),
@@ -800,7 +801,7 @@ fn recordings_keep_what_was_recorded_of_a_body() {
     }
 }
 
-/// What is beyond a limit is left out with a note, and the rest is imported.
+/// Parts beyond a limit are omitted with a note, and the rest is imported.
 #[test]
 fn what_is_beyond_a_limit_is_left_out() {
     let listed = |count: usize, piece: &dyn Fn(usize) -> String| (0..count).map(piece).collect::<Vec<_>>().join(",");

@@ -1,10 +1,10 @@
-//! Lines as the documentation of each server shows them, and what they say.
+//! Tests of log lines as the documentation of each server shows them.
 
 use plimsoll_traffic::logs::{Entry, Format, FormatError, LineRoom, Stamp, find_format};
 use plimsoll_traffic::survey::Survey;
 
-/// What is expected of a line, in words: start in ms since the epoch (or `~` before a stamp that is
-/// an end), duration in us, method, target, status, bytes, client.
+/// Formats an entry for comparison: start in ms since the epoch, duration in us, method, path,
+/// status, bytes, client, user agent. A `~` before the start marks a timestamp that is an end.
 fn shown(entry: &Entry) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
@@ -70,7 +70,7 @@ fn formats_are_found_by_their_lines() {
             Stamp::End,
             "971211335750 250000 GET /a 200 5 10.1.2.3 x",
         ),
-        // Apache's microseconds at the end are not nginx's seconds.
+        // Apache's microseconds at the end must not be read as nginx's seconds.
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x" 2500"#,
             "combined log format",
@@ -83,7 +83,7 @@ fn formats_are_found_by_their_lines() {
             Stamp::End,
             "971211335750 250000 GET /a 200 59 10.1.2.3 x",
         ),
-        // What is no request was logged all the same.
+        // Servers also log bytes that are not a request, such as a TLS handshake.
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 157 "-" "-" "-""#,
             "combined log format",
@@ -141,7 +141,7 @@ fn formats_are_found_by_their_lines() {
         let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!((format.name(), format.stamp()), (name, stamp), "{line}");
         check(&format, line, Some(expect));
-        // A line that was cut is no line.
+        // A truncated line does not match the format.
         for length in [line.len() / 5, line.len() / 4] {
             check(&format, &line[..length], None);
         }
@@ -169,13 +169,13 @@ fn logs_that_others_carry_are_read_behind_what_they_put_before() {
         let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(format.name(), name, "{line}");
         check(&format, &line, Some(READ));
-        // A format that was said is found behind it, too.
+        // A format that the user chose is also found after a prefix.
         if !line.starts_with("default") && !line.starts_with("www") {
             let said = Format::from_text("combined", None).expect("a name").fitting(&[line.as_bytes()]);
             check(&said, &line, Some(READ));
         }
     }
-    // An inner format of JSON with escapes of its own.
+    // The inner line is JSON whose texts have escapes.
     let inner = CADDY.replace("/a?b=1", "/a?b=\\u0031").replace('\\', "\\\\").replace('"', "\\\"");
     let line = format!(r#"{{"log":"{inner}\n","stream":"stderr","time":"2025-10-10T13:55:30.1Z"}}"#);
     let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -236,7 +236,7 @@ fn formats_of_proxies_and_clouds_are_known() {
         assert_eq!(format.name(), name);
         check(&format, lines[2], Some(expect));
         assert!(format.takes_directive(bytes[0]) && !format.takes_directive(bytes[2]));
-        // What is named anew holds from there on.
+        // A second `#Fields` directive defines the fields of later lines.
         assert!(format.takes_directive(b"#Fields: date time cs-uri-stem sc-status"));
         check(&format, "2000-10-10 20:55:36 /b 204", Some("971211336000 -  /b 204 -  "));
     }
@@ -353,7 +353,7 @@ fn servers_are_known_by_what_they_log_unless_told_otherwise() {
         assert_eq!(format.name(), name, "{line}");
         check(&format, line, Some(expect));
     }
-    // The other lines of Rails are no requests that could not be read.
+    // Further lines of a Rails request do not count as unreadable requests.
     let lines =
         ["Started GET \"/a\" for ::1 at 2000-10-10 20:55:36 +0000", "Processing by A#b as HTML", "Completed 200 OK"];
     let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
@@ -409,7 +409,7 @@ fn lines_without_times_take_that_of_what_stands_before_them() {
         let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
         assert!(error.contains("has no times"), "{line}: {error}");
     }
-    // As uvicorn's and gunicorn's loggers write it.
+    // Lines as the loggers of uvicorn and gunicorn write them.
     for line in [
         r#"2000-10-10 20:55:36,500 - uvicorn.access - INFO - 127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#,
         r#"2000-10-10 20:55:36.500 | INFO     | uvicorn.protocols:send:447 - 127.0.0.1:5000 - "GET /a HTTP/1.1" 200"#,
@@ -424,7 +424,7 @@ fn lines_without_times_take_that_of_what_stands_before_them() {
 #[test]
 fn what_cannot_be_refutes_a_format() {
     for line in [
-        // An address that is none, a status of two digits.
+        // A client that is not an address, and statuses of two or four digits.
         r#"stdout - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#,
         r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 20 5 "-" "x""#,
         r#"10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 2000 5"#,
@@ -489,7 +489,7 @@ fn formats_are_read_as_said() {
             "[971211336.500] GET /a 200 7 10.0.0.1:80",
             Some("971211336500 7000 GET /a 200 - 10.0.0.1 "),
         ),
-        // Where several servers were asked, there are lists.
+        // If nginx tried several upstream servers, some fields are lists.
         (
             r#"$remote_addr [$time_local] "$request" $status $upstream_addr $upstream_response_time $request_time"#,
             r#"203.0.113.1 [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 10.0.0.1:80, 10.0.0.2:80 : 10.0.1.1:80 0.010, 0.020 : 0.003 0.900"#,
@@ -548,7 +548,7 @@ fn what_is_no_log_is_none() {
         let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
         assert_eq!(find_format(&lines, None).err(), Some(FormatError::Unknown), "{lines:?}");
     }
-    // A few lines of something else among many do no harm.
+    // A few lines of another kind do not prevent the detection of the format.
     let lines = [COMBINED.as_bytes(), b"starting up", COMBINED.as_bytes()];
     assert!(find_format(&lines, None).is_ok());
 }

@@ -1,5 +1,5 @@
-//! From lines of a log to a load: what is asked, when, what is left out, and that nothing makes it
-//! panic.
+//! Tests the conversion of log lines to a load: the requests, their times, and the skipped lines.
+//! No line may cause a panic.
 
 use plimsoll_model::{Origin, Redact, RequestList, StatusSet, Traffic};
 use plimsoll_traffic::logs::{Format, LineRoom, find_format};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const S: u64 = 1_000_000_000;
 const TIMING: ReplayTiming = ReplayTiming { seed: 7, speed_milli: 1000, scale_milli: 1000, length_ns: None, lines: 0 };
 
-/// What is chosen of a log; the rest is as usual.
+/// The options of a replay that tests change; other options have default values.
 struct Chosen<'a> {
     with_unsafe: bool,
     prefix: &'a str,
@@ -40,7 +40,7 @@ fn traffic(replay: &Replay) -> Traffic {
     replay.traffic(origin, &defaults, Redact::Secrets)
 }
 
-/// What is asked, in order: `GET /path?query 200`.
+/// The requests of a replay in order, as `GET /path?query 200`.
 fn asked(replay: &Replay) -> Vec<String> {
     let traffic = traffic(replay);
     let RequestList { targets, entries, .. } = traffic.request_list.as_deref().expect("a list");
@@ -51,7 +51,7 @@ fn asked(replay: &Replay) -> Vec<String> {
     entries.iter().map(text).collect()
 }
 
-/// Lines of the combined format with these seconds, requests and statuses.
+/// Lines of the combined log format with these seconds, requests and statuses.
 fn combined(lines: &[(u64, &str, u16)]) -> String {
     let line = |(second, request, status): &(u64, &str, u16)| {
         let (minute, second) = (second / 60, second % 60);
@@ -77,7 +77,7 @@ fn a_log_is_asked_as_it_came() {
     assert_eq!(asked(&whole), order);
     let labels: Vec<String> = traffic(&whole).routes.into_iter().map(|route| route.label).collect();
     assert_eq!(labels, ["GET /items/{id}", "HEAD /items/{id}", "POST /orders"]);
-    // Four seconds, in each of which a request lies somewhere.
+    // The timestamps span 4 s, with at least one request in each second.
     assert_eq!(whole.length_ns, 4 * S);
     let facts = &traffic(&whole).request_list.expect("a list").facts.clone();
     assert!(facts.has_whole_seconds && facts.skip_counts.is_empty(), "{facts:?}");
@@ -87,7 +87,7 @@ fn a_log_is_asked_as_it_came() {
     let left_out: Vec<(String, u64)> =
         traffic(&safe).request_list.expect("a list").facts.skip_counts.clone().into_iter().collect();
     assert_eq!(left_out, [("POST".to_owned(), 1), ("pattern".to_owned(), 1)]);
-    // Paths with the prefix have the label without it.
+    // The label of a path with the prefix does not show the prefix.
     assert_eq!(traffic(&safe).routes[0].label, "GET /items/{id}");
 }
 
@@ -124,9 +124,9 @@ fn time_may_run_faster_and_end_early() {
         assert_eq!(load.length_ns, length, "{speed_milli} {length_ns:?}");
         assert_eq!(asked(&load).len() as u64, count);
     }
-    // Not one of these is spread: the stamps are finer than a second.
+    // No request is spread, because the timestamps are finer than a second.
     assert!(!traffic(&load(&TIMING)).request_list.expect("a list").facts.has_whole_seconds);
-    // Twice the visitors: all come from one here, whose session is asked twice.
+    // With twice the visitors, the only session of this log is sent twice.
     assert_eq!(load(&ReplayTiming { scale_milli: 2000, ..TIMING }).arrivals.as_ref().expect("moments").count(), 200);
 }
 
@@ -142,7 +142,7 @@ fn what_is_no_load_is_refused() {
     }
     let years = combined(&[(0, "GET /a", 200), (0, "GET /b", 200)]).replacen("2026", "2016", 1);
     assert!(matches!(replay(&years, &ALL, &TIMING), Err(ReplayError::TooLong { days: 3652..=3653 })));
-    // Its beginning is a load.
+    // The beginning of the log is short enough for a load.
     let beginning = ReplayTiming { length_ns: Some(S), ..TIMING };
     assert_eq!(asked(&replay(&years, &ALL, &beginning).expect("a load")), ["GET /a 200"]);
 }
@@ -160,7 +160,7 @@ fn endpoints_beyond_what_is_told_apart_share_figures() {
 }
 
 proptest! {
-    /// Whatever lines say, what comes of them is a load, or is refused.
+    /// Any lines become a load or are rejected, without a panic.
     #[test]
     fn any_lines_make_a_load_or_none(
         lines in prop::collection::vec((any::<u16>(), "[ -~]{0,20}", any::<u16>()), 1..40),

@@ -1,23 +1,24 @@
-//! Parsers of log format languages: nginx's `log_format` (`$name`), Apache's `LogFormat` (`%x`),
-//! Envoy's format strings (`%NAME%`). Each yields the pieces of a [`super::pattern::Pattern`].
+//! Parsers of three log format languages: nginx's `log_format` (`$name`), Apache's `LogFormat`
+//! (`%x`), and Envoy's format strings (`%NAME%`). Each parser yields the pieces of a
+//! [`super::pattern::Pattern`].
 
 use super::entry::{LinePlace, Stamp};
 use super::pattern::FormatPiece;
 use super::stamp::{StampFormat, Token, tokens};
 use plimsoll_model::units::{MS, SECOND};
 
-/// A parsed log format.
+/// A parsed log format: its fields and fixed texts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ParsedFormat {
     pub pieces: Vec<FormatPiece>,
-    /// The meaning of its timestamp.
+    /// Whether the timestamp is the start or the end of a request.
     pub stamp: Stamp,
-    /// The name of the language.
+    /// The name of the program whose format language is used: nginx, Apache or Envoy.
     pub language: &'static str,
 }
 
-/// Parses a format in any of the languages; `session` is the directive that identifies sessions. An
-/// error completes "--log-format ...".
+/// Parses a format in any of the three languages. `session` is the directive that identifies
+/// sessions. An error is a phrase that completes "--log-format ...".
 pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
     let format = bare(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
@@ -51,8 +52,8 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
     Ok(said)
 }
 
-/// The format itself, also from a line of a configuration: `log_format main '...' '...';`,
-/// `LogFormat "..." name`.
+/// Returns the format without the syntax of a configuration file, for a pasted line such as
+/// `log_format main '...' '...';` or `LogFormat "..." name`.
 fn bare(given: &str) -> String {
     let text = given.trim();
     let (is_nginx, rest) = match (text.strip_prefix("log_format "), text.strip_prefix("LogFormat ")) {
@@ -93,7 +94,7 @@ fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
     }
 }
 
-/// Adds a field. A query directly after its path belongs to the target.
+/// Appends a field. Consecutive unused fields become one field.
 fn place(pieces: &mut Vec<FormatPiece>, place: LinePlace) {
     let is_other = |place: &LinePlace| matches!(place, LinePlace::Other | LinePlace::List);
     if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Place(last)) if is_other(last)) {
@@ -160,7 +161,7 @@ fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
     Ok(pieces)
 }
 
-/// Whether the last text ends in an opening bracket, so that its closing one ends the next field.
+/// Whether the last text ends in an opening bracket, so that a closing bracket ends the next field.
 fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
     matches!(pieces.last(), Some(FormatPiece::Text(text)) if text.last() == Some(&b'['))
 }
@@ -168,7 +169,7 @@ fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
 fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = format;
-    // A timestamp may consist of several directives; they are read as one.
+    // A timestamp may consist of several directives, which are joined into one field.
     let mut stamp: Option<(Vec<Token>, Stamp)> = None;
     loop {
         let at = rest.find('%').unwrap_or(rest.len());
@@ -178,14 +179,14 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
             text(&mut pieces, before);
             return Ok(pieces);
         };
-        // Modifiers for statuses and redirects: `%!200,304s`, `%>s`.
+        // Apache's modifiers for statuses and redirects are skipped, as in `%!200,304s` and `%>s`.
         let plain = after.trim_start_matches(|c: char| c.is_ascii_digit() || "!,<>".contains(c));
         let (argument, letter) = match plain.strip_prefix('{') {
             Some(inner) => inner.split_once('}').map(|(a, l)| (Some(a), l)).ok_or("has a '%{' without its '}'")?,
             None => (None, plain),
         };
         let name = letter.chars().next().ok_or("ends with a '%'")?;
-        // `%^ti` and `%^to`: trailers.
+        // `%^ti` and `%^to` (trailers) have names of three characters.
         let name_bytes = if name == '^' { 3.min(letter.len()) } else { name.len_utf8() };
         let written = &after[..after.len() - letter.len() + name_bytes];
         rest = letter.get(name_bytes..).unwrap_or_default();
@@ -234,14 +235,14 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
             ('q', _) => query(&mut pieces),
             ('s', _) => place(&mut pieces, LinePlace::Status),
             ('b' | 'B', _) => place(&mut pieces, LinePlace::Bytes),
-            // If both sizes are present, the content length counts.
+            // If the format also has the size of the content, that size is used.
             ('O', _) if !pieces.contains(&FormatPiece::Place(LinePlace::Bytes)) => {
                 place(&mut pieces, LinePlace::Bytes);
             }
             ('D', _) => place(&mut pieces, LinePlace::Duration(1_000)),
             ('T', Some("ms")) => place(&mut pieces, LinePlace::Duration(MS)),
             ('T', Some("us")) => place(&mut pieces, LinePlace::Duration(1_000)),
-            // Whole seconds are ignored next to microseconds.
+            // If the format also has microseconds (`%D`), the duration in whole seconds is ignored.
             ('T', _) if !format.contains("%D") => place(&mut pieces, LinePlace::Duration(SECOND)),
             ('i', Some("user-agent")) => place(&mut pieces, LinePlace::UserAgent),
             ('i', Some("x-forwarded-for")) if !format.contains("%h") && !format.contains("%a") => {
@@ -252,7 +253,7 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
     }
 }
 
-/// Ends a timestamp of several directives.
+/// Appends the field of a timestamp that consists of one or several directives.
 fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>) {
     if let Some((tokens, meaning)) = stamp.take() {
         let writing = StampFormat::Pattern(tokens);
@@ -260,7 +261,7 @@ fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>)
     }
 }
 
-/// Apache's own words for a time, or a `strftime` format.
+/// The tokens of an Apache time format: one of Apache's own words, or a `strftime` format.
 fn stamp_tokens(format: &str) -> Option<Vec<Token>> {
     Some(match format {
         "" => tokens("[%d/%b/%Y:%T %z]")?,
@@ -285,7 +286,7 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
             continue;
         }
         let cannot = || "has a '%' without its end; Envoy's operators are written %NAME%".to_owned();
-        // A time format in parentheses contains percent signs of its own.
+        // A time format in parentheses may contain percent signs.
         let opened = rest.find('(').filter(|open| rest.find('%').is_none_or(|end| *open < end));
         let end = match opened {
             Some(open) => {

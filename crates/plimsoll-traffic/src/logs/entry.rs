@@ -1,40 +1,43 @@
-//! One request of a log line, and its construction from the fields of the line.
+//! Represents one request of a log line, and builds it from the fields of the line.
 
 use super::stamp::StampFormat;
 use std::net::IpAddr;
 
-/// The meaning of a line's timestamp.
+/// Whether the timestamp of a log line is the start or the end of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stamp {
-    /// The arrival of the request.
+    /// The timestamp is the arrival of the request.
     Start,
-    /// The end of the response, when the line was written.
+    /// The timestamp is the end of the response, when the server wrote the line.
     #[default]
     End,
 }
 
-/// One request of a log line. Texts are slices of the line. Times are ns since the Unix epoch.
+/// One request of a log line. Texts are slices of the line or of a buffer. Times are ns since the
+/// Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry<'a> {
-    /// The timestamp of the line.
+    /// The timestamp of the line, ns since the Unix epoch.
     pub stamp_ns: u64,
-    /// The arrival of the request; without a duration, a timestamp at the end takes its place.
+    /// The arrival of the request, ns since the Unix epoch. If only the end is logged and no
+    /// duration, it is the end.
     pub start_ns: u64,
-    /// Time from the first byte of the request to the end of the response, if logged.
+    /// Time from the first byte of the request to the end of the response, ns; `None` if not
+    /// logged.
     pub duration_ns: Option<u64>,
-    /// The method, such as `GET`; empty if the request was invalid.
+    /// The HTTP method, such as `GET`; empty if the request was invalid.
     pub method: &'a [u8],
-    /// Path and query as requested; empty if the request was invalid.
+    /// Path and query as logged; empty if the request was invalid.
     pub target: &'a [u8],
     /// The status of the response.
     pub status: Option<u16>,
-    /// Bytes of the response.
+    /// Size of the response, bytes.
     pub bytes: Option<u64>,
-    /// The client, usually an address.
+    /// The client, usually an IP address.
     pub client: &'a [u8],
-    /// The client's `User-Agent`.
+    /// The `User-Agent` of the client.
     pub user_agent: &'a [u8],
-    /// The field that identifies sessions, if the user named one.
+    /// The value of the field that identifies sessions; empty if the user named no such field.
     pub session: &'a [u8],
 }
 
@@ -44,68 +47,69 @@ impl Entry<'_> {
         memchr::memchr2(b'?', b'#', self.target).map_or(self.target, |at| &self.target[..at])
     }
 
-    /// The end of the response.
+    /// The end of the response, ns since the Unix epoch; without a duration, the start.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns.unwrap_or(0))
     }
 }
 
-/// The meaning of a field of a line.
+/// The meaning of one field of a log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LinePlace {
-    /// The timestamp; its meaning depends on the format.
+    /// A timestamp that is a start or an end, depending on the format.
     Time(StampFormat),
-    /// A timestamp of the arrival.
+    /// A timestamp of the arrival of the request.
     Start(StampFormat),
-    /// A timestamp of the end.
+    /// A timestamp of the end of the response.
     End(StampFormat),
-    /// A method such as `GET`.
+    /// An HTTP method such as `GET`.
     Method,
-    /// A method in capitals, for formats without other distinctive fields.
+    /// A method in capital letters only. Formats without other distinctive fields use it, so that
+    /// other lines do not match.
     Verb,
-    /// Path and query, or a URL.
+    /// Path and query, or a whole URL.
     Target,
-    /// A target that begins with a slash or scheme, for formats without other distinctive fields.
+    /// A path or URL that must begin with a slash or scheme. Formats without other distinctive
+    /// fields use it, so that other lines do not match.
     Path,
-    /// A request line: `GET /path HTTP/1.1`.
+    /// A request line, such as `GET /path HTTP/1.1`.
     Request,
     /// The status of the response.
     Status,
-    /// Bytes of the response.
+    /// Size of the response, bytes.
     Bytes,
-    /// A duration with this unit in ns. Several durations add up.
+    /// A duration; the value is its unit in ns. Several durations of one line are added.
     Duration(u64),
-    /// The client.
+    /// The client, as any text.
     Client,
-    /// The client as an address or host name; any other text means that the line has another
-    /// format.
+    /// The client as an IP address or host name. A line with any other text has another format.
     Address,
-    /// The client's address with its port.
+    /// The client as an address with a port.
     AddressPort,
-    /// The client with its port.
+    /// The client with a port, as any text.
     ClientPort,
-    /// A word without blanks that is no address.
+    /// An unused word without blanks, which must not be an IP address.
     Word,
-    /// A list of upstream servers, separated by `, ` and ` : `.
+    /// An unused list of upstream servers, separated by `, ` and ` : `.
     List,
-    /// HAProxy's times, separated by `/`, ms: the last one is the total.
+    /// HAProxy's times in ms, separated by `/`. The last time is the total.
     ProxyTimes,
-    /// The `User-Agent`.
+    /// The `User-Agent` of the client.
     UserAgent,
-    /// The session identifier.
+    /// The value that identifies the session.
     Session,
-    /// An unused field.
+    /// A field that is not used.
     Other,
 }
 
 impl LinePlace {
-    /// Whether the field is a timestamp.
+    /// Whether the field is a timestamp of any kind.
     pub fn is_moment(&self) -> bool {
         matches!(self, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))
     }
 }
 
-/// The texts of a line by meaning.
+/// The parsed fields of a line by meaning, before they become an [`Entry`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Raw<'a> {
     pub stamp: Option<u64>,
@@ -123,11 +127,11 @@ pub(super) struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Stores the text of a field; `None` if it does not fit the field. A dash stands for a missing
-    /// value.
+    /// Parses and stores the text of a field. `None` means that the text does not fit the field, so
+    /// the line has another format. A dash stands for a missing value.
     #[inline]
     pub fn put(&mut self, place: &LinePlace, text: &'a [u8]) -> Option<()> {
-        // Columns are padded with blanks.
+        // Some formats pad columns with blanks.
         let text = match place {
             LinePlace::Other | LinePlace::List | LinePlace::Word => text,
             LinePlace::Request | LinePlace::UserAgent | LinePlace::Session => text,
@@ -145,7 +149,7 @@ impl<'a> Raw<'a> {
             LinePlace::Request => self.request = Some(text),
             LinePlace::Verb => self.method = Some(text).filter(|text| is_verb(text))?,
             LinePlace::Path => self.target = Some(text).filter(|text| is_path(text))?,
-            // A missing client is written as a dash, never as an empty text.
+            // Servers log a missing client as a dash, never as an empty text.
             LinePlace::Address | LinePlace::AddressPort if text.is_empty() => return None,
             _ if missing => {}
             LinePlace::Method => self.method = text,
@@ -156,9 +160,9 @@ impl<'a> Raw<'a> {
                     self.duration_ns = Some(self.duration_ns.unwrap_or(0).saturating_add(ns));
                 }
             }
-            // Proxies append themselves to a list; the first entry is the client.
+            // Each proxy appends an address to a list of clients; the first address is the client.
             LinePlace::Address => {
-                // With its port, each connection would count as a client.
+                // With the port, each connection would count as a separate client.
                 let bare = Some(without_port(text)).filter(|bare| is_ip(bare));
                 self.client = bare.or(Some(text).filter(|text| is_address(text)))?;
             }
@@ -168,7 +172,7 @@ impl<'a> Raw<'a> {
                 let whole = whole.strip_prefix(b"+").unwrap_or(whole);
                 self.duration_ns = duration_ns(whole, plimsoll_model::units::MS)?;
             }
-            // There was no response.
+            // Status -1 means that there was no response.
             LinePlace::Status if text == b"-1" => {}
             LinePlace::Status => self.status = Some(status(text)?),
             LinePlace::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
@@ -180,7 +184,8 @@ impl<'a> Raw<'a> {
         Some(())
     }
 
-    /// The request of these texts; `None` without a timestamp or request.
+    /// Builds the entry from the fields. `None` without a timestamp or a request. `meaning` says
+    /// whether the timestamp is a start or an end.
     #[inline]
     pub fn entry(self, meaning: Stamp) -> Option<Entry<'a>> {
         let (mut method, mut target) = (self.method, self.target);
@@ -217,25 +222,25 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Whether a word is a method in the usual spelling.
+/// Whether a word is a method: 3 to 20 capital letters.
 fn is_verb(word: &[u8]) -> bool {
     (3..=20).contains(&word.len()) && word.iter().all(u8::is_ascii_uppercase)
 }
 
-/// Whether a word is a path or URL.
+/// Whether a word is a path, a URL, or `*`.
 fn is_path(word: &[u8]) -> bool {
     word.starts_with(b"/") || word.starts_with(b"http://") || word.starts_with(b"https://") || word == b"*"
 }
 
-/// Method and target of a request line; both empty for bytes that are no HTTP, such as a TLS
-/// handshake on a plain port.
+/// Splits a request line into method and path. `None` if the text is not an HTTP request, such as a
+/// TLS handshake on a plain port.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..space], &line[space + 1..]);
     let is_method =
         (1..=32).contains(&method.len()) && method.iter().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(b));
-    // HTTP/0.9 has no version. Broken clients send targets with blanks. Some servers log the
-    // version as a number.
+    // HTTP/0.9 has no version. Broken clients send paths with blanks. Some servers log the version
+    // as a number.
     let is_version = |word: &[u8]| word.starts_with(b"HTTP/") || [&b"1.0"[..], b"1.1", b"2", b"3"].contains(&word);
     let target = match memchr::memrchr(b' ', rest) {
         Some(at) if is_version(&rest[at + 1..]) => &rest[..at],
@@ -244,7 +249,7 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_method && !target.is_empty()).then_some((method, target))
 }
 
-/// The target without scheme and host.
+/// The path and query of a URL, without scheme and host.
 fn without_origin(target: &[u8]) -> &[u8] {
     if target.first() == Some(&b'/') || target == b"*" {
         return target;
@@ -261,7 +266,7 @@ fn without_origin(target: &[u8]) -> &[u8] {
 
 fn without_port(text: &[u8]) -> &[u8] {
     match memchr::memrchr(b':', text) {
-        // An IPv6 address without brackets has colons of its own.
+        // The colons of an IPv6 address without brackets do not begin a port.
         Some(at) if text[..at].contains(&b':') && !text.starts_with(b"[") => text,
         Some(at) => {
             text[..at].strip_prefix(b"[").map_or(&text[..at], |inner| inner.strip_suffix(b"]").unwrap_or(inner))
@@ -275,7 +280,7 @@ fn whole(text: &[u8]) -> Option<u64> {
     for byte in text {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
-            // A JSON number may have a fraction.
+            // JSON loggers may write whole numbers with a fraction.
             return number(text).filter(|v| *v >= 0.0).map(|v| v as u64);
         }
         value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
@@ -287,19 +292,20 @@ fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|v| v.is_finite())
 }
 
-/// A status; some servers log 0 without a response.
+/// Parses a status: 100 to 999, or 0, which some servers log if there was no response.
 fn status(text: &[u8]) -> Option<u16> {
     let value = whole(text)?;
     (value == 0 || (100..1000).contains(&value)).then_some(value as u16)
 }
 
 fn is_ip(text: &[u8]) -> bool {
-    // A quick check: most words are no addresses.
+    // A quick check first, because most words are not addresses.
     text.first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':')
         && std::str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
-/// Whether a text can be a client: an address, a host name, or a placeholder for hidden addresses.
+/// Whether a text can be a client: an IP address, a host name, or a placeholder for a hidden
+/// address.
 fn is_address(text: &[u8]) -> bool {
     const HASH_DIGITS_MIN: usize = 8;
     let is_of_host = |b: &u8| b.is_ascii_alphanumeric() || b"-._:%[]".contains(b);
@@ -310,15 +316,16 @@ fn is_address(text: &[u8]) -> bool {
         || (text.len() >= HASH_DIGITS_MIN && text.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// The timestamp, if the text is one, and so no client.
+/// The timestamp, if the text is a timestamp and therefore not a client.
 fn stamp_like(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
 }
 
-/// A duration in the unit of its field, or with its own unit; `Some(None)` if it was not measured
-/// (-1).
+/// Parses a duration in the unit of its field, or with a unit in the text; result in ns.
+/// `Some(None)` means that the duration was not measured (-1). `None` means that the text is not a
+/// duration.
 fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
-    // `0.010, 0.020`: several upstream servers in sequence.
+    // A list such as `0.010, 0.020` has the times of several upstream servers, one after the other.
     if text.contains(&b',') {
         let mut sum = None;
         for part in text.split(|b| matches!(b, b',' | b':')) {
@@ -337,7 +344,7 @@ fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     go_duration_ns(text).map(Some)
 }
 
-/// A decimal number of digits with at most one point, converted exactly.
+/// Converts a decimal number with this unit to ns exactly, without floating-point arithmetic.
 fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     let point = memchr::memchr(b'.', text).unwrap_or(text.len());
     let (digits, fraction) = text.split_at(point);
@@ -357,7 +364,7 @@ fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     u64::try_from(ns).ok()
 }
 
-/// A duration in Go's syntax: `1m30.5s`, `12ms`, `930.1µs`.
+/// Parses a duration in Go's syntax, such as `1m30.5s`, `12ms` or `930.1µs`; result in ns.
 fn go_duration_ns(text: &[u8]) -> Option<u64> {
     let mut rest = std::str::from_utf8(text).ok()?.trim();
     let mut ns = 0.0;

@@ -1,5 +1,5 @@
-//! Log formats: chosen by name, given as a `log_format` or as a mapping of JSON fields, or detected
-//! from the first lines of a file.
+//! Log formats. A format is chosen by name, given as a `log_format` or a mapping of JSON fields, or
+//! detected from the first lines of a file.
 
 use super::directives;
 use super::entry::{Entry, LinePlace, Raw, Stamp};
@@ -13,33 +13,33 @@ use super::w3c::{self, W3cFields};
 use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 
-/// The known formats, for people.
+/// The known formats, as text for messages.
 pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Manager, Traefik, Caddy, Envoy, HAProxy, Squid, IIS, \
      W3C. Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, \
      Rails, Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
 
-/// Reusable buffers for the normalisation of a line.
+/// Reusable buffers that a line needs while it is parsed.
 #[derive(Debug, Clone, Default)]
 pub struct LineRoom {
-    /// An unwrapped line.
+    /// The line without its Docker JSON wrapper.
     line: Vec<u8>,
-    /// A line without colours.
+    /// The line without terminal colours.
     plain: Vec<u8>,
-    /// Unescaped texts.
+    /// Unescaped or joined texts of fields.
     texts: Vec<u8>,
 }
 
-/// How to parse the lines of a log.
+/// A log format: how to parse each line of a log.
 #[derive(Debug, Clone)]
 pub struct Format {
     name: String,
     stamp: Stamp,
     lines: LogLines,
-    /// Whether the client alone identifies sessions.
+    /// Whether a session is identified by the client address alone.
     by_client: bool,
-    /// Prefixes of each line, outermost first.
+    /// Prefixes that are removed from each line, outermost first.
     prefixes: Vec<LogPrefix>,
-    /// Whether lines have timestamps; otherwise a prefix has them.
+    /// Whether the lines themselves have timestamps. If not, a prefix has them.
     has_time: bool,
 }
 
@@ -50,7 +50,7 @@ enum LogLines {
     W3c(W3cFields),
 }
 
-/// The notation of names and values.
+/// The notation of lines that consist of names and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PairNotation {
     Json,
@@ -65,7 +65,7 @@ impl PairNotation {
         }
     }
 
-    /// A quick check whether a line can have this notation, since parsing is costly.
+    /// Whether a line can have this notation. This check is quick, and parsing is slow.
     fn fits(self, line: &[u8]) -> bool {
         match self {
             PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
@@ -81,31 +81,31 @@ impl PairNotation {
     }
 }
 
-/// Why a log has no usable format.
+/// The reason why a log has no usable format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// An invalid `log_format`; completes "--log-format ...".
+    /// An invalid `log_format`; the text completes "--log-format ...".
     #[error("{0}")]
     Said(String),
-    /// An invalid mapping; completes "--field ...".
+    /// An invalid mapping of JSON fields; the text completes "--field ...".
     #[error(transparent)]
     Fields(#[from] FieldsError),
-    /// The lines have no known format.
+    /// The lines match no known format.
     #[error("has no known format ({KNOWN_FORMATS})")]
     Unknown,
-    /// Lines with requests but no times.
+    /// The lines have requests but no times.
     #[error(
         "has no times. Configure the server to log them (uvicorn: %(asctime)s, morgan: combined), or read the log of its \
          container, which has them (docker logs -t)"
     )]
     NoTimes,
-    /// The detected format does not have the requested session identifier; completes "--session
-    /// ...".
+    /// The detected format lacks the session field that the user requested. The values are the
+    /// field and the name of the format; the text completes "--session ...".
     #[error("'{0}' is not in the format that was found ({1})")]
     Session(String, String),
 }
 
-/// Detection accepts a format that parses at least one in this many of the first lines.
+/// Detection accepts a format that parses at least one of this many lines among the first lines.
 const UNDERSTOOD_ONE_IN: usize = 5;
 
 impl Format {
@@ -118,8 +118,8 @@ impl Format {
         Format { name, stamp, lines, by_client: false, prefixes: Vec::new(), has_time }
     }
 
-    /// Parses a `log_format` or `LogFormat` string, or the name of a known format; `session` is the
-    /// directive that identifies sessions.
+    /// Parses the name of a known format, or a `log_format` or `LogFormat` string. `session` is the
+    /// directive that identifies sessions, or `client`.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = named(text.trim()) {
             format.telling_sessions(session)?;
@@ -133,7 +133,7 @@ impl Format {
         Ok(Format { by_client, ..Format::new(name, said.stamp, LogLines::Text(pattern)) })
     }
 
-    /// JSON lines with a mapping of fields: `path=.url,time=.ts`.
+    /// Creates a format of JSON lines from a mapping of fields, such as `path=.url,time=.ts`.
     pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
         let (session, by_client) = by_client(session);
         let (wanted, stamp) = json::mapping(mapping, session)?;
@@ -141,18 +141,18 @@ impl Format {
         Ok(Format { by_client, ..Format::new("JSON, fields as given".into(), stamp, lines) })
     }
 
-    /// The name of the format, for people.
+    /// The name of the format, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The meaning of the timestamp.
+    /// Whether the timestamp is the start or the end of a request.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// Parses a line without its line break; `None` if it has another format. `room` has buffers
-    /// for normalised text.
+    /// Parses a line without its line break. `None` if the line does not match the format. `room`
+    /// provides the buffers for normalised text.
     #[inline]
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineRoom) -> Option<Entry<'a>> {
         let LineRoom { line: inner, plain, texts } = room;
@@ -174,7 +174,7 @@ impl Format {
         self.entry(line, texts, moment_ns)
     }
 
-    /// Parses a line without prefixes; `moment_ns` is the time of its prefix.
+    /// Parses a line whose prefixes were removed. `moment_ns` is the time in a prefix.
     #[inline]
     fn entry<'a>(&self, line: &'a [u8], texts: &'a mut Vec<u8>, moment_ns: Option<u64>) -> Option<Entry<'a>> {
         let mut raw = match &self.lines {
@@ -193,8 +193,9 @@ impl Format {
         Some(entry)
     }
 
-    /// Handles a line that is no request: a W3C directive, which changes the fields of later lines,
-    /// or an additional line of Rails.
+    /// Handles a line that is not a request, and returns whether the line is one. Such lines are
+    /// W3C directives, which define the fields of later lines, and further lines of a Rails
+    /// request.
     pub fn takes_directive(&mut self, line: &[u8]) -> bool {
         if self.is_rails() {
             return memchr::memmem::find(line, RAILS_BEGIN).is_none();
@@ -208,7 +209,8 @@ impl Format {
         w3c::is_directive(line)
     }
 
-    /// The same format with prefixes, if it parses these lines only with them.
+    /// Returns this format with prefixes added, if it parses these lines only without their
+    /// prefixes.
     pub fn fitting(mut self, lines: &[&[u8]]) -> Format {
         if self.understands(lines) > 0 {
             return self;
@@ -244,8 +246,8 @@ impl Format {
         Format::new(name.to_owned(), stamp, LogLines::Pairs(notation, PathNode::new(wanted)))
     }
 
-    /// Sets the session identifier to a JSON path; `client` means the address, which every format
-    /// has.
+    /// Sets the session field to a JSON path. The word `client` means the client address, which
+    /// every format has.
     fn telling_sessions(&mut self, field: Option<&str>) -> Result<(), FormatError> {
         let (field, by_client) = by_client(field);
         self.by_client = by_client;
@@ -260,12 +262,13 @@ impl Format {
     }
 }
 
-/// The field that identifies sessions; `None` and true for the client alone.
+/// Splits the user's choice of a session field: the field, and whether the client address
+/// identifies sessions instead.
 fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
     (session.filter(|field| *field != "client"), session == Some("client"))
 }
 
-/// The pieces of a known format.
+/// Parses the notation of [`TEXTS`], with fields in `<...>`, into pieces.
 fn pieces(written: &str) -> Vec<FormatPiece> {
     let mut out = Vec::new();
     let mut rest = written;
@@ -307,7 +310,7 @@ fn wanted(paths: &[(&str, LinePlace)]) -> Vec<PathPlace> {
     paths.iter().filter_map(|(path, place)| Some((json::keys(path)?, place.clone()))).collect()
 }
 
-/// The format with this name on the command line.
+/// The known format with this name on the command line.
 fn named(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let (_, long) = SHORT_NAMES.into_iter().find(|(short, _)| *short == name)?;
@@ -318,7 +321,7 @@ fn named(name: &str) -> Option<Format> {
     })
 }
 
-/// Detects the format of most of these first lines.
+/// Detects the format of the first lines of a log, with the prefixes of its lines.
 pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, FormatError> {
     let mut prefixes = Vec::new();
     let mut has_moment = false;
@@ -346,7 +349,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
     }
 }
 
-/// A line without terminal colours.
+/// Returns a line without terminal colours.
 fn colourless(line: &[u8]) -> Cow<'_, [u8]> {
     let mut room = Vec::new();
     match without_colours(line, &mut room).len() == line.len() {
@@ -355,7 +358,7 @@ fn colourless(line: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Lines without a prefix.
+/// Returns the lines that have the prefix, without the prefix and colours.
 fn stripped(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
     let mut room = Vec::new();
     let strip = |line: &Cow<[u8]>| {
@@ -370,14 +373,15 @@ fn behind(prefixes: &[LogPrefix]) -> String {
     if names.is_empty() { String::new() } else { format!(", behind {}", names.join(" and ")) }
 }
 
-/// Whether a line has `"GET / HTTP/1.1"` but no time of day.
+/// Whether a line has a request such as `"GET / HTTP/1.1"` but no time of day.
 fn is_request_without_time(line: &[u8]) -> bool {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let is_time = |at: usize| [0, 1, 3, 4, 6, 7].iter().all(|place| digit(at + place)) && line[at + 2] == b':';
     memchr::memmem::find(line, b" HTTP/").is_some() && !(0..line.len().saturating_sub(7)).any(is_time)
 }
 
-/// Detects the format of most of these lines without prefixes. `has_moment`: a prefix had the time.
+/// Detects the format of lines whose prefixes were removed. `has_moment` says whether a prefix had
+/// the time.
 fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
     for (name, digits) in ENDS_IN_SECONDS {
@@ -401,7 +405,8 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
         };
         if lines.iter().any(tells) {
             candidates.push(Format::of_pairs(notation, name, stamp, &keys));
-            // If the lines lack times, their prefix may have them.
+            // If the lines lack times, a prefix may have them, so the format without times is a
+            // candidate too.
             let timeless: Vec<PathPlace> = keys.into_iter().filter(|(_, place)| !place.is_moment()).collect();
             candidates.push(Format::of_pairs(notation, name, stamp, &timeless));
         }
@@ -417,12 +422,12 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
             best = Some((count, format));
         }
     }
-    // Directives do not count.
+    // W3C directives do not count as lines.
     let lines = lines.iter().filter(|line| named.is_none() || !w3c::is_directive(line)).count();
     best.filter(|(count, format)| format.is_rails() || count * UNDERSTOOD_ONE_IN >= lines).map(|(_, format)| format)
 }
 
-/// Whether a line ends in seconds with this number of decimals.
+/// Whether a line ends in seconds with `fraction` decimals.
 fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     let word = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
     let are_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -430,7 +435,8 @@ fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     word[point] == b'.' && are_digits(&word[..point]) && are_digits(&word[point + 1..])
 }
 
-/// Detects a format of pairs from the names in it.
+/// Builds a format of names and values for an unknown program, from the usual names of fields
+/// ([`NAMES`]).
 fn pairs_of_nobody(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     if !lines.iter().any(|line| notation.fits(line)) {
         return None;
@@ -461,12 +467,12 @@ fn pairs_of_nobody(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     (!found.is_empty()).then(|| Format::of_pairs(notation, &name, Stamp::End, &found))
 }
 
-/// Whether a line has a value at this path that fits the field.
+/// Whether a line has a value at the path `keys` that fits the field.
 fn has(notation: PairNotation, keys: &[String], place: &LinePlace, line: &[u8]) -> bool {
     if !notation.fits(line) {
         return false;
     }
-    // An unused field accepts any value.
+    // For an unused field any value is accepted, so the value is read as a text.
     let any = *place == LinePlace::Other;
     let node = PathNode::new(&[(keys.to_vec(), if any { LinePlace::Session } else { place.clone() })]);
     let mut buffer = Vec::new();

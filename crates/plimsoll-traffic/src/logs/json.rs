@@ -1,24 +1,24 @@
-//! JSON lines: extracts the values at a few paths in one pass, and skips all others. Results are
-//! slices of the line; escaped texts are unescaped into a buffer of the caller. Not here: the paths
-//! of a log ([`super::format`]).
+//! Parses JSON lines: extracts the values at a few paths in one pass and skips all other values.
+//! Results are slices of the line. Escaped texts are unescaped into a buffer of the caller. Not
+//! here: the paths of each log format ([`super::format`]).
 
 use super::entry::{LinePlace, Raw, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// The field names that a mapping accepts.
+/// The field names that the mapping of `--field` accepts.
 pub const FIELDS: &str =
     "time, start, end, method, path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent";
 
-/// Why a mapping of fields is invalid; completes "--field ...".
+/// The reason why a mapping of JSON fields is invalid; the text completes "--field ...".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FieldsError(String);
 
-/// A path, and the meaning of its value.
+/// A path of names in a JSON line, and the meaning of the value there.
 pub(super) type PathPlace = (Vec<String>, LinePlace);
 
-/// Paths as a tree.
+/// A tree of the wanted paths, with one node for each name of a path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PathNode {
     name: Vec<u8>,
@@ -27,12 +27,12 @@ pub(super) struct PathNode {
 }
 
 impl PathNode {
-    /// Builds the tree of `wanted`.
+    /// Builds the tree of the wanted paths. If a path occurs twice, the first meaning counts.
     pub fn new(wanted: &[PathPlace]) -> PathNode {
         let mut root = PathNode::default();
         for (path, place) in wanted {
             root.add(path, place);
-            // Some logs have a whole path as one name.
+            // Some logs write a whole path as one name with points.
             if path.len() > 1 {
                 root.add(&[path.join(".")], place);
             }
@@ -40,7 +40,7 @@ impl PathNode {
         root
     }
 
-    /// Adds a path; an existing one is replaced.
+    /// Adds a path, or replaces the meaning of an existing path.
     pub fn also(&mut self, path: &[String], place: LinePlace) {
         match path.split_first() {
             None => self.place = Some(place),
@@ -48,12 +48,12 @@ impl PathNode {
         }
     }
 
-    /// Whether the wanted values include a timestamp.
+    /// Whether one of the wanted values is a timestamp.
     pub fn has_time(&self) -> bool {
         self.place.as_ref().is_some_and(LinePlace::is_moment) || self.under.iter().any(PathNode::has_time)
     }
 
-    /// The meaning of a top-level name.
+    /// The meaning of the value with this top-level name.
     pub fn place(&self, name: &[u8]) -> Option<&LinePlace> {
         self.under.iter().find(|node| node.name == name)?.place.as_ref()
     }
@@ -75,7 +75,8 @@ impl PathNode {
     }
 }
 
-/// Parses a mapping such as `path=.url,client=.ip`, and the path of the session identifier.
+/// Parses a mapping such as `path=.url,client=.ip`. `session` is the path of the value that
+/// identifies sessions.
 pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathPlace>, Stamp), FieldsError> {
     let error = |text: String| Err(FieldsError(text));
     let mut wanted = Vec::new();
@@ -116,7 +117,7 @@ pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathPlac
     Ok((wanted, Stamp::End))
 }
 
-/// The names of a path: `.a.b`, `a.b`, `."a.b".c`.
+/// Splits a path such as `.a.b`, `a.b` or `."a.b".c` into its names.
 pub(super) fn keys(path: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     let mut rest = path.strip_prefix('$').unwrap_or(path);
@@ -137,7 +138,7 @@ pub(super) fn keys(path: &str) -> Option<Vec<String>> {
     (!keys.is_empty() && keys.iter().all(|key| !key.is_empty())).then_some(keys)
 }
 
-/// The position of a value in the line.
+/// A wanted value of a line: its meaning, its byte range, and whether it has escapes.
 #[derive(Debug, Clone, Copy)]
 struct FieldSpan<'n> {
     place: &'n LinePlace,
@@ -146,11 +147,11 @@ struct FieldSpan<'n> {
     escaped: bool,
 }
 
-/// Most values extracted from a line.
+/// The largest number of values extracted from a line.
 const FOUND_MAX: usize = 24;
 
-/// The texts of a line by meaning; `None` if it is no object, or cut. `buffer` stores unescaped
-/// texts.
+/// Extracts the wanted values of a line. `None` if the line is not a complete JSON object. `buffer`
+/// stores unescaped texts.
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
     let mut found: [Option<FieldSpan>; FOUND_MAX] = [None; FOUND_MAX];
     let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };
@@ -204,7 +205,7 @@ impl<'n> Scan<'_, 'n, '_> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// A string without its quotes: start, end, and whether it has escapes.
+    /// Parses a string. Returns the range without the quotes, and whether the string has escapes.
     #[inline]
     fn string(&mut self) -> Option<(usize, usize, bool)> {
         self.take(b'"')?;
@@ -252,10 +253,11 @@ impl<'n> Scan<'_, 'n, '_> {
 
     fn value(&mut self, node: &'n PathNode) -> Option<()> {
         match self.peek()? {
-            // The recursion is as deep as the requested paths.
+            // Recursion is bounded, because it follows only the wanted paths.
             b'{' if !node.under.is_empty() => self.object(node),
             b'[' if node.place.is_some() => {
-                // The first element of a list: some loggers write headers so.
+                // Only the first element of a list is used. Some loggers write a header field as a
+                // list.
                 let before = self.at;
                 self.at += 1;
                 self.blanks();
@@ -285,7 +287,7 @@ impl<'n> Scan<'_, 'n, '_> {
         Some(())
     }
 
-    /// Skips any value.
+    /// Skips a value of any kind.
     fn skip(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
@@ -320,7 +322,7 @@ impl<'n> Scan<'_, 'n, '_> {
     }
 }
 
-/// Unescapes a JSON text.
+/// Unescapes a JSON string and appends it to `out`.
 pub(super) fn unescaped(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest) {

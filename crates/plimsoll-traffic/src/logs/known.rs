@@ -1,20 +1,21 @@
-//! Tables of known log formats and field names; no logic.
+//! Tables of known log formats and field names. This file has no logic.
 
 use super::entry::{LinePlace, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// Formats whose lines end in seconds with this number of decimals, which only one program writes.
-/// Other formats end in whole numbers of another unit.
+/// Formats whose lines end in a duration in seconds, with the number of decimals that only this
+/// format uses. Durations of other formats at this place are whole numbers in another unit.
 pub(super) const ENDS_IN_SECONDS: [(&str, usize); 2] =
     [("combined log format and $request_time", 3), ("common log format and seconds, as Puma and Rack set it", 4)];
 
-/// Rails logs a request in several lines: the first has method, path, client and time.
+/// The name of the Rails format. Rails logs a request in several lines; the first has method, path,
+/// client and time.
 pub(super) const RAILS: &str = "Rails";
-/// The beginning of that line.
+/// The beginning of the first line of a Rails request.
 pub(super) const RAILS_BEGIN: &[u8] = b"Started ";
 
-/// Format names of the command line, with their formats.
+/// The format names that the command line accepts, each with the name of its format.
 pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("combined", "combined log format"),
     ("nginx", "combined log format"),
@@ -43,8 +44,9 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("envoy-json", "Envoy, JSON"),
 ];
 
-/// Text formats, the more specific first: name, meaning of the timestamp, fields (`<...>`), and
-/// whether more text may follow. Formats without a time need a prefix with one.
+/// Text formats, more specific formats first. Each has a name, the meaning of its timestamp, its
+/// fields (`<...>`) and texts, and whether more text may follow. A format without a time needs a
+/// prefix with a time.
 pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
     (
         "Traefik's common log format",
@@ -173,18 +175,18 @@ pub(super) const TEXTS: [(&str, Stamp, &str, bool); 38] = [
     ("Next.js", Stamp::End, "<verb> <path> <status> in <s>", false),
 ];
 
-/// A format of pairs: JSON or logfmt.
+/// A known format of names and values: JSON or logfmt.
 pub(super) struct KnownPairs {
     pub name: &'static str,
-    /// The meaning of its timestamps.
+    /// Whether the timestamp is the start or the end of a request.
     pub stamp: Stamp,
-    /// Paths that identify the format.
+    /// Paths that a line of this format has, for detection.
     pub telling: &'static [&'static str],
-    /// The meaning of each path.
+    /// The wanted paths and the meaning of their values.
     pub paths: &'static [(&'static str, LinePlace)],
 }
 
-/// JSON formats with fixed names.
+/// Known JSON formats with fixed field names.
 pub(super) const JSONS: [KnownPairs; 4] = [
     KnownPairs {
         name: "Caddy",
@@ -254,7 +256,7 @@ pub(super) const JSONS: [KnownPairs; 4] = [
     },
 ];
 
-/// Logfmt formats with fixed names.
+/// Known logfmt formats with fixed field names.
 pub(super) const LOGFMTS: [KnownPairs; 2] = [
     KnownPairs {
         name: "Heroku's router",
@@ -287,8 +289,8 @@ pub(super) const LOGFMTS: [KnownPairs; 2] = [
     },
 ];
 
-/// Usual names of fields in JSON of unknown programs; the first present name counts. A duration of
-/// unit 0 needs a unit in its text.
+/// The usual names of fields in logs of unknown programs, by meaning. The first name that occurs is
+/// used. A duration with unit 0 needs a unit in its text.
 pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
     (LinePlace::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
     (LinePlace::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),

@@ -1,13 +1,14 @@
-//! Lines of `name=value name="a value"` (logfmt), as slog, logrus, lograge and Heroku's router
+//! Parses logfmt lines, `name=value name="a value"`, as slog, logrus, lograge and Heroku's router
 //! write them. Not here: the meaning of names ([`super::known`]).
 
 use super::entry::Raw;
 use super::json::PathNode;
 
-/// Fewest pairs of a logfmt line.
+/// The fewest pairs of name and value that make a line logfmt.
 const PAIRS_MIN: usize = 3;
 
-/// The texts of a line by meaning; `None` if it has words that are no pairs.
+/// Extracts the wanted values of a line. `None` if the line has words other than pairs, or too few
+/// pairs.
 pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
     let mut raw = Raw::default();
     let (mut rest, mut pairs) = (line.trim_ascii(), 0);
@@ -24,7 +25,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
     (pairs >= PAIRS_MIN).then_some(raw)
 }
 
-/// A value without its quotes, and the rest. Escapes stay.
+/// Splits off a value without its quotes. Escapes in the value are not decoded.
 fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let Some(inner) = text.strip_prefix(b"\"") else {
         return Some(text.split_at(memchr::memchr(b' ', text).unwrap_or(text.len())));

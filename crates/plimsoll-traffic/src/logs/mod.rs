@@ -1,8 +1,9 @@
-//! Access logs: a [`Format`] defines the fields of a line, [`Format::parse`] returns the [`Entry`]
-//! of a line without copying, [`find_format`] detects the format of a file from its first lines.
+//! Parses access logs. A [`Format`] defines the fields of a line, [`Format::parse`] returns the
+//! [`Entry`] of a line without copying, and [`find_format`] detects the format from the first lines
+//! of a file.
 //!
-//! A timestamp is the start or the end of a request, depending on the server. Arrivals are computed
-//! from ends if durations are logged. Not here: reading files, and statistics over many lines
+//! A timestamp is the start or the end of a request, depending on the server. If durations are
+//! logged, arrivals are computed from ends. Not here: reading files, and statistics over many lines
 //! ([`crate::survey`]).
 
 mod directives;
@@ -21,5 +22,5 @@ pub use format::{Format, FormatError, KNOWN_FORMATS, LineRoom, find_format};
 pub use json::{FIELDS, FieldsError};
 pub(crate) use stamp::read as moment_ns;
 
-/// Longest line in bytes; longer ones are not parsed.
+/// The longest line that is parsed, bytes. Longer lines are skipped.
 pub const LINE_BYTES_MAX: usize = 1 << 20;

@@ -1,49 +1,49 @@
-//! Text lines with fields between fixed texts, as `log_format` and `LogFormat` define them:
-//! compiled to steps, each a field and the text that ends it. Not here: the format languages
-//! ([`super::directives`]).
+//! Parses text lines with fields between fixed texts, as `log_format` and `LogFormat` define them.
+//! A format is compiled to steps, each with a field and the rule where the field ends. Not here:
+//! the format languages ([`super::directives`]).
 
 use super::entry::{LinePlace, Raw};
 use super::stamp::{StampFormat, Token};
 use memchr::memmem::Finder;
 
-/// One field and the text after it.
+/// One field of a line, and where the field ends.
 #[derive(Debug, Clone)]
 struct LineStep {
     place: LinePlace,
     end: PlaceEnd,
 }
 
-/// How a field ends.
+/// The rule where a field ends.
 #[derive(Debug, Clone)]
 enum PlaceEnd {
-    /// At this byte, the only separator of the next field.
+    /// The field ends at this byte, which separates it from the next field.
     Byte(u8),
-    /// At this byte, after padding blanks.
+    /// The field ends at this byte. Blanks before the field are padding.
     Padded(u8),
-    /// At the second of these bytes: the first belongs to the field.
+    /// The field ends at the second occurrence of this byte; the first belongs to the field.
     Second(u8),
-    /// At this text.
+    /// The field ends at this text.
     Text(Box<Finder<'static>>),
-    /// At an unescaped quote, followed by this text (possibly empty).
+    /// The field ends at the next unescaped quote, which this text (possibly empty) must follow.
     Quote(Vec<u8>),
-    /// At this text, unless it is inside a list of upstream servers.
+    /// The field ends at this text, but not where the text is inside a list of upstream servers.
     List(Box<Finder<'static>>),
-    /// Before this byte, which belongs to the next field.
+    /// The field ends before this byte, which begins the next field.
     Before(u8),
-    /// At the end of the line.
+    /// The field ends at the end of the line.
     Line,
 }
 
-/// The fields of a line.
+/// A compiled text format: the text at the beginning of a line, and one step for each field.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     begin: Vec<u8>,
     steps: Vec<LineStep>,
-    /// Whether more text may follow.
+    /// Whether more text may follow the last field.
     open_end: bool,
 }
 
-/// A piece of a format: a field or fixed text.
+/// A piece of a format: a field or a fixed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FormatPiece {
     Place(LinePlace),
@@ -51,7 +51,8 @@ pub(super) enum FormatPiece {
 }
 
 impl Pattern {
-    /// Compiles `pieces`; `None` if two fields touch, so that their boundary is unknown.
+    /// Compiles the pieces of a format. `None` if no text separates two fields, so that their
+    /// boundary is unknown.
     pub fn new(pieces: Vec<FormatPiece>, open_end: bool) -> Option<Pattern> {
         let mut pieces = pieces.into_iter().peekable();
         let text_next = |pieces: &mut std::iter::Peekable<std::vec::IntoIter<FormatPiece>>| match pieces
@@ -78,12 +79,12 @@ impl Pattern {
         Some(Pattern { begin, steps, open_end })
     }
 
-    /// Whether a line has a timestamp.
+    /// Whether the format has a timestamp.
     pub fn has_time(&self) -> bool {
         self.steps.iter().any(|step| step.place.is_moment())
     }
 
-    /// The texts of a line by meaning; `None` if it has another format.
+    /// Splits a line into its fields. `None` if the line does not match the format.
     #[inline]
     pub fn read<'a>(&self, line: &'a [u8]) -> Option<Raw<'a>> {
         let mut raw = Raw::default();
@@ -125,7 +126,7 @@ impl Pattern {
     }
 }
 
-/// How a field between two texts ends.
+/// The rule where a field between the texts `before` and `after` ends.
 fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
     match after {
         [b'"', more @ ..] if before.last() == Some(&b'"') => PlaceEnd::Quote(more.to_vec()),
@@ -145,7 +146,8 @@ fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
     }
 }
 
-/// The end of a list: nginx writes `a, b` and `a, b : c` for several upstream servers.
+/// The offset where a list of upstream servers ends. nginx writes `a, b` and `a, b : c` for several
+/// upstream servers.
 fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -158,7 +160,7 @@ fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a timestamp contains a blank.
+/// Whether the text of a timestamp field contains a blank.
 fn has_blank(place: &LinePlace) -> bool {
     match place {
         LinePlace::Time(StampFormat::Pattern(tokens))
@@ -170,7 +172,7 @@ fn has_blank(place: &LinePlace) -> bool {
     }
 }
 
-/// The offset of the closing quote of a text; `\"` is escaped.
+/// The offset of the closing quote of a text. A quote after a backslash (`\"`) does not close it.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

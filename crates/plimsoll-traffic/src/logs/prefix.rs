@@ -1,33 +1,33 @@
-//! Line prefixes of log transports and loggers: syslog, Kubernetes, Docker, compose, an
-//! application's logger. Not here: the lines themselves.
+//! Detects and removes the line prefixes of log transports and loggers: syslog, Kubernetes, Docker,
+//! docker compose, and loggers of applications. Not here: the lines themselves.
 
 use super::json::unescaped;
 use super::stamp;
 use std::borrow::Cow;
 
-/// Most prefixes of a line: `docker compose logs -t` adds two, and an application's logger two
-/// more.
+/// The largest number of prefixes of a line. `docker compose logs -t` adds two, and an
+/// application's logger adds two more.
 pub(super) const PREFIXES_MAX: usize = 4;
-/// Detection tolerates one in this many lines without the prefix.
+/// Detection accepts a prefix although one of this many lines lacks it.
 const WITHOUT_ONE_IN: usize = 5;
 
-/// A prefix of each line.
+/// A kind of prefix that log transports and loggers add to each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogPrefix {
-    /// `{"log":"...\n","stream":"stdout","time":"..."}`.
+    /// A line of Docker's `json-file`: `{"log":"...\n","stream":"stdout","time":"..."}`.
     DockerJson,
-    /// `2025-10-10T13:55:30.1Z stdout F `.
+    /// A line of a Kubernetes container runtime (CRI): `2025-10-10T13:55:30.1Z stdout F `.
     Cri,
-    /// `<134>Oct 10 13:55:30 host nginx[12]: `, or as RFC 5424 has it.
+    /// Syslog: `<134>Oct 10 13:55:30 host nginx[12]: `, or the form of RFC 5424.
     Syslog,
-    /// `web-1  | `.
+    /// The service name of docker compose: `web-1  | `.
     Compose,
-    /// `[pod/web-5d/nginx] `.
+    /// The pod name of `kubectl logs --prefix`: `[pod/web-5d/nginx] `.
     Pod,
     /// A timestamp such as `2025-10-10T13:55:30.1Z ` or `[2025-10-10 13:55:30 +0000] `, also in the
     /// forms of common loggers.
     Time,
-    /// `INFO:     `, `[8] [INFO] `, `- uvicorn.access - INFO - `.
+    /// The level and name of a logger: `INFO:     `, `[8] [INFO] `, `- uvicorn.access - INFO - `.
     Level,
     /// Request tags of Rails, such as `[6ba7b810-9dad-11d1-80b4-00c04fd430c8] `.
     Tags,
@@ -45,7 +45,7 @@ const ALL: [LogPrefix; 8] = [
 ];
 
 impl LogPrefix {
-    /// The name for people.
+    /// The name of the prefix, for messages.
     pub fn name(self) -> &'static str {
         match self {
             LogPrefix::DockerJson => "Docker's JSON",
@@ -59,7 +59,7 @@ impl LogPrefix {
         }
     }
 
-    /// Detects the prefix of most of these lines.
+    /// Detects a prefix that most of these lines have.
     pub fn of_lines(lines: &[Cow<[u8]>]) -> Option<LogPrefix> {
         let stands = |prefix: &LogPrefix| {
             let mut room = Vec::new();
@@ -69,7 +69,8 @@ impl LogPrefix {
         ALL.into_iter().find(|prefix| stands(prefix))
     }
 
-    /// A line without the prefix; escaped text is unescaped into `room`.
+    /// Returns a line without the prefix; `None` if the line lacks it. `room` stores unescaped
+    /// text.
     pub fn strip<'a>(self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
             LogPrefix::DockerJson => docker_line(line, room),
@@ -77,7 +78,8 @@ impl LogPrefix {
         }
     }
 
-    /// A line without the prefix, for prefixes without escapes: `None` in JSON.
+    /// Returns a line without the prefix; `None` if the line lacks it. Docker's JSON always gives
+    /// `None`, because its text needs unescaping ([`Self::strip`]).
     pub fn plain(self, line: &[u8]) -> Option<&[u8]> {
         let rest = match self {
             LogPrefix::DockerJson => return None,
@@ -106,7 +108,8 @@ impl LogPrefix {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// The time of the prefix, for lines without a timestamp; `None` for a time without a year.
+    /// The time in the prefix, ns since the Unix epoch, for lines without a timestamp. `None` if
+    /// the prefix has no time or no year.
     pub fn moment_ns(self, line: &[u8]) -> Option<u64> {
         match self {
             LogPrefix::DockerJson => {
@@ -118,7 +121,7 @@ impl LogPrefix {
             LogPrefix::Cri => stamp::read(word(line)?.0),
             LogPrefix::Syslog => {
                 let after_priority = line.strip_prefix(b"<").and_then(word).filter(|(first, _)| {
-                    // `134>1`: RFC 5424, with the time in the next word.
+                    // `134>1` marks RFC 5424, which has the time in the next word.
                     first.ends_with(b">1")
                 });
                 let (time, _) = word(after_priority.map_or(line, |(_, rest)| rest))?;
@@ -131,7 +134,7 @@ impl LogPrefix {
     }
 }
 
-/// Splits off the first word.
+/// Splits off the first word and the blank after it.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = memchr::memchr(b' ', text).filter(|blank| *blank > 0)?;
     Some((&text[..blank], &text[blank + 1..]))
@@ -142,7 +145,7 @@ fn is_time(text: &[u8]) -> bool {
     text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && stamp::read(text).is_some()
 }
 
-/// A line without terminal colours; `room` stores the result if there are any.
+/// Returns a line without terminal colours. If there are any, the result is in `room`.
 pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
     if memchr::memchr(ESCAPE, line).is_none() {
         return line;
@@ -162,24 +165,25 @@ pub(super) fn without_colours<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> &'a 
     room
 }
 
-/// The first byte of a colour sequence.
+/// The first byte of a terminal colour sequence.
 const ESCAPE: u8 = 0x1b;
 
-/// Splits off the first word at a blank or tab, and skips blanks.
+/// Splits off the first word at a blank or tab, and skips further blanks.
 fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.trim_ascii_start();
     let end = text.iter().position(|b| matches!(b, b' ' | b'\t')).filter(|end| *end > 0)?;
     Some((&text[..end], text[end..].trim_ascii_start()))
 }
 
-/// The time at the beginning of a line, and the rest.
+/// The time at the beginning of a line, ns since the Unix epoch, and the rest of the line.
 fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
     let (time, rest) = time_of_ruby(line).or_else(|| time_in_brackets(line)).or_else(|| plain_time(line))?;
     let rest = rest.trim_ascii_start();
     Some((stamp::read(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
 }
 
-/// The prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
+/// Splits off the prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
+/// Returns the time and the rest.
 fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (letter, rest) = line.split_first()?;
     let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
@@ -189,19 +193,20 @@ fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
     is_time(time).then_some((time, &rest[name_end + 1..]))
 }
 
-/// A time in brackets: `[2025-10-10 13:55:30 +0000] `, and `[2025-10-10T13:55:30Z INFO  name] ` of
-/// Rust's loggers.
+/// Splits off a time in brackets: `[2025-10-10 13:55:30 +0000] `, or `[2025-10-10T13:55:30Z INFO
+/// name] ` of Rust's loggers. Returns the time and the rest.
 fn time_in_brackets(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', inner)?;
     let (inner, rest) = (&inner[..end], inner[end + 1..].strip_prefix(b" ")?);
     let first = word(inner).map_or(inner, |(first, _)| first);
     let time = if is_time(first) { first } else { inner };
-    // A number alone is a process id.
+    // A short text in brackets is a process id or level, not a time.
     (time.len() >= 19).then_some((time, rest))
 }
 
-/// A plain time: `2025-10-10T13:55:30.1Z `, `2025-10-10 13:55:30,123 `, with an optional zone.
+/// Splits off a time without brackets: `2025-10-10T13:55:30.1Z ` or `2025-10-10 13:55:30,123 `,
+/// with an optional zone. Returns the time and the rest.
 fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let (first, rest) = token(line).filter(|_| digit(0) && digit(3) && digit(5))?;
@@ -219,11 +224,11 @@ fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     stamp::read(time.0).is_some().then_some(time)
 }
 
-/// The text after a logger's level, process, name and punctuation.
+/// The text after the level, process id, name and punctuation of a logger.
 fn after_level(line: &[u8]) -> Option<&[u8]> {
     let (mut rest, mut has_level) = (line.trim_ascii_start(), false);
     loop {
-        // Python's `INFO:name:` has no blank after it.
+        // Python's `INFO:name:` has no blank between level and name.
         if let Some(after) = after_level_and_name(rest) {
             (rest, has_level) = (after, true);
             continue;
@@ -238,7 +243,7 @@ fn after_level(line: &[u8]) -> Option<&[u8]> {
         }
         rest = after;
     }
-    // Some loggers write a few words, a tab, and JSON.
+    // Some loggers write a few words and a tab before JSON.
     if rest.ends_with(b"}")
         && !rest.starts_with(b"{")
         && let Some(at) = memchr::memmem::find(rest, b"\t{")
@@ -248,11 +253,11 @@ fn after_level(line: &[u8]) -> Option<&[u8]> {
     has_level.then_some(rest)
 }
 
-/// Longest name of a logger, in bytes.
+/// The longest accepted name of a logger, bytes.
 const LOGGER_BYTES_MAX: usize = 64;
 
 fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
-    // Search only as far as a logger's name can reach, since a line may be long.
+    // The search ends at the longest accepted name, because a line may be very long.
     let colon = |text: &[u8]| memchr::memchr(b':', &text[..text.len().min(LOGGER_BYTES_MAX)]);
     let level = colon(text).filter(|end| is_level(&text[..*end]))?;
     let rest = &text[level + 1..];
@@ -261,7 +266,7 @@ fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
     rest[..name].iter().all(is_name).then(|| rest[name + 1..].trim_ascii_start())
 }
 
-/// Whether a word is a level: `INFO`, `[INFO]`, `info:`.
+/// Whether a word is a log level, such as `INFO`, `[INFO]` or `info:`.
 fn is_level(word: &[u8]) -> bool {
     const LEVELS: [&[u8]; 11] =
         [b"trace", b"debug", b"info", b"inf", b"notice", b"warn", b"warning", b"error", b"err", b"critical", b"fatal"];
@@ -271,14 +276,15 @@ fn is_level(word: &[u8]) -> bool {
     LEVELS.iter().any(|level| bare.eq_ignore_ascii_case(level))
 }
 
-/// Whether a word is the name of a logger: `uvicorn.access`, `uvicorn.protocols:send:447`.
+/// Whether a word is the name of a logger, such as `uvicorn.access` or
+/// `uvicorn.protocols:send:447`.
 fn is_logger(word: &[u8]) -> bool {
     let has_parts = word.iter().any(|b| b".:_".contains(b));
     let fits = |b: &u8| b.is_ascii_alphanumeric() || b"._:<>-/".contains(b);
     word.first().is_some_and(u8::is_ascii_lowercase) && has_parts && word.iter().all(fits)
 }
 
-/// The text after `[tag] [tag] `.
+/// The text after one or more tags in brackets, `[tag] [tag] `.
 fn after_tags(line: &[u8]) -> Option<&[u8]> {
     let mut rest = line;
     while let Some(inner) = rest.strip_prefix(b"[") {
@@ -288,7 +294,7 @@ fn after_tags(line: &[u8]) -> Option<&[u8]> {
     (rest.len() < line.len()).then_some(rest)
 }
 
-/// A name without terminal colours.
+/// Removes one terminal colour sequence at the beginning of a text.
 fn without_colour(text: &[u8]) -> &[u8] {
     match text.strip_prefix(b"\x1b[") {
         Some(rest) => memchr::memchr(b'm', rest).map_or(text, |end| &rest[end + 1..]),
@@ -296,7 +302,7 @@ fn without_colour(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The message of a syslog line (RFC 3164, RFC 5424).
+/// The message of a syslog line (RFC 3164 or RFC 5424).
 fn syslog(line: &[u8]) -> Option<&[u8]> {
     let after_priority = line.strip_prefix(b"<").and_then(|rest| {
         let end = memchr::memchr(b'>', rest).filter(|end| (1..=3).contains(end))?;
@@ -304,7 +310,8 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     });
     let rest = after_priority.unwrap_or(line);
     if let Some(rest) = rest.strip_prefix(b"1 ").filter(|_| after_priority.is_some()) {
-        // Time, host, program, process and message id; then structured data in brackets, or a dash.
+        // The header has time, host, program, process and message id. Structured data in brackets
+        // or a dash follows.
         let mut rest = rest;
         for _ in 0..5 {
             rest = word(rest)?.1;
@@ -319,9 +326,9 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
         Some((_, rest)) => rest,
         None => after_month_time(rest)?,
     };
-    // The host may be missing; the program ends with a colon.
+    // The host may be missing. The program name ends with a colon.
     let (first, rest) = word(rest)?;
-    // `INFO:` is a logger's level, and no program.
+    // A word such as `INFO:` is a logger's level, not a program.
     let is_program = |word: &[u8]| word.ends_with(b":") && !is_level(word);
     if is_program(first) {
         return Some(rest);
@@ -330,7 +337,7 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     is_program(program).then_some(rest)
 }
 
-/// The text after `Oct 10 13:55:30 `.
+/// The text after a syslog time, `Oct 10 13:55:30 `.
 fn after_month_time(text: &[u8]) -> Option<&[u8]> {
     const MONTHS: [&[u8]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
@@ -343,7 +350,7 @@ fn after_month_time(text: &[u8]) -> Option<&[u8]> {
     is_time.then_some(rest)
 }
 
-/// The text of a line of Docker's `json-file`.
+/// Unescapes the log text of a line of Docker's `json-file`; `None` if the line has another form.
 fn docker_line<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     // Some log shippers add blanks between the JSON tokens.
     let mut rest = line.trim_ascii();

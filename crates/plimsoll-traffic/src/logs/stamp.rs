@@ -1,58 +1,58 @@
-//! Timestamps of logs, in ns since the Unix epoch: the common log format, ISO 8601, numbers of
-//! seconds or fractions, and `strftime` formats. Not here: whether a timestamp is a start or an
-//! end.
+//! Parses timestamps of logs to ns since the Unix epoch: the common log format, ISO 8601, numbers
+//! of seconds or of smaller units, and `strftime` formats. Not here: whether a timestamp is a start
+//! or an end.
 
 use plimsoll_model::units::SECOND;
 
-/// The format of a timestamp.
+/// The format of the timestamps of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StampFormat {
-    /// Detected from the text.
+    /// The format of each timestamp is detected from its text.
     Auto,
-    /// A `strftime` format.
+    /// A `strftime` format, as a list of its parts.
     Pattern(Vec<Token>),
 }
 
-/// A part of a `strftime` format.
+/// One part of a `strftime` format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Token {
-    /// Digits of year, month, day, hour, minute or second.
+    /// The digits of year, month, day, hour, minute or second.
     Number(Part),
-    /// A year of two digits.
+    /// A year of two digits, from 2000 on.
     ShortYear,
-    /// `Oct` or `October`.
+    /// The name of a month, such as `Oct` or `October`.
     MonthName,
-    /// `+0200`, `+02:00` or `Z`.
+    /// A time zone, such as `+0200`, `+02:00` or `Z`.
     Zone,
-    /// A fraction of a second with this number of digits (0: any).
+    /// A fraction of a second with at most this number of digits; 0 means any number.
     Fraction(u8),
-    /// Seconds since the epoch, or a smaller unit of this many to the second.
+    /// A number of units since the Unix epoch; the value is the unit in ns.
     Epoch(u64),
-    /// A word without meaning here.
+    /// A word that is skipped, such as a weekday.
     Word,
-    /// This fixed text.
+    /// A fixed text.
     Text(Vec<u8>),
 }
 
-/// A number in a date.
+/// A numeric part of a date and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// 1970 and later.
+    /// Year, 1970 or later.
     Year,
-    /// 1..=12.
+    /// Month, 1 to 12.
     Month,
-    /// 1..=31.
+    /// Day of the month, 1 to 31.
     Day,
-    /// 0..=23.
+    /// Hour, 0 to 23.
     Hour,
-    /// 0..=59.
+    /// Minute, 0 to 59.
     Minute,
-    /// 0..=60.
+    /// Second, 0 to 60 (leap second).
     Second,
 }
 
 impl StampFormat {
-    /// Parses a timestamp.
+    /// Parses a timestamp to ns since the Unix epoch.
     pub fn read(&self, text: &[u8]) -> Option<u64> {
         match self {
             StampFormat::Auto => read(text),
@@ -61,7 +61,7 @@ impl StampFormat {
     }
 }
 
-/// Parses a `strftime` format; `None` for an unsupported directive.
+/// Parses a `strftime` format into tokens; `None` if it has an unsupported directive.
 pub fn tokens(format: &str) -> Option<Vec<Token>> {
     let mut out: Vec<Token> = Vec::new();
     let mut chars = format.chars();
@@ -111,7 +111,7 @@ pub fn tokens(format: &str) -> Option<Vec<Token>> {
     Some(out)
 }
 
-/// A date and time of day, without its zone.
+/// A calendar date and time of day, without a time zone.
 #[derive(Debug, Clone, Copy)]
 struct Civil {
     year: u64,
@@ -125,7 +125,8 @@ struct Civil {
 impl Civil {
     const EPOCH: Civil = Civil { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
 
-    /// Seconds since the epoch, as if it were UTC.
+    /// Seconds since the Unix epoch if the date and time are in UTC; `None` if a part is out of
+    /// range.
     fn seconds(self) -> Option<i64> {
         let fits = (1970..=2500).contains(&self.year)
             && (1..=12).contains(&self.month)
@@ -136,7 +137,7 @@ impl Civil {
         if !fits {
             return None;
         }
-        // Years that begin in March have their leap day at the end.
+        // The algorithm counts years from March, so that the leap day is the last day of a year.
         let (year, month) = if self.month > 2 { (self.year, self.month - 3) } else { (self.year - 1, self.month + 9) };
         let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + self.day - 1;
         const TO_1970: u64 = 719_468;
@@ -144,7 +145,7 @@ impl Civil {
     }
 }
 
-/// A text that is consumed from the front.
+/// A text that is parsed from the front.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -159,7 +160,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// A number of one to `digits_max` digits.
+    /// Parses a number of one to `digits_max` digits.
     fn number(&mut self, digits_max: usize) -> Option<u64> {
         let length = self.0.iter().take(digits_max).take_while(|b| b.is_ascii_digit()).count();
         if length == 0 {
@@ -170,14 +171,14 @@ impl<'a> Cursor<'a> {
         Some(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
     }
 
-    /// A number of exactly `digits` digits.
+    /// Parses a number of exactly `digits` digits.
     fn digits(&mut self, digits: usize) -> Option<u64> {
         let before = self.0.len();
         let value = self.number(digits)?;
         (before - self.0.len() == digits).then_some(value)
     }
 
-    /// Hour, minute and second: `13:55:36`.
+    /// Parses hour, minute and second, such as `13:55:36`.
     fn time_of_day(&mut self) -> Option<(u64, u64, u64)> {
         let hour = self.digits(2)?;
         self.take(b":")?;
@@ -196,7 +197,7 @@ impl<'a> Cursor<'a> {
         Some(number as u64 + 1)
     }
 
-    /// Digits after a point, in ns; digits after the ninth are dropped.
+    /// Parses the digits after a decimal point as ns. Digits after the ninth are dropped.
     fn fraction_ns(&mut self, digits_max: usize) -> Option<u64> {
         let length = self.0.iter().take(digits_max).take_while(|b| b.is_ascii_digit()).count();
         if length == 0 {
@@ -211,8 +212,8 @@ impl<'a> Cursor<'a> {
         Some(ns)
     }
 
-    /// A zone in seconds east of UTC: `Z`, `+0200`, `+02:00`, `+02`, with an optional blank before
-    /// it.
+    /// Parses a time zone to seconds east of UTC: `Z`, `+0200`, `+02:00` or `+02`. A blank may
+    /// precede it.
     fn zone(&mut self) -> Option<i64> {
         if self.0.first() == Some(&b' ') {
             self.byte();
@@ -237,7 +238,7 @@ fn moment(civil: Civil, fraction_ns: u64, east_s: i64) -> Option<u64> {
     seconds.checked_mul(SECOND)?.checked_add(fraction_ns)
 }
 
-/// Parses a timestamp in any common format.
+/// Parses a timestamp in any common format to ns since the Unix epoch.
 pub fn read(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));
@@ -250,7 +251,7 @@ pub fn read(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parses `Tue Oct 10 13:55:36 2000`, as C's `ctime` writes it.
+/// Parses a time as C's `ctime` writes it, such as `Tue Oct 10 13:55:36 2000`.
 fn of_ctime(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;
@@ -297,13 +298,14 @@ fn calendar(text: &[u8]) -> Option<u64> {
         }
         _ => 0,
     };
-    // A timestamp without a zone counts as UTC: only differences matter.
+    // A timestamp without a zone is read as UTC, because only differences between timestamps
+    // matter.
     let east_s = if cursor.0.is_empty() { 0 } else { cursor.zone()? };
     cursor.0.is_empty().then_some(())?;
     moment(civil, fraction_ns, east_s)
 }
 
-/// Parses a number: seconds, ms, us or ns, by its size.
+/// Parses a number since the Unix epoch. Its size tells whether the unit is s, ms, us or ns.
 fn epoch(text: &[u8]) -> Option<u64> {
     if text.iter().any(|b| matches!(b, b'e' | b'E')) {
         // Some JSON encoders write large numbers with an exponent.
@@ -321,7 +323,7 @@ fn epoch(text: &[u8]) -> Option<u64> {
     whole.checked_mul(unit)?.checked_add(fraction)
 }
 
-/// The unit of a number of this size, ns.
+/// The unit, ns, of a number since the Unix epoch with this size.
 fn scale(whole: u64) -> u64 {
     match whole {
         0..100_000_000_000 => SECOND,

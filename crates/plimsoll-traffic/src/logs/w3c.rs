@@ -1,18 +1,18 @@
-//! Logs that declare their fields: `#Fields: date time c-ip ...` (W3C extended, as IIS and
-//! CloudFront write it).
+//! Parses logs that declare their fields in a directive, such as `#Fields: date time c-ip ...` (W3C
+//! extended format, as IIS and CloudFront write it).
 
 use super::entry::{LinePlace, Raw};
 use super::stamp::{self, StampFormat};
 use plimsoll_model::units::{MS, SECOND};
 
-/// Most fields of a line.
+/// The largest accepted number of fields of a line.
 const FIELDS_MAX: usize = 100;
 
-/// The fields of a line.
+/// The fields of each line, in order, as a `#Fields` directive declares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct W3cFields {
     places: Vec<W3cPlace>,
-    /// Whether the format is CloudFront's, which logs seconds.
+    /// Whether the log is CloudFront's, whose durations are seconds.
     pub is_cloudfront: bool,
 }
 
@@ -22,18 +22,18 @@ enum W3cPlace {
     Time,
     Path,
     Query,
-    /// A duration: whole numbers have this unit in ns, numbers with a point are seconds.
+    /// A duration. A whole number has this unit in ns; a number with a decimal point is in seconds.
     Taken(u64),
     Is(LinePlace),
 }
 
-/// Whether a line is a directive.
+/// Whether a line is a directive instead of a request.
 pub(super) fn is_directive(line: &[u8]) -> bool {
     line.starts_with(b"#")
 }
 
 impl W3cFields {
-    /// The fields that a directive declares; `None`: it declares none, or too few.
+    /// Parses a `#Fields` directive. `None` for any other line, or if required fields are missing.
     pub fn read(line: &[u8]) -> Option<W3cFields> {
         let names = std::str::from_utf8(line.strip_prefix(b"#Fields:")?).ok()?;
         let names: Vec<String> = names.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
@@ -62,7 +62,7 @@ impl W3cFields {
         (is_enough && names.len() <= FIELDS_MAX).then_some(W3cFields { places, is_cloudfront })
     }
 
-    /// The texts of a line by meaning. `room` stores path and query joined.
+    /// Splits a line into its fields. `room` stores path and query joined.
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<Raw<'a>> {
         let mut raw = Raw::default();
         let between = if memchr::memchr(b'\t', line).is_some() { b'\t' } else { b' ' };
@@ -82,7 +82,7 @@ impl W3cFields {
                 W3cPlace::Is(place) => raw.put(place, text)?,
             }
         }
-        // A further text means another format.
+        // A line with more texts than fields has another format.
         texts.next().is_none().then_some(())?;
         if !date.is_empty() {
             let mut whole = [0u8; 48];

@@ -1,4 +1,4 @@
-//! Shapes of descriptions of an API in OpenAPI.
+//! Growth tests of OpenAPI documents.
 
 use super::{Shape, listed, pieces, product, shape, text};
 use plimsoll_traffic::import::openapi;

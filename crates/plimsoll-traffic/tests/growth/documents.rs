@@ -1,10 +1,11 @@
-//! Shapes of files of traffic, of test plans, collections, recordings and command lines.
+//! Growth tests of traffic files, JMeter test plans, Postman collections, HAR recordings and curl
+//! command lines.
 
 use super::{Shape, listed, pieces, product, shape, text};
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::{curl, har, jmx, postman};
 
-/// A world that has everything.
+/// A file context in which every file and variable exists.
 struct Everything;
 
 impl FileContext for Everything {
@@ -12,7 +13,7 @@ impl FileContext for Everything {
         Ok(vec![0; 100])
     }
 
-    /// The name of the file says how many columns or rows it has.
+    /// The path states the content: `columns-N` has N columns, and other names have N rows.
     fn rows(&mut self, path: &str) -> Result<String, String> {
         let (kind, count) = path.split_once('-').unwrap_or(("", "0"));
         let count: usize = count.parse().unwrap_or(0);
@@ -96,7 +97,7 @@ mod xml {
         pieces(count, |n| sampler(n, "/a", "", ""))
     }
 
-    /// An element with a collection of so many others.
+    /// A JMeter element with a collection of `count` elements.
     pub fn collection(name: &str, count: usize, element: impl Fn(usize) -> String) -> String {
         let elements = pieces(count, |n| format!("<elementProp name='n{n}'>{}</elementProp>", element(n)));
         format!("<collectionProp name='{name}'>{elements}</collectionProp>")

@@ -1,8 +1,8 @@
-//! Every reader in one table: an input of four times the size takes about four times the memory and
-//! time, or is refused.
+//! Tests how the cost of every parser grows. An input of four times the size must take about four
+//! times the memory and time, or be rejected.
 //!
-//! Memory is counted by the allocator, and so the same on every machine; time is CPU time of the
-//! thread, with a bound that a busy machine keeps. Not here: what readers make of their inputs.
+//! Memory is counted by the allocator, so it is the same on every machine. Time is CPU time of the
+//! thread, with a bound that also holds on a busy machine. Not here: the results of parsers.
 
 #![forbid(unsafe_code)]
 
@@ -18,32 +18,35 @@ use plimsoll_sys::clock::thread_cpu_ns;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// So many times the cost for four times the size: tables double, and are not always full.
+/// The largest cost ratio for four times the size. It is above 4 because tables double in size and
+/// are not always full.
 const TIMES_MAX: u64 = 7;
-/// What any input may take besides, however small it is.
+/// Costs that are always accepted, however small the input is. `CPU_TIMES_MAX` is the largest ratio
+/// of CPU times.
 const BYTES_MIN: u64 = 1 << 20;
 const COUNT_MIN: u64 = 5_000;
 const CPU_NS_MIN: u64 = 150_000_000;
 const CPU_TIMES_MAX: u64 = 10;
-/// What an input may take whose parts repeat each other: its budget, and several copies of that.
+/// Accepted costs of inputs whose parts multiply (products): the parser's memory budget and several
+/// copies of it. `TIMES` are multiples of the input size.
 const PRODUCT_BYTES_MIN: u64 = 160 << 20;
 const PRODUCT_BYTES_TIMES: u64 = 400;
 const PRODUCT_PEAK_BYTES_MIN: u64 = 80 << 20;
 const PRODUCT_PEAK_BYTES_TIMES: u64 = 120;
-/// What no input here may take.
+/// The largest CPU time for any input of these tests, ns.
 const CPU_NS_MAX: u64 = 4_000_000_000;
-/// Bytes of the sentence that refuses an input.
+/// The longest error message for a rejected input, bytes.
 const SENTENCE_BYTES_MAX: usize = 600;
 
-/// A reader: whether it takes the input, or the sentence that refuses it.
+/// A parser under test: it accepts the input, or returns an error message.
 type Reader = fn(&[u8]) -> Result<(), String>;
 
-/// An input that grows in one dimension of its grammar, or (a product) in two of which each repeats
-/// the other.
+/// An input that grows in one dimension of its grammar. A product grows in two dimensions whose
+/// sizes multiply.
 struct Shape {
     name: &'static str,
     read: Reader,
-    /// The size at which it takes milliseconds.
+    /// The size at which the parser takes milliseconds.
     size: usize,
     is_product: bool,
     input: fn(usize) -> Vec<u8>,
@@ -53,27 +56,27 @@ fn shape(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<
     Shape { name, read, size, is_product: false, input }
 }
 
-/// One whose two dimensions multiply: its budget bounds it.
+/// A shape whose two dimensions multiply, so that only the parser's budget bounds its cost.
 fn product(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> Shape {
     Shape { name, read, size, is_product: true, input }
 }
 
-/// `count` pieces in a row.
+/// Concatenates `count` pieces.
 fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect()
 }
 
-/// `count` pieces with commas between them.
+/// Concatenates `count` pieces with commas between them.
 fn listed(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect::<Vec<_>>().join(",")
 }
 
-/// An input as text: readers of text are given nothing else.
+/// The input as text, for parsers that take text.
 fn text(input: &[u8]) -> &str {
     std::str::from_utf8(input).expect("a text")
 }
 
-/// What one reading took.
+/// The measured cost of parsing one input.
 struct Cost {
     input_bytes: u64,
     allocated: Allocations,
@@ -88,7 +91,7 @@ fn cost(shape: &Shape, size: usize) -> Cost {
     Cost { input_bytes: input.len() as u64, allocated, cpu_ns: thread_cpu_ns() - began_ns, refusal: result.err() }
 }
 
-/// What is wrong with how the cost of a shape grows.
+/// Describes each cost of a shape that grows too much between two sizes.
 fn flaws(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
     let mut flaws = Vec::new();
     let mut bound = |what: &str, once: u64, more: u64, max: u64| {
@@ -155,7 +158,7 @@ fn records_take_time_and_memory_in_proportion_to_their_size() {
 }
 
 /// Prints the costs of shapes whose names contain `GROWTH_SHAPE`, at `GROWTH_FACTOR` times their
-/// size and four times that.
+/// size and at four times that size.
 #[test]
 #[ignore = "a measurement for people"]
 fn measure() {

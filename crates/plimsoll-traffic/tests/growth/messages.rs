@@ -1,9 +1,10 @@
-//! Shapes of descriptions of gRPC messages: `.proto`, and descriptors that a compiler has written.
+//! Growth tests of gRPC descriptors: `.proto` texts and compiled descriptors.
 
 use super::{Shape, listed, pieces, product, shape, text};
 use plimsoll_traffic::grpc::Schema;
 
-/// The files of one input begin each with `// FILE name`; the first is compiled.
+/// Compiles the files of an input. Each file begins with a line `// FILE name`, and the first file
+/// is the one to compile.
 fn read_proto(input: &[u8]) -> Result<(), String> {
     let mut files = std::collections::HashMap::new();
     for file in text(input).split("// FILE ").skip(1) {
@@ -31,7 +32,7 @@ fn proto2(inside: &str) -> Vec<u8> {
 }
 
 fn field(number: usize) -> String {
-    // Those from 19000 on are the library's own.
+    // Field numbers from 19000 to 19999 are reserved by protobuf, so they are skipped.
     format!("string f{number} = {};\n", if number < 18_000 { number + 1 } else { number + 10_000 })
 }
 
@@ -164,7 +165,7 @@ fn proto_shapes() -> Vec<Shape> {
     ]
 }
 
-/// A field of protobuf that has a length.
+/// Encodes a length-delimited protobuf field.
 fn part(number: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = content.len();

@@ -1,4 +1,4 @@
-//! Shapes of what was measured: access logs, results of other tools, recordings of levels, and
+//! Growth tests of measured data: access logs, results of other tools, recordings of levels, and
 //! profiles.
 
 use super::{Shape, listed, pieces, shape, text};
@@ -14,10 +14,10 @@ use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
 use plimsoll_traffic::survey::Survey;
 use plimsoll_traffic::vegeta::{TargetFormat, TargetReader, VegetaReader};
 
-/// Lines that tell which format a log has.
+/// The number of lines from which the format of a log is detected.
 const FIRST_LINES: usize = 200;
 
-/// Finds the format of a log, surveys it, and makes a load of it.
+/// Detects the format of a log, computes its statistics, and builds a replay from it.
 fn read_log(input: &[u8]) -> Result<(), String> {
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let format = find_format(&lines[..lines.len().min(FIRST_LINES)], None).map_err(|error| error.to_string())?;
@@ -166,7 +166,7 @@ fn result_shapes() -> Vec<Shape> {
     ]
 }
 
-/// A number of protobuf.
+/// Encodes a protobuf field with a number.
 fn varint(number: u8, mut value: usize) -> Vec<u8> {
     let mut out = vec![number << 3];
     while value >= 0x80 {
@@ -182,7 +182,7 @@ fn part(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2][..], &length[1..], content].concat()
 }
 
-/// A profile of pprof's: so many functions and samples, each sample of so many frames.
+/// A pprof profile with these numbers of functions, samples, and frames of each sample.
 fn pprof(functions: usize, samples: usize, depth: usize) -> Vec<u8> {
     let mut out = [part(6, b""), part(6, b"samples"), part(6, b"count")].concat();
     out.extend((0..functions).flat_map(|n| part(6, format!("f{n}").as_bytes())));
@@ -228,7 +228,7 @@ fn read_run(input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The file of a run with so many trials, and what is changed of each.
+/// A run file with `trials` trials, each changed by `change`.
 fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
     let plan = || Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
     let trial = |number: usize| {

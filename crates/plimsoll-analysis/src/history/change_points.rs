@@ -1,36 +1,40 @@
-//! Where a series of runs changed ([`change_points`]): the level before, the level after, and how
-//! sure that is.
+//! Finds where a series of runs changed ([`change_points`]): the level before, the level after, and
+//! the certainty of the change.
 //!
-//! The series is split where the means of the two parts differ most, weighed by how many runs each
-//! has:
+//! The series is split where the means of the two parts differ most. The difference is weighted by
+//! the number of runs in each part:
 //!
 //! ```text
 //! S(k) = |mean of the first k - mean of the rest| * sqrt(k (n - k) / n)
 //! ```
 //!
-//! Whether the greatest S is chance, a permutation test says: runs of an unchanged build may stand
-//! in any order, so that in a share p of all orders the greatest S is as great. Where p is at most
-//! [`FALSE_ALARM`] there is a change point, and each part is looked at again. At the end every
-//! point is placed anew between its neighbours. This is the divisive method of Matteson and James
-//! ("A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", 2014) with
-//! means in place of their energy distance: the difference of means has more power for a shift, and
-//! a shift is what a commit makes. Values are logarithms, since a change is a share.
+//! A permutation test decides whether the maximum S is chance. The runs of an unchanged build may
+//! have any order. The p-value is the share of all permutations whose maximum S is at least as
+//! large. If p is at most [`FALSE_ALARM`], the split is a change point, and both parts are searched
+//! in the same way. At the end, each change point is placed again between its neighbouring change
+//! points.
 //!
-//! The false-alarm rate is one of series, not of points, and holds for noise of any distribution.
-//! It does not hold for runs that resemble their neighbours, such as those of a machine that is
-//! slow for a day; a least change of [`CHANGE_MIN`] and a least length of [`RUNS_MIN`] runs keep
-//! most of that away.
+//! This is the divisive method of Matteson and James ("A Nonparametric Approach for Multiple Change
+//! Point Analysis of Multivariate Data", 2014), with means in place of their energy distance. The
+//! difference of means has more power for a shift, and a commit causes a shift. The values are
+//! logarithms, since a change is a ratio.
 //!
-//! A run that lies far out says that something was wrong with it, and would hide changes: beyond
-//! [`FAR_OUT`] deviations of the noise from the median of its neighbours it counts as lying there.
-//! The noise is taken from the differences of neighbours, which a change of the level hardly moves.
+//! The false-alarm rate refers to whole series, not to single points, and holds for noise of any
+//! distribution. It does not hold if neighbouring runs resemble each other, for example on a
+//! machine that is slow for a day. The minimum change [`CHANGE_MIN`] and the minimum number of runs
+//! [`RUNS_MIN`] prevent most of these false alarms.
 //!
-//! Not here: which runs stand in one series (`lanes`).
+//! An outlier shows that something was wrong with its run, and would hide changes. Such a run is
+//! moved to [`FAR_OUT`] standard deviations of the noise from the median of its neighbours. The
+//! noise is estimated from the differences of neighbours, which a change of the level hardly
+//! affects.
+//!
+//! Not here: which runs belong to one series (`lanes`).
 
 use crate::prove::stats::{ConfidenceInterval, median};
 use plimsoll_model::rng::Rng;
 
-/// Share of the series of an unchanged build in which a change point is found.
+/// Probability that a series of an unchanged build contains a change point.
 pub const FALSE_ALARM: f64 = 0.003;
 /// The minimum relative change: a smaller change does not matter, as in `prove`.
 pub const CHANGE_MIN: f64 = 0.02;
@@ -40,13 +44,13 @@ pub const RUNS_MIN: usize = 2;
 pub const SERIES_MIN: usize = 8;
 /// A run is an outlier beyond this number of standard deviations of the noise, as in `prove`.
 const FAR_OUT: f64 = 4.0;
-/// Standard deviation of a normal distribution, in median absolute deviations.
+/// Standard deviation of a normal distribution, divided by its median absolute deviation.
 const DEVIATIONS: f64 = 1.4826;
 /// Number of neighbours on each side whose median is compared with a run.
 const NEIGHBOURS: usize = 2;
-/// Number of permutations that are drawn.
+/// Number of random permutations that the test draws.
 const ORDERS: u32 = 999;
-/// Confidence of the interval of a change.
+/// Confidence level of the interval of a change, 0..1.
 const CONFIDENCE: f64 = 0.95;
 
 /// A change of the level of a series.
@@ -58,11 +62,12 @@ pub struct ChangePoint {
     pub ratio: f64,
     /// 95 % interval of `ratio`.
     pub interval: ConfidenceInterval,
-    /// Share of all permutations in which the runs differ at least as much.
+    /// Share of all permutations whose maximum S is at least as large: the p-value of the change.
     pub p: f64,
 }
 
-/// Finds the change points of a series of positive values, in order. `seed` draws the permutations.
+/// Finds the change points of a series of positive values, in order. `seed` selects the random
+/// permutations.
 pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
     let logs = without_outliers(&logs);
@@ -83,7 +88,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     placed.filter(|point| (point.ratio - 1.0).abs() >= CHANGE_MIN).collect()
 }
 
-/// Returns the series with outliers moved to the limit from which on a value is an outlier.
+/// Returns the series with each outlier moved to the limit beyond which a value is an outlier.
 pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let noise = median(&steps).unwrap_or(0.0) * DEVIATIONS / std::f64::consts::SQRT_2;
@@ -98,7 +103,8 @@ pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     logs.iter().enumerate().map(brought).collect()
 }
 
-/// Searches for a change in `logs`, which begin at `offset` of the series, and then in both parts.
+/// Searches for a change in `logs`, and then in both parts. `offset` is the index of `logs` in the
+/// series.
 fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64)>) {
     if logs.len() < SERIES_MIN {
         return;
@@ -145,7 +151,7 @@ fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
         for last in (1..order.len()).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
-        // Sums in another order differ in their last digits.
+        // Sums in a different order differ in their last digits.
         if greatest(&order).is_some_and(|(_, other)| other >= size * (1.0 - 1e-9)) {
             as_great += 1;
             if as_great >= most {
@@ -162,8 +168,8 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-/// Returns the difference of the means (second minus first), and half the length of its interval,
-/// from the pooled deviation.
+/// Returns the difference of the means (second minus first), and half the length of its confidence
+/// interval. The interval uses the pooled standard deviation.
 fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
     let ((first, first_squares), (second, second_squares)) = (moments(before), moments(after));
     let freedom = (before.len() + after.len()).saturating_sub(2).max(1);
@@ -201,7 +207,8 @@ mod tests {
         (0..12).map(|_| rng.next_f64()).sum::<f64>() - 6.0
     }
 
-    /// A series of lines around 2 000/s with noise between runs, and 5 % lower from run `from` on.
+    /// A series of load lines around 2 000/s with noise between runs. From index `from` on the
+    /// level is 5 % lower.
     fn series(rng: &mut Rng, runs: usize, noise: f64, from: Option<usize>) -> Vec<f64> {
         let level = |at: usize| if from.is_some_and(|from| at >= from) { 1900.0 } else { 2000.0 };
         (0..runs).map(|at| level(at) * (1.0 + noise * normal(rng))).collect()

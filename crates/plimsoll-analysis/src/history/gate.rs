@@ -1,13 +1,13 @@
-//! Whether a new commit is worse than a branch ([`gate`]): its runs compared with the latest level
-//! of the branch's series.
+//! Decides whether a new commit is worse than a branch ([`gate`]), from the runs of the commit and
+//! the latest level of the branch's series.
 //!
 //! The runs of the branch since its last change point are one level, and their scatter is the noise
 //! between runs. The new commit is worse if the 98 % interval of its change is below 0 and the
 //! change exceeds the margin. So at most one in a hundred commits without effect is called worse.
 //!
-//! The commit is the same if the whole interval is within the margin. Often it is neither. Then
-//! more runs help, or a comparison that runs both commits alternately (`prove`), which noise
-//! between runs does not affect.
+//! The commit is the same if the whole interval is within the margin. Often neither verdict is
+//! possible. Then more runs help, or a comparison that runs both commits alternately (`prove`),
+//! which noise between runs does not affect.
 //!
 //! Not here: exit codes, and how the result looks.
 
@@ -20,7 +20,7 @@ use crate::prove::stats::ConfidenceInterval;
 pub const REFERENCE_MIN: usize = 5;
 /// Differences up to this share do not matter, as in `prove`.
 pub const MARGIN: f64 = 0.02;
-/// Confidence of the interval of the change.
+/// Confidence level of the interval of the change, 0..1.
 const CONFIDENCE: f64 = 0.98;
 
 /// The verdict of a gate.
@@ -32,7 +32,7 @@ pub enum GateVerdict {
     Better,
     /// Any difference is within the margin.
     Same,
-    /// The runs do not show any of the other verdicts.
+    /// The runs prove none of the other verdicts.
     NotKnown,
 }
 
@@ -59,12 +59,12 @@ pub struct GateFinding {
     pub reference: (Option<f64>, usize),
     /// The new level, 1/s, and its number of runs.
     pub candidate: (Option<f64>, usize),
-    /// The reason why nothing is known, unless the reason is noise.
+    /// Why no verdict is possible; `None` if there is a verdict, or if only noise prevents one.
     pub reason: Option<String>,
 }
 
-/// Compares the commit of `candidate` with the runs of `branch` among `runs` that are comparable
-/// and earlier.
+/// Compares the commit of the run `candidate` with a branch. The reference is the earlier,
+/// comparable runs of `branch` among `runs`.
 pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
     let commit = |run: &HistoryRun| {
         run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))
@@ -132,8 +132,8 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (old_level, new_level) = (mean(reference), mean(new));
     let squares: f64 = reference.iter().map(|log| (log - old_level).powi(2)).sum();
-    // The runs of one commit are assumed to scatter like those of the branch, because they are too
-    // few.
+    // One commit has too few runs to estimate their scatter. They are assumed to scatter like the
+    // runs of the branch.
     let deviation = (squares / (n - 1) as f64).sqrt();
     let half = student_quantile((1.0 + CONFIDENCE) / 2.0, n - 1) * deviation * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
     let shift = new_level - old_level;

@@ -1,7 +1,7 @@
-//! Comparable runs, in lanes ([`lanes`]): one lane for one traffic under one SLO on one kind of
-//! machine, as a series with its change points.
+//! Groups comparable runs into lanes ([`lanes`]). The runs of a lane have the same traffic, SLO and
+//! kind of machine. A lane is a series of runs with its change points.
 //!
-//! Not here: where a series changed (`change_points`), and how a lane looks.
+//! Not here: the search for change points (`change_points`), and how a lane looks.
 
 use super::change_points::{ChangePoint, change_points};
 use super::run::HistoryRun;
@@ -14,7 +14,7 @@ pub enum LaneOrder {
     /// By start time; each run is one point.
     #[default]
     Time,
-    /// By time of the commit; each commit is one point.
+    /// By time of the commit; the runs of one commit are one point.
     Commit,
 }
 
@@ -36,16 +36,17 @@ pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
 /// A point of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPoint {
-    /// The indices of the point's runs in the lane.
+    /// The indices of the point's runs in [`HistoryLane::runs`].
     pub runs: Vec<usize>,
-    /// The value of the series, 1/s: the geometric mean of the point's runs.
+    /// The value of the point, 1/s: the geometric mean of its runs' load lines or throughputs.
     pub rps: f64,
-    /// The lowest and the highest end of the runs' intervals, 1/s.
+    /// The lowest and the highest bound of the runs' intervals, 1/s; `None` if no run has a load
+    /// line.
     pub interval: Option<(f64, f64)>,
 }
 
-/// Other differences between the runs before and after a change of a series: the means of both
-/// levels.
+/// Other differences between the runs before and after a change of a series. The figures are the
+/// means of both levels.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrentChanges {
     /// CPU time of a request, us, before and after.
@@ -59,12 +60,12 @@ pub struct ConcurrentChanges {
     pub functions: Vec<(String, f64, f64)>,
 }
 
-/// A change point of a lane, with other changes at the same time.
+/// A change point of a lane, with the other figures that changed at this point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaneChange {
     /// The place and the size of the change.
     pub point: ChangePoint,
-    /// Other changes at the same time.
+    /// The other figures that changed at this point.
     pub moved: ConcurrentChanges,
 }
 
@@ -73,7 +74,7 @@ pub struct LaneChange {
 pub struct HistoryLane {
     /// The service under load.
     pub service: String,
-    /// The measure of the series.
+    /// The measure of the series: `load line` or `goodput`.
     pub measure: &'static str,
     /// The SLO of the lane's runs; `None` for runs without one.
     pub slo: Option<String>,
@@ -85,14 +86,14 @@ pub struct HistoryLane {
     pub points: Vec<SeriesPoint>,
     /// The changes of the series.
     pub changes: Vec<LaneChange>,
-    /// The reasons why this lane is separate from the first lane of its service; empty for the
-    /// first.
+    /// Why these runs are not in the first lane of their service, as sentences without a full stop;
+    /// empty for the first lane.
     pub apart: Vec<String>,
-    /// The runs that belong to no point, each with the reason in words.
+    /// The indices of runs that belong to no point, each with the reason.
     pub aside: Vec<(usize, String)>,
 }
 
-/// The minimum reported change of a function's share.
+/// Changes of a function's share below this value are not reported.
 const SHARE_CHANGE_MIN: f64 = 0.02;
 /// The maximum number of reported functions.
 const FUNCTIONS_MAX: usize = 3;
@@ -204,7 +205,8 @@ fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChange
     let shares = [before, after].map(function_shares);
     for name in shares[0].keys().chain(shares[1].keys().filter(|name| !shares[0].contains_key(*name))) {
         let [first, second] = [0, 1].map(|side: usize| shares[side].get(name).copied().unwrap_or(0.0));
-        // If a function is missing from the largest of a level, its share is small but not known.
+        // If a function is missing from a level's list of largest functions, its share is small but
+        // not known.
         if !shares[0].is_empty() && !shares[1].is_empty() && (second - first).abs() >= SHARE_CHANGE_MIN {
             functions.push(((*name).to_owned(), first, second));
         }

@@ -1,6 +1,6 @@
-//! Runs over time. A list shows the entry of each run ([`HistoryRun`]). [`incomparability`] decides
-//! which runs are comparable, and [`lanes`] groups these. [`change_points`] finds changes of a
-//! lane, and [`gate`] compares a new run with earlier runs.
+//! Runs over time. [`HistoryRun`] is the entry of a run in a list. [`incomparability`] decides
+//! which runs are comparable, and [`lanes`] groups comparable runs. [`change_points`] finds the
+//! changes within a lane, and [`gate`] compares a new run with earlier runs.
 //!
 //! Not here: where runs are stored (`plimsoll-history`), and how runs look (`plimsoll-report`).
 

@@ -102,6 +102,7 @@ impl HistoryRun {
     }
 
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
+    /// `None` for a void run.
     pub fn followed_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
@@ -132,13 +133,13 @@ impl HistoryRun {
         Some(if revision.dirty == Some(true) { format!("{name}+") } else { name })
     }
 
-    /// Returns the reason why the run is in no series, if it states no figure.
+    /// Returns why the run has no value in a series.
     pub fn why_without_figure(&self) -> &str {
         let nothing = if self.slo.is_some() { "no load met the SLO" } else { "no request succeeded" };
         self.void().unwrap_or(nothing)
     }
 
-    /// Returns the measure of the run's series, in words.
+    /// Returns the name of the measure that a series of such runs shows.
     pub fn measure(&self) -> &'static str {
         match self.study.as_str() {
             "find" | "explain" => "load line",
@@ -149,7 +150,7 @@ impl HistoryRun {
     }
 }
 
-/// Formats the description of a machine that separates lanes.
+/// Describes the machine of a run. Runs with different descriptions are in different lanes.
 fn machine(head: &Header) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };

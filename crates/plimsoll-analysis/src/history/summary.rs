@@ -1,4 +1,4 @@
-//! The summary of a finding in a few figures ([`study_summary`]), as stored at the end of a run
+//! Summarises a finding in a few figures ([`study_summary`]), which are stored at the end of a run
 //! file.
 //!
 //! Not here: how each figure is computed, and how it looks.
@@ -13,7 +13,7 @@ use crate::prove::Proof;
 use crate::summary::Summary;
 use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 
-/// From this share of the line on, trials count as trials at the line.
+/// A trial counts as a trial at the load line if its rate is at least this share of the line.
 const AT_LINE: f64 = 0.98;
 
 /// Summarises a finding for lists of runs.

@@ -1,22 +1,25 @@
-//! What a change costs a request, function by function, and which of the differences are more than
-//! chance.
+//! The effect of a change on the cost of a request, by function, and a test whether a difference is
+//! more than chance.
 //!
-//! The measure is `c = value / requests` on each side: unlike shares of a total it shows that
-//! everything got dearer. A profile is a sample, so `c` has an error: if `n` events of weight `w`
-//! stand behind a value, its variance is `n w^2` with `n` Poisson distributed, and
+//! The measure is `c = value / requests` on each side. Unlike shares of a total, `c` also shows
+//! when every function became more expensive. A profile is a sample, so `c` has an error. If a
+//! value comes from `n` events of weight `w`, with `n` Poisson distributed, the variance of the
+//! value is `n w^2`. So the difference in standard deviations is
 //!
 //! ```text
 //! z = (c_after - c_before) / sqrt(sum of n w^2 / requests^2 over both sides)
 //! ```
 //!
-//! which for CPU profiles (`w` = the period) is the usual two-sample test of Poisson rates. The
+//! For CPU profiles (`w` = the period) this is the usual two-sample test of Poisson rates. The
 //! p-values of all functions are corrected after Benjamini and Hochberg ("Controlling the false
-//! discovery rate", 1995), flat and cum apart: of what is called a finding, at most [`FINDING_Q`]
-//! is noise in the long run. Events that come in bursts make it less strict than it says; steady
-//! load at a fixed rate, on both sides, is the cure. Where several profiles were taken of each side
-//! in turn ([`diff_repeated`]), how much they differ among themselves is in the error, too: the
-//! variance is never less than what was seen between them, nor than the Poisson variance times the
-//! mean excess of all functions.
+//! discovery rate", 1995), separately for flat and cum. Of the differences called a finding, at
+//! most a share of [`FINDING_Q`] is noise in the long run. If events come in bursts, more findings
+//! are noise. Steady load at a fixed rate, on both sides, prevents this.
+//!
+//! [`diff_repeated`] compares several profiles of each side, taken in turn. There the error
+//! includes the differences among the profiles of one side. The variance is never less than the
+//! observed variance between these profiles. It is also never less than the Poisson variance times
+//! the mean excess over all functions.
 //!
 //! Not here: which runs to compare, layout.
 
@@ -26,14 +29,14 @@ use std::collections::HashMap;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use thiserror::Error;
 
-/// The false discovery rate up to which a difference is a finding.
+/// A difference is a finding up to this false discovery rate.
 pub const FINDING_Q: f64 = 0.05;
 
-/// A finding is at least so many standard deviations, however few functions were tested.
+/// A finding is at least this number of standard deviations, however few functions were tested.
 const FINDING_Z: f64 = 2.0;
 
-/// With fewer events on both sides together the normal distribution says nothing, and no test is
-/// made.
+/// Smallest number of events on both sides together for a test. With fewer events the normal
+/// distribution does not approximate the Poisson distribution.
 const EVENTS_MIN: f64 = 10.0;
 
 /// One side of a comparison.
@@ -41,7 +44,7 @@ const EVENTS_MIN: f64 = 10.0;
 pub(super) struct ProfileSide<'a> {
     pub(super) profile: &'a Profile,
     pub(super) view: &'a View,
-    /// Values are divided by this: requests, or the total in percent.
+    /// The divisor of values: the number of requests, or a hundredth of the total for percentages.
     pub(super) units: f64,
 }
 
@@ -51,28 +54,28 @@ impl ProfileSide<'_> {
     }
 }
 
-/// What values are stated per.
+/// The divisor of costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Basis {
-    /// Per request: how many were completed while each profile was taken.
+    /// Cost per request: the number of requests completed while each profile was taken.
     Requests {
-        /// While the first was taken, above 0.
+        /// Requests completed while the first profile was taken; above 0.
         before: f64,
-        /// While the second was taken, above 0.
+        /// Requests completed while the second profile was taken; above 0.
         after: f64,
     },
-    /// As percent of each profile's total, for want of requests: shows only whether the mix
-    /// changed.
+    /// Percent of each profile's total, used when the number of requests is not known. Shares show
+    /// only whether the mix changed.
     Shares,
 }
 
 /// Why two profiles cannot be compared.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DiffError {
-    /// They do not count the same.
+    /// The two profiles measure different things.
     #[error("count different things ({} in {} and {} in {}): give two profiles of one kind", .0.kind, .0.unit, .1.kind, .1.unit)]
     Types(ValueType, ValueType),
-    /// A side sums up to nothing, so that no share of it can be stated.
+    /// The total of one side is 0, so that shares of it do not exist.
     #[error("cannot be compared by shares, since one holds nothing of {}: take it under load", .0.kind)]
     Nothing(ValueType),
 }
@@ -80,16 +83,16 @@ pub enum DiffError {
 /// A cost on both sides, in the unit of the column per request, or in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CostChange {
-    /// On the first side.
+    /// Cost on the first side.
     pub before: f64,
-    /// On the second side.
+    /// Cost on the second side.
     pub after: f64,
-    /// Events on both sides together; 0 where the profiles do not tell.
+    /// Number of sampled events on both sides together; 0 if the profiles do not contain it.
     pub events: f64,
-    /// The difference in standard deviations; none without enough events.
+    /// The difference in standard deviations; `None` with too few events for a test.
     pub z: Option<f64>,
-    /// The false discovery rate at which this is a finding; none where there is no `z`, or for the
-    /// total.
+    /// The false discovery rate from which on this difference is a finding; `None` without `z`, and
+    /// for the total.
     pub q: Option<f64>,
     variance: f64,
 }
@@ -128,8 +131,8 @@ pub struct DiffRow {
     pub flat: CostChange,
     /// The cost of the function and its callees.
     pub cum: CostChange,
-    /// The part of the second side's cost below the costliest callee: all of it for a function that
-    /// only calls on.
+    /// The part of `cum` on the second side that was spent in the callee with the highest cost. It
+    /// equals `cum` for a function that only calls one other function.
     pub handed_on: f64,
 }
 
@@ -156,20 +159,20 @@ pub struct ProfileDiff {
     pub sample_type: ValueType,
     /// The divisor of costs.
     pub basis: Basis,
-    /// All samples.
+    /// The cost of all samples.
     pub total: CostChange,
     /// Every function of either side: findings first, then by the size of the difference.
     pub rows: Vec<DiffRow>,
-    /// For how many functions the cost of their own was tested.
+    /// Number of functions whose flat cost was tested.
     pub tested_flat: usize,
-    /// For how many functions the cost with callees was tested.
+    /// Number of functions whose cum cost was tested.
     pub tested_cum: usize,
 }
 
-/// Compares two profiles; `sort` chooses the column by which rows are ordered.
+/// Compares two profiles; `sort` selects the column by which rows are ordered.
 ///
 /// # Errors
-/// [`DiffError`] if the columns are not of one kind, or a share of nothing is asked for.
+/// [`DiffError`] if the columns differ in kind, or if `basis` is shares and a total is 0.
 pub fn diff(
     before: (&Profile, &View),
     after: (&Profile, &View),
@@ -183,19 +186,19 @@ pub fn diff(
     Ok(sums.tested(first.sample_type(), basis, sort))
 }
 
-/// One profile of several that were taken of a side, in turn with the other side's.
+/// One of several profiles of a side. The profiles of both sides are taken in turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a> {
     /// The profile.
     pub profile: &'a Profile,
     /// The view of the profile.
     pub view: &'a View,
-    /// Requests completed while it was taken, above 0.
+    /// Requests completed while the profile was taken; above 0.
     pub requests: f64,
 }
 
-/// Compares two sides of which several profiles each were taken, at least one; see the top of this
-/// file.
+/// Compares two sides with one or more profiles each. With at least two per side, the error
+/// includes the differences among the profiles of a side.
 ///
 /// # Errors
 /// [`DiffError::Types`] if the columns are not all of one kind.
@@ -224,14 +227,14 @@ pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) ->
     Ok(sums.tested(sample_type.unwrap_or_else(nothing), basis, sort))
 }
 
-/// Costs by function, as they add up.
+/// The sums of costs by function, over the profiles added so far.
 #[derive(Default)]
 struct CostSums {
     total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
-    /// On the second side, the cost of samples in which a row's function calls another, and the
-    /// last of them.
+    /// For caller and callee (indices of rows): the cost on the second side of samples in which the
+    /// caller calls the callee, and the number of the last such sample.
     calls: HashMap<(usize, usize), (f64, usize)>,
     samples: usize,
 }
@@ -267,7 +270,8 @@ impl CostSums {
                 let at = function as usize;
                 if let Some(caller) = leaf.filter(|caller| is_after && *caller != row_of[at]) {
                     let (handed, last) = calls.entry((caller, row_of[at])).or_default();
-                    // Where a function calls itself by another one, a sample counts once.
+                    // With indirect recursion the same call occurs again on a stack. The sample
+                    // counts once.
                     if *last != *samples {
                         (*handed, *last) = (*handed + cost, *samples);
                     }
@@ -284,8 +288,8 @@ impl CostSums {
         }
     }
 
-    /// Takes into account how much the profiles of each side differ among themselves: `each` has
-    /// those of both sides, as the first side of sums of their own.
+    /// Increases the variances if the profiles of one side differ more than chance explains. `each`
+    /// has the sums of every single profile by side, stored as the first side of the sums.
     fn widen(&mut self, each: &[Vec<CostSums>; 2]) {
         if each.iter().any(|side| side.len() < 2) {
             return;
@@ -341,7 +345,7 @@ impl CostSums {
     }
 }
 
-/// Both sides with what their values are divided by.
+/// Returns both sides with the divisor of each side's values.
 pub(super) fn sides<'a>(
     before: (&'a Profile, &'a View),
     after: (&'a Profile, &'a View),
@@ -362,13 +366,13 @@ pub(super) fn sides<'a>(
     Ok([side(before, units[0]), side(after, units[1])])
 }
 
-/// Number of events behind a sample's value, and the variance of that value for Poisson events;
-/// `None` if the profile does not tell.
+/// Returns the number of events behind a sample's value, and the variance of that value for Poisson
+/// events; `None` if the profile does not contain the number of events.
 ///
-/// Go's heap profiles contain estimates: of objects with mean size `s`, each was sampled with
+/// Go's heap profiles contain estimates. Of objects with mean size `s`, each was sampled with
 /// probability `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so the number of
-/// samples follows from the estimate. In other profiles the first column counts events, or the
-/// column is a multiple of the period.
+/// sampled objects follows from the estimate. In other profiles the first column counts events, or
+/// the column is a multiple of the period.
 pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();
@@ -401,7 +405,8 @@ fn heap_events(profile: &Profile, column: usize, values: &[i64]) -> Option<f64> 
     (objects > 0.0).then(|| objects * -(-bytes / objects / profile.period as f64).exp_m1())
 }
 
-/// Tests one column of all rows and corrects for their number. Gives how many were tested.
+/// Tests one column of all rows, and corrects the p-values for the number of tests, which it
+/// returns.
 fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
     let mut by_p: Vec<(f64, usize)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
@@ -432,7 +437,7 @@ fn two_sided_p(z: f64) -> f64 {
         }
         1.0 - sum * (-x * x).exp() * 2.0 / PI.sqrt()
     } else {
-        // The continued fraction of erfc (7.1.14), from its far end.
+        // The continued fraction of erfc (7.1.14), evaluated from its last term.
         let fraction = (1..60).rev().fold(x, |inner, k| x + f64::from(k) / 2.0 / inner);
         (-x * x).exp() / (fraction * PI.sqrt())
     }

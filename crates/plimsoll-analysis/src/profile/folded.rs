@@ -1,17 +1,20 @@
-//! Folded stacks, the text format of many profilers: one stack a line, `root;caller;leaf 42`.
+//! Folded stacks, the text format of many profilers: one stack per line, `root;caller;leaf 42`.
 //!
-//! The count is the number after the last space; names may contain spaces. Empty lines and lines
-//! that begin with `#` are skipped. Not here: two-column files (`42 45`) for difference flame
-//! graphs, whose first count would become part of a name: `--diff` reads two files instead.
+//! The count is the number after the last space; names may contain spaces. The parser skips empty
+//! lines and lines that begin with `#`.
+//!
+//! Not here: files with two counts per line (`42 45`) for difference flame graphs. Their first
+//! count would become part of a name; `--diff` reads two files instead.
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// Memory of a name in the table of places, which exists twice while it grows.
+/// Memory of a name in the table of places, in bytes. The factor 3 is there because a growing table
+/// exists twice.
 const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
-/// Reads folded stacks as one column, `samples` in `count`.
+/// Parses folded stacks into a profile with one column, `samples` in `count`.
 pub(super) fn parse(text: &str, room: Room) -> Result<Profile, ReadError> {
     let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
     let mut places: HashMap<&str, u32> = HashMap::new();

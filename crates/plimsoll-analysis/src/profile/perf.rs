@@ -1,10 +1,12 @@
-//! The text of `perf script`: a line with thread and event, then a line for each frame, leaf first,
-//! then an empty line.
+//! The text of `perf script`. Each sample is a line with thread and event, then a line per frame
+//! from the leaf on, then an empty line.
 //!
-//! Columns: `samples`, then one for each event with its periods; clock events are in nanoseconds.
-//! The first clock event is the default, otherwise `samples`. The thread's name becomes the label
-//! `thread`. A frame without a symbol is named after its binary, `[libc.so.6]`. Not here: fields
-//! beyond the default output of `perf script`, and `perf.data`.
+//! The profile has a column `samples`, and for each event a column with the event's periods. Clock
+//! events are in nanoseconds. The first clock event is the default column; without clock events,
+//! `samples` is. The name of the thread becomes the label `thread`. A frame without a symbol gets
+//! the name of its binary, `[libc.so.6]`.
+//!
+//! Not here: fields beyond the default output of `perf script`, and `perf.data`.
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
@@ -15,11 +17,12 @@ struct SampleHead<'a> {
     thread: &'a str,
     period: i64,
     event: &'a str,
-    /// A frame on the same line, as without `-g`.
+    /// A frame on the same line, as `perf script` prints it for a recording without call stacks
+    /// (`-g`).
     frame: &'a str,
 }
 
-/// `123.456789:`, a time as perf prints it.
+/// Returns whether a word is a time as perf prints it, such as `123.456789:`.
 fn is_time(word: &str) -> bool {
     let Some((seconds, rest)) = word.split_once('.') else { return false };
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -32,8 +35,8 @@ fn word_at(line: &str, start: usize) -> (&str, usize) {
     (word, skipped + word.len())
 }
 
-/// `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`; everything before the time but the
-/// numbers is the thread.
+/// Parses the head of a sample: `thread 12/34 [001] 5.678901:  250000 cpu-clock:u:  rest`. The
+/// words before the process ids are the thread's name.
 fn head(line: &str) -> Option<SampleHead<'_>> {
     let (mut at, mut thread_end) = (0, None);
     loop {
@@ -61,7 +64,8 @@ fn head(line: &str) -> Option<SampleHead<'_>> {
     Some(SampleHead { thread, period: period.unwrap_or(1), event, frame: line[end..].trim() })
 }
 
-/// `7f12 name+0x1a (/lib/x.so)` as a name; `None` if it is no frame.
+/// Parses a frame such as `7f12 name+0x1a (/lib/x.so)` and returns its name; `None` for other
+/// lines.
 fn frame(line: &str) -> Option<String> {
     let line = line.trim();
     let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -84,16 +88,17 @@ fn frame(line: &str) -> Option<String> {
     Some(if base.is_empty() || base == "unknown" { "<unknown>".into() } else { format!("[{base}]") })
 }
 
-/// Whether a text is of this format: its first sample starts as one does.
+/// Returns whether a text is output of `perf script`: whether its first line begins a sample.
 pub(super) fn looks_like(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
     first.is_some_and(|line| head(line).is_some())
 }
 
-/// No recording counts more events; each is a column of every sample.
+/// Largest number of different events, each of which is a column of every sample. Real recordings
+/// have fewer.
 const EVENTS_MAX: usize = 64;
 
-/// A sample before the columns are known.
+/// A sample before all columns are known. The parser builds the columns at the end.
 struct RawSample {
     event: usize,
     period: i64,
@@ -101,7 +106,7 @@ struct RawSample {
     stack: Vec<u32>,
 }
 
-/// Names of functions, each once.
+/// The names of functions, each stored once.
 #[derive(Default)]
 struct Names {
     all: Vec<String>,
@@ -109,12 +114,12 @@ struct Names {
 }
 
 impl Names {
-    /// The number of a name.
+    /// Returns the number of a name, and adds the name if it is new.
     fn number(&mut self, name: String, room: &mut Room) -> Result<u32, ReadError> {
         if let Some(number) = self.known.get(&name) {
             return Ok(*number);
         }
-        // In both tables, which are there twice while they grow, and in the profile.
+        // A name is in both tables, which exist twice while they grow, and in the profile.
         room.take(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
         self.all.push(name.clone());
         self.known.insert(name, self.all.len() as u32 - 1);
@@ -145,7 +150,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
                     events.len() - 1
                 }
             };
-            // It is there twice until all is read, and its columns after that.
+            // A sample exists twice until the whole text is read. Its columns exist after that.
             room.take(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
             let stack = match frame(head.frame) {
                 Some(name) => vec![names.number(name, &mut room)?],
@@ -162,7 +167,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
         }
     }
     let mut types = vec![ValueType::new("samples", "count")];
-    // `cpu-clock:u` counts as `cpu-clock`: the suffix only says where.
+    // `cpu-clock:u` counts as `cpu-clock`: the suffix only says whether the kernel was included.
     let clock = |event: &&str| ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
     types.extend(events.iter().map(|e| ValueType::new(*e, if clock(e) { "nanoseconds" } else { "count" })));
     let width = types.len();

@@ -1,26 +1,27 @@
-//! A decoder of pprof's protobuf, `google/pprof: proto/profile.proto`, without a schema compiler.
-//! The format has five small messages; the decoder walks the bytes once for the tables and once for
+//! A decoder of pprof's protobuf (`google/pprof: proto/profile.proto`) without a schema compiler.
+//! The format has five small messages. The decoder reads the bytes once for the tables and once for
 //! the samples, without a copy.
 //!
-//! It is strict where a figure depends on it (invalid ids, columns that do not match), otherwise
-//! lenient: unknown fields are skipped, numbers may be packed or not, tables may come in any order.
-//! Ignored: addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no
-//! common runtime sets them).
+//! The decoder is strict where a figure depends on it: it refuses invalid ids, and samples whose
+//! number of values differs from the number of columns. Otherwise it is lenient: it skips unknown
+//! fields, accepts packed and single numbers, and accepts tables in any order. It ignores
+//! addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no common runtime
+//! sets them).
 
 use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// One field's content. Fixed-width numbers occur nowhere in a profile and are passed over.
+/// The content of one protobuf field. A profile has no fixed-width numbers, so these are skipped.
 enum Wire<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
     Fixed,
 }
 
-/// Walks the fields of one message.
+/// An iterator over the fields of one message.
 struct Fields<'a> {
-    /// The whole input, so that errors can say where.
+    /// The whole input, so that errors can state an offset.
     input: &'a [u8],
     at: usize,
     end: usize,
@@ -35,7 +36,7 @@ impl<'a> Fields<'a> {
         Fields { input, at: 0, end: input.len() }
     }
 
-    /// The fields of a message that lies within `input`.
+    /// Iterates over the fields of the message `part`, which must be a slice of `input`.
     fn within(input: &'a [u8], part: &[u8]) -> Fields<'a> {
         let at = part.as_ptr() as usize - input.as_ptr() as usize;
         Fields { input, at, end: at + part.len() }
@@ -106,7 +107,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The string table: slices of the input, made into text where they are used.
+/// The string table: slices of the input, which become text when they are used.
 struct Strings<'a>(Vec<&'a [u8]>);
 
 impl Strings<'_> {
@@ -118,8 +119,8 @@ impl Strings<'_> {
     }
 }
 
-/// Ids as the file has them to our own: a table while they are dense, as they are everywhere, else
-/// a map.
+/// Maps the ids of the file to plimsoll's ids: a table while the file's ids are dense, as in all
+/// known files, otherwise a map.
 enum Ids {
     Dense(Vec<u32>),
     Sparse(HashMap<u64, u32>),
@@ -128,7 +129,7 @@ enum Ids {
 const NO_ID: u32 = u32::MAX;
 
 impl Ids {
-    /// For `count` ids, of which `largest` is the largest.
+    /// Creates an empty map for `count` ids, of which `largest` is the largest.
     fn new(count: usize, largest: u64) -> Ids {
         if largest <= 4 * count as u64 + 64 {
             Ids::Dense(vec![NO_ID; largest as usize + 1])
@@ -153,8 +154,8 @@ impl Ids {
     }
 }
 
-/// Field 1 of a message: its id, or for a line that of its function; 0 if it is not there. Of
-/// several the last counts.
+/// Returns field 1 of a message, which is the message's id, or in a line the id of the line's
+/// function. Returns 0 if the field is absent. The last of several values counts.
 fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     let mut id = 0;
     let mut fields = Fields::within(input, message);
@@ -166,10 +167,10 @@ fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     Ok(id)
 }
 
-/// What an id takes, dense or not.
+/// Memory of one id, in bytes, in a table or a map.
 const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
 
-/// Ids for a table of messages, none given yet.
+/// Creates an empty map for the ids of a table of messages.
 fn ids_for(input: &[u8], messages: &[&[u8]], room: &mut Room) -> Result<Ids, ReadError> {
     room.take(messages.len(), ID_BYTES)?;
     let mut largest = 0;
@@ -179,7 +180,7 @@ fn ids_for(input: &[u8], messages: &[&[u8]], room: &mut Room) -> Result<Ids, Rea
     Ok(Ids::new(messages.len(), largest))
 }
 
-/// The parts of a profile before anything in them is looked at.
+/// The encoded parts of a profile, not yet decoded.
 #[derive(Default)]
 struct Parts<'a> {
     sample_types: Vec<&'a [u8]>,
@@ -199,7 +200,7 @@ fn parts<'a>(input: &'a [u8], room: &mut Room) -> Result<Parts<'a>, ReadError> {
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
         if let (1 | 3..=6, Wire::Bytes(_)) = (field, &content) {
-            // A table is there twice while it grows.
+            // A table exists twice while it grows.
             room.take(1, 3 * size_of::<&[u8]>())?;
         }
         match (field, content) {
@@ -238,7 +239,8 @@ fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueTy
     Ok(ValueType { kind: strings.get(kind)?, unit: strings.get(unit)? })
 }
 
-/// A table is there twice while it grows, and then twice as large.
+/// Memory of a growing table as a multiple of its size: the table exists twice while it grows, and
+/// then has twice the size.
 const GROWING: usize = 3;
 
 /// Reads an unpacked pprof profile.
@@ -328,7 +330,7 @@ fn read_functions(
     Ok(functions)
 }
 
-/// A stand-in for functions without a symbol, by the binary that they are in: `[libc.so.6]`.
+/// Adds a placeholder for functions without a symbol, named after their binary: `[libc.so.6]`.
 fn read_mappings(
     input: &[u8],
     messages: &[&[u8]],
@@ -373,7 +375,7 @@ fn read_samples(
         values.clear();
         let mut fields = Fields::within(input, sample);
         while let Some((field, content)) = fields.next()? {
-            // Packed numbers have at least a byte each.
+            // Packed numbers have at least one byte each, so the length bounds their count.
             let entries = if let Wire::Bytes(bytes) = content { bytes.len() } else { 1 };
             room.holds(builder, if field == 1 { GROWING * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {

@@ -1,7 +1,8 @@
-//! Detects the format of a profile, and explains bytes that are none.
+//! Detects the format of a profile, and explains why other bytes are not a profile.
 //!
-//! Detection uses the bytes alone, never the file name: gzip by its magic, text by the absence of
-//! control characters (every pprof has them), the rest as pprof.
+//! Detection uses the bytes alone, never the file name. Gzip is known by its magic bytes, and text
+//! by the absence of control characters, which every pprof file has. All other bytes count as
+//! pprof.
 
 use super::room::{ReadError, Room};
 use super::{folded, perf, pprof};
@@ -9,17 +10,21 @@ use flate2::read::MultiGzDecoder;
 use plimsoll_model::profile::Profile;
 use std::io::{ErrorKind, Read};
 
-/// No profile is larger, unpacked; more is refused before it fills the memory.
+/// Largest size of an unpacked profile, in bytes. Real profiles are smaller, and a larger file is
+/// refused before it fills the memory.
 pub const READ_BYTES_MAX: usize = 1 << 30;
 
-/// Largest memory of a profile with its tables, in bytes; a large uncompressed one may need more.
+/// Smallest limit of the memory for a profile with its tables, in bytes. Large input gets more: see
+/// [`MEMORY_TIMES`].
 const MEMORY_BYTES_MAX: usize = 256 << 20;
-/// Largest memory as a multiple of the profile's bytes. Well compressed profiles expand thirty
-/// times; a plain file of only new names takes twenty times its size.
+/// Largest memory of a gzip file's profile, as a multiple of the file's bytes. Well compressed
+/// profiles expand thirty times.
 const MEMORY_TIMES_PACKED: usize = 64;
+/// Largest memory of a plain file's profile, as a multiple of the file's bytes. A file with only
+/// new names takes twenty times its size.
 const MEMORY_TIMES: usize = 16;
 
-/// Number of first bytes that tell text from pprof.
+/// Number of first bytes in which control characters are sought, which distinguish pprof from text.
 const SNIFF_BYTES: usize = 4096;
 
 /// Reads a profile in any of the formats that plimsoll knows.
@@ -27,13 +32,13 @@ const SNIFF_BYTES: usize = 4096;
 /// # Errors
 /// [`ReadError`], whose text names the way out.
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
-    // A large one may be meant; a small one that takes this much is not.
+    // A large file may be a real profile. A small file that expands this much is not.
     let times = if is_packed(bytes) { MEMORY_TIMES_PACKED } else { MEMORY_TIMES };
     let memory_bytes_max = bytes.len().saturating_mul(times).max(MEMORY_BYTES_MAX);
     read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
 }
 
-/// The same for bytes from an untrusted sender: at most `bytes_max` are unpacked.
+/// Reads a profile from an untrusted sender: at most `bytes_max` bytes are unpacked.
 ///
 /// # Errors
 ///
@@ -56,10 +61,10 @@ fn is_packed(bytes: &[u8]) -> bool {
 }
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
-    // The last four bytes hold the length of the last member: right for all real profiles, a hint
-    // for the rest.
+    // The last four bytes hold the length of the last gzip member. It is the whole length of all
+    // real profiles, and otherwise only a hint.
     let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
-    // Deflate never packs tighter than 1032 to 1.
+    // Deflate never compresses by more than 1032 to 1.
     let mut unpacked = Vec::with_capacity(hint.min(bytes_max).min(bytes.len().saturating_mul(1032)) + 1);
     let read = MultiGzDecoder::new(bytes).take(bytes_max as u64 + 1).read_to_end(&mut unpacked);
     match read {
@@ -85,7 +90,7 @@ fn read_unpacked(bytes: &[u8], bytes_max: usize, room: Room) -> Result<Profile, 
     if perf::looks_like(&text) { perf::parse(&text, room) } else { folded::parse(&text, room) }
 }
 
-/// What people hand over by mistake.
+/// Returns the error for other known files that people pass by mistake, and for empty ones.
 fn known_other(bytes: &[u8]) -> Option<ReadError> {
     if bytes.trim_ascii().is_empty() {
         return Some(ReadError::Empty);

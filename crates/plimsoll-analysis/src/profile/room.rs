@@ -1,15 +1,15 @@
-//! Why bytes are no profile, and how much memory one may take: what all formats share.
+//! The errors of all parsers of profiles, and the limit of the memory that a profile may take.
 
 use plimsoll_model::profile::ProfileBuilder;
 use thiserror::Error;
 
-/// Why bytes are no profile. The text completes "'FILE' ...".
+/// Why bytes are not a profile. The text completes a sentence that begins with the file's name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// Nothing in it.
+    /// The input is empty.
     #[error("is empty: fetch it again")]
     Empty,
-    /// Another known format; the text names it and the way out.
+    /// The input has another known format; the text names the format and the way out.
     #[error("{0}")]
     Other(&'static str),
     /// The gzip stream ends early.
@@ -18,33 +18,33 @@ pub enum ReadError {
     /// The gzip stream is damaged.
     #[error("has damaged gzip data: fetch or copy it again")]
     GzipDamaged,
-    /// Beyond so many MiB.
+    /// The input unpacks to more than this number of MiB.
     #[error("unpacks to more than {0} MiB, which no profile needs: take it for a shorter time")]
     TooLarge(usize),
-    /// Its entries take more than so many MiB.
+    /// The entries of the profile take more than this number of MiB.
     #[error("has entries that take more than {0} MiB, which no profile needs: take it for a shorter time")]
     TooMany(usize),
-    /// Not the protobuf of a pprof profile, or one cut off.
+    /// The input is not the protobuf of a pprof profile, or is cut off.
     #[error(
         "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch it again, or convert it"
     )]
     Pprof {
-        /// Offset into the unpacked bytes, near the fault.
+        /// Offset of the fault in the unpacked bytes, approximately.
         at: usize,
-        /// What is wrong there.
+        /// The fault at this offset.
         what: &'static str,
     },
-    /// A line of text that does not fit its format.
+    /// A line of text does not fit the format.
     #[error("is no profile: line {line} {what}")]
     Line {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// The error.
+        /// The fault in this line.
         what: &'static str,
     },
 }
 
-/// How much memory the tables of a profile may take, in bytes.
+/// The memory that the tables of a profile may take, in bytes: the whole limit and the unused rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     whole: usize,
@@ -52,19 +52,19 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// A budget of `whole` bytes, of which `taken` are used.
+    /// A limit of `whole` bytes, of which `taken` bytes are already in use.
     pub(super) fn new(whole: usize, taken: usize) -> Room {
         Room { whole, left: whole.saturating_sub(taken) }
     }
 
-    /// Takes room for `count` entries of a table of so many bytes each, as long as the profile is
+    /// Reserves memory for `count` table entries of `bytes` bytes each, until the whole profile is
     /// read.
     pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
         self.left = self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMany(self.whole >> 20))?;
         Ok(())
     }
 
-    /// Whether the tables so far and `more` bytes fit the budget.
+    /// Returns an error if the tables so far plus `more` bytes need more memory than is left.
     #[inline]
     pub(super) fn holds(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
         match builder.memory_bytes() + more <= self.left {

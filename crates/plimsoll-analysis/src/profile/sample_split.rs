@@ -1,20 +1,21 @@
-//! Costs by endpoint, or by another group: each stack gets a root frame with the name of its group.
+//! Splits the cost of a profile by endpoint or another group: each stack gets a root frame with its
+//! group's name.
 //!
-//! A group is the value of a label (in Go only CPU and goroutine profiles have labels), or the
-//! first function from the root that matches a pattern, such as the handler. The frame makes the
-//! group a row of every table, a block of every flame graph and a line of every comparison, so no
-//! other code needs to know groups (pprof's `-tagroot`).
+//! A group is either the value of a label (in Go only CPU and goroutine profiles have labels), or
+//! the first function from the root that matches a pattern, such as the handler. The root frame
+//! makes the group a row of every table, a block of every flame graph and a line of every
+//! comparison. So no other code needs to know groups. `-tagroot` of pprof does the same.
 
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 
-/// The name of the group of samples that belong to no other.
+/// The group name of samples that have no group.
 pub const OTHERS: &str = "(none)";
 
-/// The way to split samples.
+/// How to split samples into groups.
 pub enum SampleSplit<'a> {
-    /// By the value of the label of this key.
+    /// Split by the value of the label with this key.
     Label(&'a str),
-    /// By the first function from the root that is meant.
+    /// Split by the first function from the root for which the predicate is true.
     Function(&'a dyn Fn(&str) -> bool),
 }
 
@@ -40,7 +41,7 @@ pub fn has_label(profile: &Profile, key: &str) -> bool {
     profile.samples().any(|sample| sample.labels().any(|label| label.key == key))
 }
 
-/// The keys of all labels, in the order of their names.
+/// The keys of all labels in the profile, sorted.
 pub fn label_keys(profile: &Profile) -> Vec<String> {
     let mut keys: Vec<String> =
         profile.samples().flat_map(|sample| sample.labels().map(|label| label.key.clone())).collect();
@@ -49,10 +50,10 @@ pub fn label_keys(profile: &Profile) -> Vec<String> {
     keys
 }
 
-/// The same profile with a frame at the root of each stack that names the group, as `NAME: GROUP`.
+/// Returns the profile with an additional root frame in each stack, `NAME: GROUP`.
 pub fn grouped(profile: &Profile, name: &str, by: &SampleSplit) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
-    // Functions keep their numbers, since they are added in order.
+    // Functions keep their numbers, since they are added in the original order.
     let places: Vec<u32> = profile
         .functions()
         .iter()

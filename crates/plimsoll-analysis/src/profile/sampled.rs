@@ -1,31 +1,32 @@
-//! The kernel's samples of a load as a profile ([`SampledProfile`]): each sample stands for the CPU
-//! time between two of them, and lost samples are distributed like the others.
+//! The kernel's samples of a load as a profile ([`SampledProfile`]). Each sample stands for the CPU
+//! time between two samples. Lost samples count like recorded ones: their time is spread over the
+//! recorded samples.
 //!
-//! Not here: sampling, and the purpose of functions.
+//! Not here: taking samples, and the purpose of functions.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
 use plimsoll_model::{Run, SampleInterval, SampledFunctions};
 use std::collections::HashMap;
 
-/// What was sampled in the measured window of a run.
+/// The samples of the measured window of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledProfile {
-    /// Samples and their CPU time in nanoseconds, by stack.
+    /// The sampled stacks, with the number of samples and their CPU time in nanoseconds.
     pub profile: Profile,
-    /// How many there are.
+    /// Number of recorded samples.
     pub samples: u64,
-    /// How many more there was no room for.
+    /// Number of lost samples, for which the buffer had no room.
     pub lost: u64,
-    /// The CPU time of all of them, ns.
+    /// CPU time of all samples, in ns, including the lost samples.
     pub cpu_ns: f64,
-    /// The time covered, ns.
+    /// Length of the sampled time, in ns.
     pub covered_ns: u64,
-    /// Whether time in the kernel was sampled, too.
+    /// Whether all of the samples include time in the kernel.
     pub in_kernel: bool,
 }
 
 impl SampledProfile {
-    /// That of a run; `None` where nothing was sampled in its window.
+    /// The samples in the measured window of a run; `None` if the window has no samples.
     pub fn from_run(run: &Run) -> Option<SampledProfile> {
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         let stretches: Vec<&SampleInterval> = run.probes.sampled.between(from_ns, to_ns).collect();
@@ -57,15 +58,17 @@ impl SampledProfile {
     }
 }
 
-/// CPU time that a sample of a stretch stands for, ns.
+/// CPU time that one recorded sample of an interval stands for, in ns.
 fn weight_ns(stretch: &SampleInterval) -> f64 {
     let count = stretch.count() as f64;
     stretch.period_ns as f64 * (count + stretch.lost as f64) / count.max(1.0)
 }
 
-/// CPU time that was caught where `wanted` says so of a stack's functions, the one that ran first,
-/// and CPU time in all, in ns, between two moments of schedule time; `None` where less than half of
-/// that time was sampled.
+/// Sums the CPU time of samples between two moments of schedule time, in ns.
+///
+/// Returns the time of stacks for which `wanted` is true, and the time of all stacks. `wanted` gets
+/// the names of a stack's functions in recorded order. Returns `None` if less than half of the
+/// period was sampled.
 pub fn sampled_ns(
     sampled: &SampledFunctions,
     (from_ns, to_ns): (i64, i64),
@@ -117,7 +120,8 @@ mod tests {
             .iter()
             .map(|row| (sampled.profile.functions()[row.function as usize].name.as_str(), row.flat, row.cum))
             .collect();
-        // Of the second stretch as many were lost as were caught: each stands for two.
+        // The second interval lost as many samples as it recorded, so each recorded sample counts
+        // twice.
         assert_eq!(rows, [("main", 300, 800), ("runtime.gcDrain", 500, 500)]);
         let share = |from_ns, to_ns| {
             sampled_ns(&run.probes.sampled, (from_ns, to_ns), |names| {

@@ -1,9 +1,9 @@
-//! Profiles under load: the intervals of a trial in which they are taken, the load at the time, and
-//! the cost of profiling.
+//! Profiles under load: the intervals ("stretches") of a trial that takes profiles, the load at the
+//! time, and the cost of profiling.
 //!
-//! A trial has a fixed rate. After a warm-up it runs without profiling, then with the CPU profile,
-//! then without again, so that drift affects both equally. Other kinds of profiles follow in an
-//! interval of their own, since their cost would show in the CPU profile.
+//! The trial has a fixed rate. After a warm-up it runs without profiling, then with the CPU
+//! profile, then without profiling again, so that drift affects both equally. Profiles of other
+//! kinds follow in an interval of their own, since their cost would appear in the CPU profile.
 //!
 //! Not here: fetching and parsing profiles.
 
@@ -11,36 +11,36 @@ use crate::Summary;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Histogram, LoadShape, Run};
 
-/// Load before anything is measured, ns.
+/// Length of the warm-up, which is not measured, in ns.
 const WARMUP_NS: u64 = 2 * SECOND;
-/// A server needs some time to stop a profile and to write it.
+/// Pause after a profile, in ns: a server needs some time to stop a profile and to write it.
 const GAP_NS: u64 = SECOND / 2;
-/// Longest time between the two snapshots of other kinds, s.
+/// Longest time between the two snapshots for profiles of other kinds, in s.
 const OTHERS_SECONDS_MAX: u32 = 5;
-/// Least share of an offered rate that a server must reach to sustain it.
+/// A server sustains an offered rate if its throughput is at least this share of the rate.
 const HOLDS_SHARE: f64 = 0.98;
-/// Below a throughput that was the server's limit, a queue stays short.
+/// Share of the server's maximum throughput at which queues stay short.
 const BELOW_LIMIT: f64 = 0.85;
-/// The low load as a share of the load in question.
+/// The low load, as a share of the load under investigation.
 const LOW_SHARE: f64 = 0.15;
 
-/// When what happens in a trial, in ns of schedule time; each stretch from its start to its end.
+/// The plan of a trial with profiles, in ns of schedule time. Each interval has a start and an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretches {
-    /// Load that is not measured.
+    /// End of the warm-up, whose load is not measured.
     pub warmup_ns: u64,
-    /// Load without profiling, before and after the CPU profile.
+    /// The intervals without profiling, before and after the CPU profile.
     pub without: [(u64, u64); 2],
-    /// The CPU profile.
+    /// The interval of the CPU profile.
     pub cpu: (u64, u64),
-    /// The other kinds.
+    /// The interval of the profiles of other kinds.
     pub others: (u64, u64),
     /// The end of the trial.
     pub end_ns: u64,
 }
 
 impl Stretches {
-    /// The intervals of a trial with a CPU profile of so many seconds.
+    /// Plans a trial with a CPU profile of `cpu_seconds` seconds.
     pub fn new(cpu_seconds: u32) -> Stretches {
         let cpu_ns = u64::from(cpu_seconds) * SECOND;
         let tenths = |ns: u64| ns.div_ceil(SECOND / 10) * (SECOND / 10);
@@ -57,14 +57,14 @@ impl Stretches {
         Stretches { warmup_ns: WARMUP_NS, without: [before, after], cpu, others, end_ns: others.1 + GAP_NS }
     }
 
-    /// Length of the profiles of other kinds, s, for a CPU profile of this length.
+    /// Length of the profiles of other kinds, in s, for a CPU profile of `cpu_seconds`.
     pub fn others_seconds(cpu_seconds: u32) -> u32 {
         cpu_seconds.min(OTHERS_SECONDS_MAX)
     }
 }
 
-/// The rates at which profiles are taken, in 1/s: a low one, and the one in question. Three digits
-/// of the low one are enough.
+/// Returns the two rates at which profiles are taken, in 1/s: a low rate, and `level_rps` itself.
+/// The low rate is rounded to three digits.
 pub fn rates(level_rps: f64) -> [f64; 2] {
     let low = (level_rps * LOW_SHARE).max(level_rps.min(1.0));
     let unit = 10_f64.powf(low.max(1e-9).log10().floor() - 2.0);
@@ -81,23 +81,23 @@ pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     }
 }
 
-/// What happened to requests in some stretches of a run.
+/// Throughput and response times of the requests in some intervals of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PeriodFigures {
-    /// Length of the intervals together, in s.
+    /// Total length of the intervals, in s.
     pub seconds: f64,
-    /// Completed requests a second, the divisor of a server's costs.
+    /// Completed requests a second, successful or not: the divisor of a server's costs.
     pub completed_rps: f64,
     /// Successes a second.
     pub goodput_rps: f64,
-    /// Response time of the median, ns.
+    /// Median response time, in ns.
     pub p50_ns: u64,
-    /// Response time that 99 % of requests stay below, ns.
+    /// Response time p99, in ns.
     pub p99_ns: u64,
 }
 
 impl PeriodFigures {
-    /// Sums up the intervals that lie in the stretches; each of these is a start and an end in ns
+    /// Sums up the recorded ticks that lie in `stretches`. Each stretch is a start and an end in ns
     /// of schedule time.
     pub fn from_run(run: &Run, stretches: &[(u64, u64)]) -> PeriodFigures {
         let length_ns = run.plan.load.interval_ns.max(1);
@@ -128,18 +128,18 @@ impl PeriodFigures {
     }
 }
 
-/// A trial in which profiles were taken.
+/// The figures of a trial that took profiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfiledTrial {
-    /// The fixed rate, 1/s: of requests, or of sessions.
+    /// The fixed rate of the trial, in 1/s: requests, or sessions if the traffic has sessions.
     pub offered_rps: f64,
-    /// Requests of a session on average; 1 without sessions.
+    /// Mean number of requests per session; 1 without sessions.
     pub requests_each: f64,
-    /// Without profiling.
+    /// The intervals without profiling.
     pub without: PeriodFigures,
-    /// While the CPU profile was taken.
+    /// The interval of the CPU profile.
     pub with: PeriodFigures,
-    /// While the other kinds were taken.
+    /// The interval of the profiles of other kinds.
     pub others: PeriodFigures,
 }
 
@@ -155,14 +155,14 @@ impl ProfiledTrial {
         }
     }
 
-    /// Whether the server sustained the rate, so that the cost of a request does not depend on the
-    /// time of the profile.
+    /// Returns whether the server sustained the rate. Only then the cost of a request does not
+    /// depend on when the profile was taken.
     pub fn is_steady(&self) -> bool {
         self.without.goodput_rps / self.requests_each >= self.offered_rps * HOLDS_SHARE
     }
 
-    /// Requests completed during a profile of `duration_ns`, at the rate of its interval: profiles
-    /// take a little longer than requested.
+    /// Returns the number of requests completed during a profile of `duration_ns`, at the
+    /// throughput of its interval. A profile takes a little longer than requested.
     pub fn requests(meanwhile: &PeriodFigures, duration_ns: i64) -> f64 {
         meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
     }
@@ -180,7 +180,8 @@ mod tests {
             assert_eq!((warmup_ns, before.1), (before.0, cpu.0));
             assert!(cpu.1 < after.0 && after.1 <= others.0 && others.1 < end_ns);
             assert_eq!(cpu.1 - cpu.0, u64::from(seconds) * SECOND);
-            // As long without as with, to the tenth of a second.
+            // The intervals without profiling are as long as the CPU profile, to a fifth of a
+            // second.
             assert!(before.1 - before.0 + after.1 - after.0 - (cpu.1 - cpu.0) <= SECOND / 5);
             assert!([before, after, cpu, others].iter().all(|(a, b)| a % (SECOND / 10) == 0 && b % (SECOND / 10) == 0));
         }
@@ -201,7 +202,7 @@ mod tests {
         for tick in 0..30_u64 {
             let mut interval = Interval::default();
             let mut response = Histogram::new();
-            // Slower, and half of them failed, in the second second.
+            // In the second second, responses are slower and half of the requests fail.
             let inside = (10..20).contains(&tick);
             let figures = interval.routes.of_mut(0);
             figures.ledger.succeeded = if inside { 1 } else { 2 };

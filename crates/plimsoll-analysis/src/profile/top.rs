@@ -1,8 +1,8 @@
 //! Sums by function: flat and cumulative, as `go tool pprof -top` states them.
 //!
-//! A sample's value counts once in `cum` for every distinct function on its stack, however often
-//! that recurs, and in `flat` for the function at the leaf, which may be an inlined one (pprof,
-//! `internal/graph/graph.go`).
+//! A sample's value counts in `cum` once for every distinct function on the sample's stack, however
+//! often the function recurs there. The value counts in `flat` for the function at the leaf, which
+//! may be an inlined function (pprof, `internal/graph/graph.go`).
 
 use super::View;
 use plimsoll_model::profile::{FunctionId, Profile};
@@ -10,12 +10,13 @@ use plimsoll_model::profile::{FunctionId, Profile};
 /// The sums of a profile by function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Top {
-    /// Denominator of percentages; see [`View::total`].
+    /// Denominator of percentages: the sum of absolute values over all samples, as [`View::total`]
+    /// returns it.
     pub total: i64,
-    /// The sum over the samples of the view; it differs from `total` with a focus, or with negative
-    /// values.
+    /// Sum over the samples of the view. It differs from `total` if the view drops samples, or if
+    /// values are negative.
     pub selected_total: i64,
-    /// A row for each function with a sum other than 0, in order.
+    /// A row for each function with a sum other than 0, sorted by the requested column.
     pub rows: Vec<Row>,
 }
 
@@ -30,7 +31,7 @@ pub struct Row {
     pub cum: i64,
 }
 
-/// By what rows are sorted, the largest amount first.
+/// The column by which rows are sorted, with the largest absolute value first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     /// By the cost of a function itself.
@@ -48,7 +49,7 @@ pub fn percent(value: i64, total: i64) -> f64 {
 pub fn top(profile: &Profile, view: &View, sort: Sort) -> Top {
     let functions = profile.functions();
     let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
-    // The last sample in which a function was seen, so that recursion counts once.
+    // The number of the last sample that contained each function, so that recursion counts once.
     let mut seen = vec![usize::MAX; rows.len()];
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {

@@ -1,14 +1,15 @@
-//! Stacks merged from the root, for a flame graph.
+//! Stacks merged from the root into a tree of frames, for a flame graph.
 //!
-//! Siblings are ordered by name, since a profile has no time. A tree has at most a given number of
-//! frames, the widest. The cost of smaller ones appears under their caller as [`Tree::SMALLER`], so
-//! that a frame's children never hide its own cost. For a difference each frame has both sides, for
-//! each request.
+//! Siblings are ordered by name, since a profile has no time. A tree contains at most a given
+//! number of frames, the widest ones. The cost of narrower frames appears under their caller as
+//! [`Tree::SMALLER`], so that the children of a frame never hide the frame's own cost. In a
+//! difference each frame has the cost per request of both profiles.
 //!
-//! The tree grows from the widest frame on: a profile of 50 MB may have ten million distinct
+//! The builder adds the widest frame first: a profile of 50 MB may have ten million distinct
 //! frames, of which a flame graph shows thousands. All samples of a frame are adjacent in one
-//! array; a frame in the tree divides its part among its callees, and the widest waiting one is
-//! next. Other frames are never divided.
+//! array. When a frame joins the tree, its part of the array is divided among its callees, which
+//! wait in a heap. The widest waiting frame is next. Frames that do not join the tree are never
+//! divided.
 //!
 //! Not here: pixels, colours, the inverted tree (derived from this one).
 
@@ -18,37 +19,37 @@ use plimsoll_model::profile::{Function, Profile};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
-/// A frame and what lies above it, as sums.
+/// A frame of the tree, with the sums of its samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Node {
-    /// Index into [`Tree::functions`].
+    /// Index of the frame's function in [`Tree::functions`].
     pub function: u32,
-    /// 0 for the first functions of stacks.
+    /// Distance from the root: 0 for the first functions of stacks.
     pub depth: u32,
-    /// Share of the picture: the sum of absolute values; of a difference, the mean of both sides.
+    /// Width in the picture: the sum of absolute values. In a difference, the mean of both sides.
     pub width: f64,
-    /// Net sum, in the unit of the column; of a difference, that of the second side, per request.
+    /// Net sum, in the unit of the column. In a difference, the sum of the second side per request.
     pub value: f64,
-    /// Of a difference, the sum of the first side, per request; else 0.
+    /// In a difference, the sum of the first side per request; otherwise 0.
     pub before: f64,
-    /// Of a difference, the variance of `value - before` by chance; else 0.
+    /// In a difference, the variance of `value - before` that chance explains; otherwise 0.
     pub variance: f64,
 }
 
-/// Merged stacks, each frame after its caller and before its next sibling.
+/// The merged stacks of a profile: each frame follows its caller and precedes its next sibling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
-    /// The functions that the frames name.
+    /// The functions of the frames.
     pub functions: Vec<Function>,
-    /// The frames.
+    /// The frames in drawing order.
     pub nodes: Vec<Node>,
-    /// Whether frames were too narrow for the picture.
+    /// Whether some frames were too narrow for the picture and were summed up.
     pub left_out: bool,
-    /// Whether frames have two sides.
+    /// Whether the tree is a difference, so that frames have two sides.
     pub difference: bool,
 }
 
-/// What samples sum up to.
+/// The sums over the samples of a frame, with the meaning of the fields of [`Node`].
 #[derive(Debug, Clone, Copy, Default)]
 struct SampleSums {
     width: f64,
@@ -66,11 +67,11 @@ impl SampleSums {
     }
 }
 
-/// Stands for the caller of the first frames.
+/// Stands for the missing caller of the first functions of stacks.
 const ROOT: u32 = u32::MAX;
 
-/// A frame that may join the tree: a part of the ordered samples that agree in their first `depth`
-/// + 1 functions.
+/// A frame that waits to join the tree. `start..end` is its part of the ordered samples; the
+/// samples agree in their first `depth + 1` functions.
 struct WaitingFrame {
     sums: SampleSums,
     caller: u32,
@@ -81,8 +82,8 @@ struct WaitingFrame {
 }
 
 impl Ord for WaitingFrame {
-    /// The widest first; of equal ones, the first in the order, so that the result is
-    /// deterministic.
+    /// Orders frames by width; the widest is the greatest. Of equal frames the first in the array
+    /// is greater, so that the result is deterministic.
     fn cmp(&self, other: &WaitingFrame) -> Ordering {
         let by_width = self.sums.width.total_cmp(&other.sums.width);
         by_width.then(other.start.cmp(&self.start)).then(other.depth.cmp(&self.depth))
@@ -103,20 +104,20 @@ impl PartialEq for WaitingFrame {
 
 impl Eq for WaitingFrame {}
 
-/// A sample whose frames up to some depth are known: moved about as a whole, so that memory is
-/// walked in order.
+/// A sample whose frames are known up to some depth. Stacks move as a whole, so that memory is
+/// accessed in order.
 #[derive(Debug, Clone, Copy)]
 struct Stack {
-    /// Its next frame in [`Builder::frames`].
+    /// Index of the stack's next frame in [`Builder::frames`].
     at: usize,
-    /// How many frames are left from there.
+    /// Number of frames that follow from there.
     left: u32,
-    /// The group that it falls into, while its part is divided.
+    /// The group (next function) of the stack, while its part of the array is divided.
     group: u32,
     sums: SampleSums,
 }
 
-/// Stacks as they come, root first, one behind the other.
+/// The stacks in input order, each from the root on; `frames` holds the frames of all stacks.
 #[derive(Default)]
 struct Builder {
     frames: Vec<u32>,
@@ -124,7 +125,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Adds a sample; one without a stack has no place in the picture.
+    /// Adds a sample. A sample without a stack has no place in the picture and is dropped.
     fn add(&mut self, stack: impl Iterator<Item = u32>, sums: SampleSums) {
         let at = self.frames.len();
         self.frames.extend(stack);
@@ -134,7 +135,7 @@ impl Builder {
         }
     }
 
-    /// Merges the stacks, down to `frames_max` frames, and puts them in order.
+    /// Merges the stacks into at most `frames_max` frames, and orders them for drawing.
     fn finish(self, functions: &[&Function], frames_max: usize, difference: bool) -> Tree {
         let Builder { frames, mut stacks } = self;
         let mut divider = Divider {
@@ -155,7 +156,7 @@ impl Builder {
         }
         let left_out = !divider.waiting.is_empty();
         let mut narrow: HashMap<u32, SampleSums> = HashMap::new();
-        // In a set order, since sums of floats depend on it.
+        // The order is fixed, since sums of floats depend on the order.
         for frame in divider.waiting.into_sorted_vec() {
             narrow.entry(frame.caller).or_default().add(&frame.sums);
         }
@@ -163,23 +164,23 @@ impl Builder {
     }
 }
 
-/// No group: the function was not seen, or the stack ends.
+/// Means "no group": the divider has not met the function yet, or the stack ends.
 const ENDS: u32 = u32::MAX;
 
-/// Divides the samples of a frame by the function that it calls.
+/// Divides the samples of a frame by the function that the frame calls.
 struct Divider {
     frames: Vec<u32>,
-    /// The group of each function, while a frame is divided.
+    /// The group number of each function, while a frame is divided.
     group_of: Vec<u32>,
-    /// Function, number of samples, sums.
+    /// The groups of the divided frame: function, number of samples, sums.
     groups: Vec<(u32, usize, SampleSums)>,
     sorted: Vec<Stack>,
     waiting: BinaryHeap<WaitingFrame>,
 }
 
 impl Divider {
-    /// Sorts a part of the stacks, which begins at `start`, by their next function, with ending
-    /// stacks first. Each function becomes a waiting frame.
+    /// Sorts `part` of the stacks by their next function; stacks that end come first. Each function
+    /// becomes a waiting frame. `start` is the index of the part in the array of all stacks.
     fn divide(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
@@ -203,7 +204,7 @@ impl Divider {
         let calling: usize = self.groups.iter().map(|(_, samples, _)| samples).sum();
         let mut at = part.len() - calling;
         if self.groups.len() > 1 || (calling > 0 && at > 0) {
-            // Where the next sample of each group goes.
+            // The index at which the next sample of each group is placed.
             let mut next: Vec<usize> = Vec::with_capacity(self.groups.len());
             for (_, samples, _) in &self.groups {
                 next.push(at);
@@ -228,7 +229,7 @@ impl Divider {
     }
 }
 
-/// Puts kept frames in order: each after its caller, siblings by name.
+/// Orders the frames of the tree for drawing: each after its caller, siblings by name.
 fn in_order(
     kept: &[WaitingFrame],
     narrow: &HashMap<u32, SampleSums>,
@@ -249,7 +250,7 @@ fn in_order(
     };
 
     let mut tree = Tree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
-    // Indices into the functions of the tree; `None` stands for smaller frames.
+    // Indices into the functions of the tree; the key `None` is for the sum of narrow frames.
     let mut names: HashMap<Option<u32>, u32> = HashMap::new();
     let mut push = |tree: &mut Tree, function: Option<u32>, depth: u32, sums: &SampleSums| {
         let function = *names.entry(function).or_insert_with(|| {
@@ -276,16 +277,16 @@ fn in_order(
 }
 
 impl Tree {
-    /// The name of all frames too narrow for the picture together.
+    /// The name of the frame that sums up the frames that are too narrow for the picture.
     pub const SMALLER: &'static str = "(smaller frames)";
 
-    /// The width of the whole picture.
+    /// Width of the whole picture: the sum over the first functions of stacks.
     pub fn width(&self) -> f64 {
         self.nodes.iter().filter(|node| node.depth == 0).map(|node| node.width).sum()
     }
 }
 
-/// Merges the stacks of a view, keeping at most `frames_max` frames.
+/// Merges the stacks of a view into a tree of at most `frames_max` frames.
 pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
     let mut builder = Builder::default();
     for sample in profile.samples() {
@@ -300,8 +301,8 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
     builder.finish(&functions, frames_max, false)
 }
 
-/// Merges the stacks of two profiles, with what they cost on either side, keeping at most
-/// `frames_max` frames.
+/// Merges the stacks of two profiles into a tree of at most `frames_max` frames. Each frame has the
+/// cost on both sides.
 ///
 /// # Errors
 /// As [`diff`](super::diff()).

@@ -6,29 +6,29 @@
 
 use plimsoll_model::profile::{Profile, Sample};
 
-/// One column and a choice of samples. Made once for a profile, since names are matched once for
-/// each function.
+/// One column of a profile and a selection of its samples. Create it once per profile: it matches
+/// names once per function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// The column: an index into the sample types.
+    /// The column: an index into the profile's sample types.
     pub sample_type: usize,
     focus: Option<Vec<bool>>,
     ignore: Option<Vec<bool>>,
 }
 
 impl View {
-    /// All samples of one column.
+    /// A view of all samples of one column.
     pub fn all(sample_type: usize) -> View {
         View { sample_type, focus: None, ignore: None }
     }
 
-    /// Keeps samples with a frame whose function or file name `matches`.
+    /// Restricts the view to samples that have a frame whose function or file name `matches`.
     pub fn focus(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
         self.focus = Some(matching(profile, matches));
         self
     }
 
-    /// Drops samples with a frame whose function or file name `matches`.
+    /// Drops samples that have a frame whose function or file name `matches`.
     pub fn ignore(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
         self.ignore = Some(matching(profile, matches));
         self
@@ -40,9 +40,9 @@ impl View {
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
     }
 
-    /// The sum of the absolute values of the column. Where samples have the label `pprof::base`
-    /// (the base of pprof's own difference), only these count. It is the denominator of
-    /// percentages.
+    /// The sum of the absolute values of the column over all samples, the denominator of
+    /// percentages. If samples have the label `pprof::base` (the base of a difference made by
+    /// pprof), only these samples count.
     pub fn total(&self, profile: &Profile) -> i64 {
         let (mut all, mut base) = (0_i64, 0_i64);
         for sample in profile.samples() {

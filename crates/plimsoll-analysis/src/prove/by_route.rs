@@ -1,12 +1,12 @@
-//! The comparison of each route, B with A, when there are several: success rate and response times,
+//! The comparison of each route, B with A, if there are several: success rate and response times,
 //! over the blocks of the whole comparison.
 //!
-//! No route was declared as primary, so all routes share one error. The tests of all routes are one
+//! No route is primary, so all routes share one error probability. The tests of all routes are one
 //! family, and Holm's method divides the error among them.
 //!
-//! The smallest p is compared with the error divided by the number of tests. The next p is compared
-//! with the error divided by one less. This continues up to the first test that rejects nothing.
-//! All later tests reject nothing either.
+//! Holm's method compares the smallest p-value with the error divided by the number of tests. It
+//! compares the next p-value with the error divided by one test less, and so on. The first test
+//! that rejects nothing ends this: all later tests reject nothing either.
 //!
 //! Routes never decide about the whole comparison. Not here: the measure that decides.
 
@@ -66,7 +66,7 @@ pub struct RouteComparison {
     pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 
-/// One test of the family: its route, measure, effect, and p over all looks.
+/// One test of the family: its route, measure and effect, and its p-value over all looks.
 struct Test {
     route: usize,
     measure: RouteMeasure,
@@ -74,8 +74,8 @@ struct Test {
     p: f64,
 }
 
-/// Returns whether this number of blocks could prove an effect of any route at this look, if all
-/// blocks agreed. A comparison does not end before, because it would then report nothing about its
+/// Returns whether this number of blocks could prove an effect of a route at this look, if all
+/// blocks agreed. A comparison does not end earlier, because it would then report nothing about its
 /// routes.
 pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
@@ -120,7 +120,8 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
     routes
 }
 
-/// Returns the blocks in which both sides got requests of a route, with the route's readings.
+/// Returns the blocks in which both sides got requests of the route with index `at`, and the
+/// route's readings there.
 fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
     let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
     let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
@@ -128,7 +129,7 @@ fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
-/// Sums the requests and the successes of a route.
+/// Sums the requests and the successes of a route over all blocks; the measures stay empty.
 fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {

@@ -1,8 +1,8 @@
 //! The comparison of one measure, B with A ([`MeasureComparison`]): the ratio over all blocks, its
 //! certainty, and whether B is better, worse or the same.
 //!
-//! Not here: rules that forbid a verdict (`verdict`); the measures, and how many share an error
-//! (`mod`, `by_route`); the times of the looks (`looks`).
+//! Not here: rules that forbid a verdict (`verdict`); the list of measures, and how many share an
+//! error probability (`mod`, `by_route`); the times of the evaluations (`looks`).
 
 use super::looks::{Look, LookNumber, RANKS_ALARM_ERROR};
 use super::resample::ProvedEffect;
@@ -21,7 +21,7 @@ pub enum ProveVerdict {
     Same,
     /// B differs by a real difference inside the margin.
     Small,
-    /// The blocks do not show any of the other verdicts.
+    /// The blocks prove none of the other verdicts.
     Inconclusive,
 }
 
@@ -44,16 +44,17 @@ pub struct MeasureComparison<M = Criterion> {
     pub measure: M,
     /// Whether the measure decides the comparison.
     pub primary: bool,
-    /// B divided by A over all blocks together: of sums, or of the quantile of all requests.
+    /// B divided by A over all blocks together: the ratio of sums, or of the quantile of all
+    /// requests.
     pub ratio: f64,
-    /// Interval of `ratio` that holds over all looks, and over all measures of its family together;
-    /// `None`: too few blocks.
+    /// Interval of `ratio`. It holds simultaneously for all looks (evaluations), and for all
+    /// measures that share its error. `None`: too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// The interval of `ratio` that decides whether B is the same. Two one-sided tests at 5 % over
-    /// all looks are an interval at 90 %.
+    /// The interval of `ratio` that decides whether B is the same. It combines two one-sided tests
+    /// at 5 % over all looks, so it is an interval at 90 %. `None`: too few blocks.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// The p value of no difference. For the primary measure it holds over all looks (Bonferroni);
-    /// for other measures it is adjusted by Holm within their family.
+    /// The p-value of the hypothesis "no difference". For the primary measure it holds over all
+    /// looks (Bonferroni). For other measures it is adjusted by Holm's method within their family.
     pub p: f64,
     /// The margin as a share: smaller differences do not matter.
     pub margin: f64,
@@ -71,9 +72,10 @@ impl<M> MeasureComparison<M> {
     }
 }
 
-/// Returns whether a difference of the primary measure is real. The mean decides. If some blocks
-/// are so disturbed that the mean shows nothing, the ranks of the blocks decide, if mean and ranks
-/// have one sign. Each is the sign-flip test, with its own error.
+/// Returns whether a difference of the primary measure is real. The test of the mean decides. If
+/// single blocks are so disturbed that this test shows nothing, the ranks of the blocks decide,
+/// provided that mean and median have the same sign. Both are sign-flip tests, each with its own
+/// error probability.
 fn is_real(seen: &Look, by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = stats::median(by_block).unwrap_or(0.0);
@@ -81,9 +83,10 @@ fn is_real(seen: &Look, by_block: &[f64]) -> bool {
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 
-/// Judges one look, in logarithms. A real difference is beyond the margin at a planned look if the
-/// whole interval is, and at the last look if the estimate is. It is inside the margin if the whole
-/// equivalence interval is.
+/// Judges the difference at one look (evaluation), in logarithms.
+///
+/// A real difference exceeds the margin at a planned look if the whole interval does, and at the
+/// last look if the estimate does. It is inside the margin if the whole equivalence interval is.
 fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == LookNumber::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
@@ -107,7 +110,7 @@ pub(super) struct JudgementTerms {
     pub(super) margin: f64,
     /// The look at which the measure is judged.
     pub(super) look: LookNumber,
-    /// Number of measures that share the look's part of the error.
+    /// Number of measures that share the look's part of the error probability.
     pub(super) family: usize,
     /// Whether the measure decides the comparison.
     pub(super) primary: bool,
@@ -115,8 +118,8 @@ pub(super) struct JudgementTerms {
     pub(super) more_is_better: bool,
 }
 
-/// Compares one measure at one look, by its effect; the resulting p is that of this look alone.
-/// `by_block`: ln(B/A) of each block, for the primary measure.
+/// Compares one measure at one look, by its effect. The resulting p-value refers to this look
+/// alone. `by_block`: ln(B/A) of each block; needed only for the primary measure.
 pub(super) fn compare<M>(
     effect: &ProvedEffect,
     measure: M,
@@ -125,7 +128,7 @@ pub(super) fn compare<M>(
 ) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::from_effect(effect, look, family);
-    // Other measures never decide, so their interval suffices.
+    // Secondary measures never decide, so their interval suffices.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
     let real = if primary { is_real(&seen, by_block) } else { shown() };
     MeasureComparison {

@@ -1,4 +1,5 @@
-//! The blocks and the budget that a comparison without a verdict would need.
+//! Estimates the number of blocks (paired loads) and the budget that an inconclusive comparison
+//! needs for a verdict.
 
 use super::reading::Block;
 use super::rules::{NoEffect, Rules, counting, effect, requests_needed};
@@ -6,18 +7,18 @@ use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
 
-/// The required margin, in standard errors of the estimate. It is half the interval that must
-/// exclude 0 at a last look (2.51), plus the distance of the estimate below the truth in four of
-/// five cases (0.84). Then a difference as large as the margin is found. Copies need half of the
-/// equivalence interval (1.66) plus 1.28, which is less.
+/// The margin must be this number of standard errors of the estimate. Half the interval that must
+/// exclude 0 at the last look is 2.51 standard errors. In four of five cases the estimate is at
+/// most 0.84 below the truth. Then a difference as large as the margin is found. Identical builds
+/// need half of the equivalence interval (1.66) plus 1.28, which is less.
 const ROOM: f64 = 3.35;
-/// A comparison of a quantile needs this multiple of the requests that its printing needs.
+/// A comparison of a quantile needs this multiple of the requests that showing the quantile needs.
 const ROOM_FOR_REQUESTS: f64 = 1.2;
-/// With fewer blocks there is no verdict.
+/// Smallest number of blocks for a verdict.
 const BLOCKS_LEAST: usize = 10;
 
-/// Returns about how many more blocks would decide in four of five cases. In all it is n = (3.35 s
-/// / margin)^2, and at least half as many again as there are. For a quantile, it is the number of
+/// Estimates how many more blocks would decide in four of five cases. The total number is n = (3.35
+/// s / margin)^2, and at least 1.5 times the present number. For a quantile, it is the number of
 /// blocks with enough requests.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
@@ -40,8 +41,8 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     needed.max(BLOCKS_LEAST).saturating_sub(n).max(n / 2).max(1)
 }
 
-/// Returns the budget, rounded, in which such a comparison would probably decide, ns; `None` before
-/// its first block.
+/// Estimates the budget with which the comparison would probably decide, in ns, rounded up; `None`
+/// before the first block.
 pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
     let counted = counting(blocks, settings.primary);
     let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);

@@ -1,9 +1,10 @@
-//! The result of a ladder, one variable at a time. Each rung does one thing more than the rung
-//! before: an empty endpoint, one with a cache look-up, one with a query. The result is the
-//! throughput of each rung as a share of the rung before, and the added cost of a request.
+//! The result of a ladder, a measurement of several endpoints ("rungs") that differ in one step
+//! each. Each rung does one thing more than the rung before: an empty endpoint, then one with a
+//! cache look-up, then one with a query. The result is the throughput of each rung as a share of
+//! the rung before, and the added cost of a request.
 //!
-//! There is no verdict and no look. The budget determines the number of blocks, and the intervals
-//! hold together over all rungs.
+//! A ladder has no verdict and no early evaluation. The budget determines the number of blocks (one
+//! load on each rung). The intervals hold simultaneously for all rungs.
 
 use super::looks::ERROR;
 use super::reading::{self, Block};

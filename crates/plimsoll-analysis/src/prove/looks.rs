@@ -1,10 +1,10 @@
-//! When a comparison may be evaluated, and with which error: the error probability is spent in
-//! parts.
+//! When a comparison may be evaluated, and with which error probability.
 //!
-//! An evaluation after every block that stops at the first p < 0.05 is wrong far more often than
-//! one time in twenty. So the looks that may stop a comparison are planned (after 10, 14, 20, 28,
-//! 40, ... blocks). Each look has its own part of the error. The parts sum up to the whole, so that
-//! the error holds over all looks together, however they correlate.
+//! A comparison that is evaluated after every block, and stops at the first p < 0.05, is wrong far
+//! more often than one time in twenty. So the evaluations ("looks") that may stop a comparison are
+//! planned: after 10, 14, 20, 28, 40, ... blocks. Each look gets its own part of the error
+//! probability. The parts sum up to the whole error probability, so that it holds over all looks
+//! together, however they correlate.
 
 use super::resample::ProvedEffect;
 use super::stats::ConfidenceInterval;
@@ -12,20 +12,20 @@ use super::stats::ConfidenceInterval;
 /// Probability that an interval misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
 /// Probability of a false difference of the primary measure, over all looks, by the test of the
-/// mean. It is smaller than [`ERROR`] of the shown interval, because a false alarm costs more than
-/// some blocks.
+/// mean. It is smaller than [`ERROR`], which applies to the shown interval, because a false alarm
+/// costs more than some blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
 /// Probability of a false difference of the primary measure, over all looks, by the test of ranks.
 pub const RANKS_ALARM_ERROR: f64 = 0.005;
 /// Probability of a false fall in success, over all looks. The three probabilities sum up to 2 %,
 /// the probability of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
-/// The part of the error reserved for the last look.
+/// The part of the error probability that is reserved for the last look.
 const LAST_PART: f64 = 0.6;
-/// The part of the error of the equivalence claim that is reserved for the last look. The claim is
-/// hardly ever certain before.
+/// The part of the error probability of the equivalence claim ("B is the same") that is reserved
+/// for the last look. Earlier looks can hardly ever prove equivalence.
 const LAST_EQUIVALENCE_PART: f64 = 0.96;
-/// Minimum number of blocks before the first look.
+/// Number of blocks before the first look.
 const FIRST_BLOCKS: f64 = 10.0;
 
 /// The number of a look of a comparison, which determines its part of the error.
@@ -38,7 +38,8 @@ pub enum LookNumber {
 }
 
 impl LookNumber {
-    /// Returns the look's part of the error: 1/2, 1/6, 1/12, ... of the rest, which sum up to 1.
+    /// Returns the look's part of the error probability. The interim looks share what the last look
+    /// leaves: 1/2, 1/6, 1/12, ... of it.
     pub fn part(self) -> f64 {
         match self {
             LookNumber::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
@@ -46,7 +47,7 @@ impl LookNumber {
         }
     }
 
-    /// Returns the look's part of the error of the equivalence claim.
+    /// Returns the look's part of the error probability of the equivalence claim.
     fn equivalence_part(self) -> f64 {
         match self {
             LookNumber::Interim(_) => self.part() * (1.0 - LAST_EQUIVALENCE_PART) / (1.0 - LAST_PART),
@@ -55,7 +56,8 @@ impl LookNumber {
     }
 }
 
-/// Returns the look that is planned after `blocks` blocks.
+/// Returns the look that is planned after exactly `blocks` blocks; `None` if no look is planned
+/// then.
 pub fn interim(blocks: usize) -> Option<LookNumber> {
     for look in 0..64 {
         // The number of blocks is even, because the control compares blocks in pairs.
@@ -78,10 +80,10 @@ pub struct Look {
     pub interval: Option<ConfidenceInterval>,
     /// Interval of the estimate at the look's part of [`MEAN_ALARM_ERROR`].
     pub wide: Option<ConfidenceInterval>,
-    /// Interval for the equivalence claim: two one-sided tests, each at its part of [`ERROR`], are
-    /// an interval at twice that error.
+    /// Interval for the equivalence claim ("B is the same"). It combines two one-sided tests, each
+    /// at the look's part of [`ERROR`], so it is an interval at twice that error.
     pub equivalence: Option<ConfidenceInterval>,
-    /// Two-sided p of no difference, at this look alone.
+    /// Two-sided p-value of the hypothesis "no difference", for this look alone.
     pub p: f64,
 }
 
@@ -113,8 +115,8 @@ mod tests {
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
         let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + LookNumber::Last.part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early look has enough blocks to reject at its error: all blocks on one side have the
-        // probability 2^(1-n).
+        // Each early look has enough blocks to reject at its error probability. If all blocks
+        // favour one side, p is 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
             let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR;

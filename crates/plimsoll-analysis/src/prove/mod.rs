@@ -1,12 +1,12 @@
-//! Whether one build is better than another: blocks of paired loads, and a verdict with a known
-//! rate of false alarms.
+//! Decides whether one build is better than another, from blocks of paired loads. The verdict has a
+//! known rate of false alarms.
 //!
 //! A block is one short load on each arm (A and B), one right after the other, in random order.
 //! Disturbances of the machine affect both arms equally, or either with equal probability. All
 //! inference is over blocks, never over requests.
 //!
-//! One *primary* measure decides, together with the success rate. All other measures are corrected
-//! for their number.
+//! One *primary* measure decides, together with the success rate. The p-values of all other
+//! measures are corrected for the number of measures.
 //!
 //! Everything is a pure function of the measured blocks. Not here: carrying loads out, starting
 //! builds.
@@ -42,13 +42,14 @@ use looks::{Look, LookNumber};
 use rules::{NoEffect, counting};
 use verdict::{Decision, decide};
 
-/// This number of void blocks, if it is twice that of valid ones, ends a comparison.
+/// A comparison ends after this number of void blocks, if there are more than twice as many void
+/// blocks as valid ones.
 const VOIDS_MAX: usize = 6;
 
 /// Why a comparison ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ComparisonEnd {
-    /// A planned look was certain.
+    /// A planned look (evaluation) had a certain verdict.
     Verdict,
     /// The requested number of blocks was reached.
     Blocks,
@@ -60,8 +61,8 @@ pub enum ComparisonEnd {
     Broken(String),
 }
 
-/// The primary measure after some blocks, at the error of a last look. A sequence shows how the
-/// interval narrows.
+/// An estimate of the primary measure after some of the blocks, with the error probability of the
+/// last look. A sequence of estimates shows how the interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimEstimate {
     /// Number of valid blocks.
@@ -75,7 +76,7 @@ pub struct InterimEstimate {
 /// The outcome of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
-    /// The verdict on the primary measure and on success, unless a rule forbids it.
+    /// The verdict from the primary measure and the success rate, unless a rule forbids it.
     pub verdict: ProveVerdict,
     /// The reason for the verdict, unless it is the primary measure alone.
     pub reason: Option<Reason>,
@@ -85,8 +86,8 @@ pub struct Proof {
     pub success: Option<Success>,
     /// The comparison of each route, in the order of the plan; empty for a single route.
     pub routes: Vec<RouteComparison>,
-    /// The variation between neighbouring loads on each side: the standard deviation of one load,
-    /// as a share. `None`: too few blocks.
+    /// The standard deviation of a single load on each side, as a share, from neighbouring loads.
+    /// `None`: too few blocks.
     pub spread: [Option<f64>; 2],
     /// Whether every load ran on a newly started build. Otherwise the verdict is about two running
     /// processes.
@@ -95,11 +96,11 @@ pub struct Proof {
     pub blocks: usize,
     /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,
-    /// About how many more blocks would decide, if too few blocks are the reason for an
-    /// inconclusive verdict.
+    /// About how many more blocks would decide; `None` unless the verdict is inconclusive only
+    /// because there are too few blocks.
     pub blocks_more: Option<usize>,
-    /// The budget for `blocks_more`, ns. The caller, which knows the length of blocks, sets the
-    /// field ([`budget_enough_ns`]).
+    /// The budget for `blocks_more` blocks, ns. `conclude` leaves it empty, and the caller, which
+    /// knows the length of a block, sets it ([`budget_enough_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
@@ -107,10 +108,11 @@ pub struct Proof {
     pub doubts: Doubts,
 }
 
-/// Returns the planned look after exactly these blocks and its decision, if the verdict is certain.
+/// Returns the look (evaluation) planned after exactly these blocks, and its decision; `None`
+/// unless the verdict is certain.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)> {
     let number = looks::interim(counted.len()).filter(|number| by_route::can_tell(counted, *number))?;
-    // Most looks are not certain, which the primary measure and the success rate show quickly.
+    // Most looks are not certain. The primary measure and the success rate show this quickly.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
     }
@@ -118,7 +120,7 @@ fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)
     (decision.verdict != ProveVerdict::Inconclusive).then_some((number, decision))
 }
 
-/// Returns the reason to stop after these blocks, if there is one. The caller checks the time.
+/// Returns the reason to stop after these blocks; `None` to continue. The caller checks the time.
 pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     let counted = counting(blocks, settings.primary);
     let void = blocks.len() - counted.len();
@@ -145,7 +147,7 @@ fn standing_of(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
     })
 }
 
-/// Returns the successive estimates, at up to 40 points.
+/// Estimates the primary measure after increasing numbers of blocks, at 40 points or fewer.
 pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     let counted = counting(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
@@ -169,7 +171,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A {a}"));
     }
-    // A build that fails more requests also has different responses: one warning suffices.
+    // A build that fails more requests also has different responses. Then one warning suffices.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
         let text = format!("{}; they may not do the same work", differing.text);
@@ -215,8 +217,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
 }
 
-/// Returns the standard deviation of a load on one side, as a share. It uses differences of
-/// neighbours, so that drift does not count.
+/// Returns the standard deviation of a load on one side, as a share. It uses the differences of
+/// neighbouring loads, so that drift does not count.
 fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
         counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();

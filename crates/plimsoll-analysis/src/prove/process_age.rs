@@ -1,5 +1,5 @@
-//! The past of the processes under two URLs. A comparison of two URLs compares two *processes* with
-//! different pasts, and not only two builds.
+//! Warns about different histories of the processes behind two URLs. A comparison of two URLs
+//! compares two *processes*, and not only two builds.
 
 use crate::sentence::{Remedy, Sentence};
 
@@ -12,11 +12,11 @@ pub struct ProcessAge {
     pub cpu_s: f64,
 }
 
-/// Ages that differ by this factor, and by this number of seconds, get a warning.
+/// Ages cause a warning if they differ by this factor and by this number of seconds.
 const AGE_TIMES: f64 = 4.0;
 const AGE_S: f64 = 60.0;
-/// CPU times that differ by this factor and this number of seconds get a warning. That time serves
-/// some thousand requests.
+/// CPU times cause a warning if they differ by this factor and by this number of seconds. So much
+/// CPU time serves some thousand requests.
 const CPU_TIMES: f64 = 3.0;
 const CPU_S: f64 = 0.3;
 

@@ -1,4 +1,5 @@
-//! The figures of one load for the build under test ([`Reading`]), and loads grouped into blocks.
+//! The figures of one load of a comparison ([`Reading`]), and the grouping of loads into blocks. A
+//! block has one load on each arm.
 
 use super::resample::{BlockAmount, LedgerTimes};
 use super::stats;
@@ -17,7 +18,7 @@ use plimsoll_model::{
 /// The figures of one load for the build under test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// Successes in the measured window, and the length of the window, s.
+    /// Number of successes in the measured window, and the length of the window in s.
     pub goodput: BlockAmount,
     /// The times of all scheduled requests of the load.
     pub ledger: LedgerTimes,
@@ -26,7 +27,7 @@ pub struct Reading {
     pub cpu_ns: Option<BlockAmount>,
     /// Bytes of responses, and number of responses.
     pub answer_bytes: BlockAmount,
-    /// Number of responses by status.
+    /// Number of responses by HTTP status.
     pub statuses: Tally,
     /// The figures of each of several routes, in the order of the plan; empty for a plan with one
     /// route.
@@ -50,8 +51,8 @@ pub struct RouteReading {
     pub ledger: LedgerTimes,
 }
 
-/// Maximum share of the response time for which a response may wait for plimsoll. Above this share,
-/// the figures are plimsoll's.
+/// Largest share of the response time that responses may wait for plimsoll. Above this share, the
+/// figures describe plimsoll and not the server, and the load is void.
 pub const CLIENT_WAIT_SHARE_MAX: f64 = 0.1;
 
 fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
@@ -189,8 +190,8 @@ pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
     (blocks.whole, blocks.broken)
 }
 
-/// Blocks that are read incrementally from a recording. Each load is read once, because this takes
-/// longer than evaluating all blocks.
+/// Blocks that are read incrementally from a recording. Each load is read once, because reading a
+/// load takes longer than evaluating all blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     /// The complete blocks.
@@ -222,9 +223,9 @@ impl Blocks {
         self.judge_silence();
     }
 
-    /// Judges loads without any response. Such a load is void if it was shorter than a usual
-    /// response time. It shows a hanging server if responses usually arrive within a third of its
-    /// length.
+    /// Decides whether loads without any response are void. Such a load is void if it was shorter
+    /// than three usual response times. A longer load without a response shows that the server
+    /// hangs, and is valid.
     fn judge_silence(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
@@ -262,7 +263,8 @@ pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// Returns the doubt about void blocks: their number, and the reason.
+/// Returns the doubt about void blocks, with their number and the reason of the first; `None`
+/// without void blocks.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!("{} of {} blocks do not count: ", void.len(), blocks.len()));

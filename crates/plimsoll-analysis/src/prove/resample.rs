@@ -1,16 +1,16 @@
-//! The effect of B over A from blocks ([`ProvedEffect`]): the ratio over all blocks of each side,
-//! with the uncertainty from randomisation.
+//! The effect of B over A ([`ProvedEffect`]): the ratio of the two sides over all blocks, with the
+//! uncertainty from randomisation. A block is one load on each side, in random order.
 //!
-//! The order of the two sides in a block is random. If B were A times a factor, each block's
-//! difference could have had the opposite sign with equal probability, whatever the machine did.
+//! If B were A times a factor, the difference in each block could have had the opposite sign with
+//! equal probability, whatever the machine did.
 //!
-//! The factors that this sign-flip test of the *mean* does not reject are the typical values of
-//! Hartigan (1969). Take the ratio over random halves of the blocks, each block in or out with
-//! probability 1/2. Such a ratio is below or above the true factor with equal probability. So an
-//! interval consists of two order statistics of the ratios of halves.
+//! A sign-flip test of the *mean* rejects some factors. The factors that it does not reject follow
+//! from the typical values of Hartigan (1969). Take the ratio over random halves of the blocks,
+//! each block in or out with probability 1/2. Such a ratio is below or above the true factor with
+//! equal probability. So an interval consists of two order statistics of the ratios of halves.
 //!
 //! The interval holds at any number of blocks, under drift and heavy tails. Disturbed blocks widen
-//! it, and bad blocks move it, because the mean includes them.
+//! the interval, and bad blocks move it, because the mean includes them.
 //!
 //! Not here: when to evaluate, and what to conclude (`looks`, `verdict`).
 
@@ -19,16 +19,16 @@ use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
-/// Up to this number of blocks all halves are used. For more blocks, as many random halves as 12
-/// blocks have.
+/// Up to this number of blocks all halves are used. For more blocks, [`HALVES`] random halves are
+/// used.
 const EXACT_BLOCKS_MAX: usize = 12;
 const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
-/// Farther out than this order statistic, few draws decide by chance. There the tail is a normal
-/// one through this point. Sums of random signs have lighter tails, so the error is on the wide
-/// side.
+/// The smallest order statistic that is used directly. Farther out, few random halves would decide
+/// by chance, so the tail is a normal one through this point. Sums of random signs have lighter
+/// tails, so the error makes the interval wider.
 const ORDER_LEAST: usize = 16;
-/// Number of places at which a distribution of times is evaluated, between the minimum and the
-/// maximum quantile of any block.
+/// Largest number of points at which a distribution of times is evaluated. The points lie between
+/// the minimum and the maximum of the quantile in any block.
 const CUTS_MAX: usize = 48;
 
 /// The figure of a side in a block: an amount and its divisor (successes and seconds, CPU time and
@@ -47,8 +47,8 @@ pub struct BlockAmount {
 pub struct LedgerTimes {
     /// Number of scheduled requests.
     pub scheduled: u64,
-    /// Number of successes up to each occupied bucket of the histogram: (bucket, cumulative
-    /// number), ascending.
+    /// The occupied buckets of the histogram of successes: (bucket, number of successes up to and
+    /// including this bucket), ascending.
     pub succeeded: Vec<(u32, u64)>,
 }
 
@@ -79,8 +79,8 @@ impl LedgerTimes {
         self.succeeded.last().map_or(0, |last| last.1)
     }
 
-    /// Returns the bucket in which a share `q` of all requests has succeeded; `None`: fewer
-    /// succeeded.
+    /// Returns the bucket of the time within which a share `q` of all requests has succeeded;
+    /// `None` if fewer succeeded.
     fn bucket(&self, q: f64) -> Option<u32> {
         // The small subtraction compensates the rounding error of products such as 0.99 * 100.
         let rank = ((q * self.scheduled as f64 - 1e-6).ceil() as u64).max(1);
@@ -88,8 +88,8 @@ impl LedgerTimes {
         self.succeeded.get(at).map(|(bucket, _)| *bucket)
     }
 
-    /// Returns the time in which a share `q` of all requests has succeeded, ns; infinite if fewer
-    /// succeeded.
+    /// Returns the time within which a share `q` of all requests has succeeded, ns; infinite if
+    /// fewer succeeded.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         self.bucket(q).map_or(f64::INFINITY, |bucket| {
             (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
@@ -102,21 +102,22 @@ impl LedgerTimes {
     }
 }
 
-/// The effect of B compared with A, and its uncertainty: as the logarithm of B/A, or for costs as a
-/// difference.
+/// The effect of B compared with A, and its uncertainty. It is the logarithm of B/A, or for costs
+/// the difference B - A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvedEffect {
     /// The estimate from all blocks.
     pub estimate: f64,
     /// Number of blocks.
     pub blocks: usize,
-    /// The value of each side over all blocks, in the unit of the figure.
+    /// The value of each side over all blocks, in the unit of the measure.
     pub levels: [f64; 2],
     /// The estimates from halves of the blocks, ascending.
     halves: Vec<f64>,
 }
 
-/// Returns the halves of `blocks` blocks: the indices of the blocks in each half.
+/// Returns the halves of `blocks` blocks, each as the indices of its blocks: all halves, or random
+/// ones for many blocks.
 fn halves(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
@@ -154,9 +155,9 @@ fn sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [Blo
 }
 
 impl ProvedEffect {
-    /// Computes the effect by resampling. `levels` returns the values of both sides over given
-    /// blocks, and the comparison of the two values. Returns `None` without blocks, or without a
-    /// comparison.
+    /// Computes the effect by resampling. `levels` returns the values of both sides over the given
+    /// blocks, and `against` compares the two values. Returns `None` without blocks, or if the
+    /// comparison is not a number.
     fn resample(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
@@ -178,7 +179,8 @@ impl ProvedEffect {
         Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves })
     }
 
-    /// Computes the added cost of B over A, in us, from amounts by block and their seconds.
+    /// Computes the added cost of a request in B over A, in us. `amounts` are the successes of each
+    /// side and their seconds, by block.
     pub fn of_costs(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
         ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)
@@ -198,8 +200,8 @@ impl ProvedEffect {
         ProvedEffect::resample(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
-    /// Returns the interval of the estimate at the two-sided error `alpha`. Returns `None` if so
-    /// few blocks cannot reject anything at that error (2^(1-n) > `alpha`).
+    /// Returns the interval of the estimate at the two-sided error probability `alpha`. Returns
+    /// `None` if there are too few blocks to reject anything at that error (2^(1-n) > `alpha`).
     pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
         let all = self.halves.len() + 1;
         let order = (alpha / 2.0 * all as f64 + 1e-9) as usize;
@@ -214,19 +216,21 @@ impl ProvedEffect {
         Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
     }
 
-    /// Returns the order statistics from which on the tails are normal.
+    /// Returns the outermost order statistics that are used directly. Beyond them the tails are
+    /// normal.
     fn ends(&self) -> (f64, f64) {
         let last = self.halves.len().saturating_sub(ORDER_LEAST);
         (self.halves[ORDER_LEAST - 1], self.halves[last])
     }
 
-    /// Returns how far out these order statistics are, in standard deviations of a normal
-    /// distribution.
+    /// Returns the distance of these order statistics from the mean, in standard deviations of a
+    /// normal distribution.
     fn quantile_of_order(&self) -> f64 {
         normal_quantile(1.0 - ORDER_LEAST as f64 / (self.halves.len() + 1) as f64)
     }
 
-    /// Returns the p value that the ratio is 1 or more (`below`), or 1 or less.
+    /// Returns the one-sided p-value of the hypothesis that B/A is 1 or more if `below`, otherwise
+    /// 1 or less.
     pub fn p_one_sided(&self, below: bool) -> f64 {
         let all = (self.halves.len() + 1) as f64;
         let beyond = match below {
@@ -243,20 +247,19 @@ impl ProvedEffect {
         tail.max(0.5f64.powi(self.blocks.min(1000) as i32)).min(ORDER_LEAST as f64 / all)
     }
 
-    /// Returns the two-sided p value of no difference.
+    /// Returns the two-sided p-value of the hypothesis "no difference".
     pub fn p(&self) -> f64 {
         (2.0 * self.p_one_sided(true).min(self.p_one_sided(false))).min(1.0)
     }
 }
 
-/// The times of one side, divided at the values where the quantile of any half of the blocks may
-/// be.
+/// The times of one side, divided into cuts (ranges of time). The cuts cover the values that the
+/// quantile of any half of the blocks may have.
 struct Cuts {
     q: f64,
     /// Number of scheduled requests by block, weighted.
     scheduled: Vec<f64>,
-    /// The first and the last time of each cut, ns. The times of the first cut are below all
-    /// others.
+    /// The first and the last time of each cut, ns. Cut 0 stands for all times below the others.
     ends_ns: Vec<(f64, f64)>,
     /// Number of successes up to each cut, by cut and block, weighted.
     until: Vec<Vec<f64>>,

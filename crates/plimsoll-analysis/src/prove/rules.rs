@@ -1,5 +1,5 @@
-//! The rules of a comparison ([`Rules`]): its measures, the valid blocks, and the quantity that
-//! each measure is computed from.
+//! The rules of a comparison ([`Rules`]), the selection of valid blocks, and the quantity from
+//! which each measure's effect (B over A) is computed.
 
 use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
@@ -35,11 +35,11 @@ impl Rules {
     }
 }
 
-/// The quantity that an effect is computed from.
+/// The quantity from which the effect of a measure is computed.
 pub(super) enum Quantity<'a> {
-    /// Amounts of either side, by block.
+    /// An amount and its divisor for both sides, by block.
     Amounts(Vec<[BlockAmount; 2]>),
-    /// A quantile of the requests of either side together.
+    /// A quantile of all requests of each side, and the times of the requests, by block.
     Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
 
@@ -62,7 +62,7 @@ pub fn requests_needed(q: f64) -> f64 {
     (QUANTILE_BEYOND / (1.0 - q)).round()
 }
 
-/// Returns the values of `of` for both sides of each block, if all have one.
+/// Applies `of` to both sides of each block; `None` if a value is missing in any block.
 pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
     let sides = |block: &'a Block| match block.readings.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
@@ -71,7 +71,7 @@ pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> O
     blocks.iter().map(sides).collect()
 }
 
-/// Returns the quantity of a measure, if every block has it.
+/// Returns the quantity of a measure; `None` if a block does not have it.
 pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
         return Some(Quantity::Quantile(q, of_sides(blocks, |reading| Some(&reading.ledger))?));
@@ -84,7 +84,7 @@ pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<
 
 /// The minimum weight of a disturbed block, relative to an undisturbed one.
 const WEIGHT_LEAST: f64 = 0.1;
-/// The minimum number of blocks of each kind for an estimate of their scatter.
+/// The smallest number of disturbed, and of undisturbed, blocks for an estimate of their scatter.
 const WEIGHED_FROM: usize = 5;
 
 impl Quantity<'_> {
@@ -98,10 +98,10 @@ impl Quantity<'_> {
         }
     }
 
-    /// Returns the weight of each block. Disturbed blocks count less if they scatter more, by the
-    /// inverse of their variance. The machine's CPU times show the disturbance, and the sizes
-    /// without signs show the scatter. So the results of blocks do not affect the weights, and the
-    /// test keeps its level.
+    /// Returns the weight of each block. Disturbed blocks get less weight if they scatter more: the
+    /// inverse ratio of the variances. Whether a block is disturbed comes from the machine's CPU
+    /// times, and the scatter uses sizes without signs. So the direction of a block's result does
+    /// not affect its weight, and the test keeps its error probability.
     fn weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.by_block();
         let middle = stats::median(&values).unwrap_or(0.0);
@@ -117,7 +117,8 @@ impl Quantity<'_> {
         blocks.iter().map(|block| if block.is_disturbed() { weight } else { 1.0 }).collect()
     }
 
-    /// Computes the effect; a quantile needs enough requests beyond it on each side.
+    /// Computes the effect of the quantity. A quantile needs enough requests beyond it on each
+    /// side.
     pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, NoEffect> {
         let weights = self.weights(blocks);
         match self {
@@ -139,12 +140,12 @@ pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffec
     quantity(blocks, measure).ok_or(NoEffect::NotTaken)?.effect(blocks)
 }
 
-/// Returns ln(B/A) of each single block.
+/// Returns ln(B/A) of each single block for a measure; empty if a block does not have the measure.
 pub(super) fn by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
     quantity(blocks, measure).map_or_else(Vec::new, |quantity| quantity.by_block())
 }
 
-/// Returns the valid blocks.
+/// Returns the blocks that are not void and have a value of the primary measure.
 pub(super) fn counting(blocks: &[Block], primary: Criterion) -> Vec<Block> {
     let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
     blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()

@@ -4,8 +4,8 @@
 //! Not here: the effect of B over A and its interval (`resample`); when to evaluate and what to
 //! conclude (`looks`, `verdict`).
 
-/// Up to this number of values the null distribution is exact. For more, it is the normal
-/// approximation (error below 1e-4).
+/// Up to this number of values, the distribution under the null hypothesis is exact. For more
+/// values, it is the normal approximation (error below 1e-4).
 const EXACT_MAX: usize = 200;
 
 /// An interval, both ends included.
@@ -33,9 +33,9 @@ impl ConfidenceInterval {
         self.lower >= -bound && self.upper <= bound
     }
 
-    /// Returns whether an interval of log ratios, converted to shares, lies within the share whose
-    /// logarithm is `bound`. People read shares, and -2 % is farther from 0 than +2 % on the
-    /// logarithmic scale.
+    /// Returns whether an interval of log ratios lies within a margin, compared as shares. `bound`
+    /// is the logarithm of 1 + margin. Users read shares, and -2 % is farther from 0 than +2 % on
+    /// the logarithmic scale.
     pub fn within_ratio(&self, bound: f64) -> bool {
         let share = bound.exp_m1();
         self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
@@ -77,9 +77,11 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Returns the two-sided p of the hypothesis that the values are symmetric about 0. The test is the
-/// sign-flip permutation test of the sum of the signed ranks. Equal sizes share their mean rank;
-/// zeros are ranked and never flip (Pratt). NaN counts as the largest value. Without values p is 1.
+/// Returns the two-sided p-value of the hypothesis that the values are symmetric about 0.
+///
+/// The test is the sign-flip permutation test of the sum of signed ranks. Equal sizes share their
+/// mean rank. Zeros are ranked and never flip (Pratt). NaN counts as the largest value. Without
+/// values p is 1.
 pub fn sign_flip_p(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -125,7 +127,7 @@ fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
     probability
 }
 
-/// Returns P(X >= `at_least`) for a fair coin that is thrown `n` times.
+/// Returns P(X >= `at_least`), where X is the number of heads in `n` throws of a fair coin.
 pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
     // The sum starts with P(X = 0) and computes each term from the one before. Beyond a thousand
     // throws, P(X = 0) is below the smallest float.
@@ -144,8 +146,8 @@ pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
     tail.min(1.0)
 }
 
-/// Returns the two-sided p that values in time have no trend (Mann and Kendall), by the normal
-/// distribution; 1 for fewer than ten values.
+/// Returns the two-sided p-value of the hypothesis that values in order of time have no trend (Mann
+/// and Kendall), by the normal approximation. Returns 1 for fewer than ten values.
 pub fn trend_p(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 10 {

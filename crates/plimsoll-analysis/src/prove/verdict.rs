@@ -1,6 +1,7 @@
-//! The verdict at one look ([`decide`]): that of the primary measure, unless other evidence
-//! contradicts it. Such evidence is requests that fail, different responses, outliers among the
-//! blocks of one side, or a difference that grows.
+//! Decides the verdict at one look, an evaluation of the blocks so far ([`decide`]). The verdict is
+//! that of the primary measure, unless other evidence contradicts it. Such evidence is failed
+//! requests, different responses, outliers among the blocks of one side, or a difference that
+//! grows.
 //!
 //! Not here: when to evaluate (`looks`), and how one measure is judged (`compared`).
 
@@ -23,7 +24,7 @@ pub struct Success {
     pub ratio: f64,
     /// 95 % interval of `ratio` over all looks; `None`: too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// Whether B credibly fails more requests than A.
+    /// Whether B fails more requests than A, beyond chance.
     pub has_fallen: bool,
 }
 
@@ -34,10 +35,11 @@ pub enum Reason {
     Fails,
     /// The primary measure is missing, or has too few requests.
     NotTaken(NoEffect),
-    /// The evidence against the verdict of the declared measure: that verdict, and the evidence in
+    /// Evidence contradicts the verdict of the primary measure: that verdict, and the evidence in
     /// words.
     Against(ProveVerdict, String),
-    /// The reason in words: the comparison was aborted, or hardly any block was valid.
+    /// The measurement itself prevents a verdict, in words: the comparison was aborted, or hardly
+    /// any block was valid.
     Ended(String),
 }
 
@@ -51,15 +53,14 @@ pub(super) struct Decision {
     pub(super) reason: Option<Reason>,
 }
 
-/// Probability of false evidence against the verdict "the same".
+/// Error probability of each test for evidence that withholds a verdict.
 const SIGN_ERROR: f64 = 0.01;
-/// Blocks are outliers beyond this number of standard deviations of the other blocks (by the median
-/// absolute deviation).
+/// A block is an outlier beyond this number of standard deviations from the median of all blocks.
+/// The standard deviation comes from the median absolute deviation.
 const FAR_OUT: f64 = 4.0;
-/// Standard deviation of a normal distribution, in median absolute deviations.
+/// Standard deviation of a normal distribution, divided by its median absolute deviation.
 const DEVIATIONS: f64 = 1.4826;
-/// Responses count as different if their mean size differs by this share, or if this share has a
-/// different status.
+/// Responses count as different if their mean size differs by more than this share.
 const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
@@ -106,15 +107,16 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
         (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
         _ => (said, None),
     };
-    // A withheld verdict is also withheld for the measure. More failures of B are no evidence about
-    // the measure.
+    // If evidence withholds the verdict, the primary measure has no verdict either. More failures
+    // of B are not evidence about the measure.
     if matches!(reason, Some(Reason::Against(..))) {
         primary.verdict = verdict;
     }
     Decision { verdict, primary: Some(primary), secondary, success, reason }
 }
 
-/// Returns whether a look may have a verdict, from the primary measure and the success rate alone.
+/// Returns whether this look may have a certain verdict. It uses only the primary measure and the
+/// success rate, which are quick to compute.
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumber) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
@@ -124,15 +126,15 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumb
         || success(counted, look).is_some_and(|success| success.has_fallen)
 }
 
-/// Compares the secondary measures, each at its share of the look's error, with p adjusted for
-/// their number.
+/// Compares the secondary measures. Each gets an equal part of the look's error probability, and
+/// the p-values are adjusted for the number of measures.
 fn secondary(
     settings: &Rules,
     counted: &[Block],
     judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
     look: LookNumber,
 ) -> Vec<MeasureComparison> {
-    // At a fixed rate the goodput equals that rate.
+    // At a fixed rate the goodput equals the rate, so it is not compared.
     let beside = |measure: &Criterion| {
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
     };
@@ -179,8 +181,8 @@ pub(super) struct AnswerMismatch {
     pub(super) much: bool,
 }
 
-/// Returns whether an effect is more than chance. With too few blocks for a test, all halves of the
-/// blocks must agree.
+/// Returns whether an effect is more than chance. With too few blocks for the test, all blocks must
+/// have the same sign.
 fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
@@ -224,13 +226,14 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     Some(AnswerMismatch { text, much })
 }
 
-/// Returns a secondary measure that is worse, in words.
+/// Describes the first secondary measure that is worse for B; `None` if no measure is worse.
 fn worse_beside(secondary: &[MeasureComparison]) -> Option<String> {
     let worse = secondary.iter().find(|one| one.verdict == ProveVerdict::Worse)?;
     Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
 }
 
-/// Returns the side with more outlier blocks than chance explains, and a description.
+/// Returns the side ('A' or 'B') with more outlier blocks than chance explains, with a description;
+/// `None` if there is no such side.
 fn far_out(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = stats::median(by_block)?;
     let sizes: Vec<f64> = by_block.iter().map(|value| (value - middle).abs()).collect();
@@ -251,7 +254,8 @@ fn far_out(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     Some((side, text))
 }
 
-/// Probability on either side of equally many outliers on one side alone: five of five.
+/// If all outliers are against one side, this is the probability that five of five are so by
+/// chance.
 const FAR_OUT_ERROR: f64 = 1.0 / 32.0;
 
 /// Describes a difference that grows or shrinks during the measurement.

@@ -1,4 +1,4 @@
-//! Differences by hand, and on profiles that are known to be noise.
+//! Tests of differences that were computed by hand, and of profiles that differ only by noise.
 
 use super::*;
 use crate::profile::read;
@@ -32,8 +32,8 @@ fn repetitions_that_differ_widen_the_error() {
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
     eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
     let mut rng = Rng::new(seed);
-    // Forty functions; in each profile each is up or down by as much as a machine with others on it
-    // does.
+    // Forty functions. In each profile the cost of each function varies as much as on a machine
+    // with other load.
     let mut take = |costs: &[f64]| {
         let line = |(number, cost): (usize, &f64)| {
             let sum: f64 = (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
@@ -101,9 +101,9 @@ fn costs_are_per_request() {
     // The formula for Poisson counts, by hand.
     let z = 4.0 / (400.0 / 100.0_f64.powi(2) + 1600.0 / 200.0_f64.powi(2)).sqrt();
     assert!((json.z.expect("tested") - z).abs() < 1e-12 && json.is_finding());
-    // Twice the requests, twice the samples: nothing changed.
+    // Twice the requests and twice the samples: nothing changed.
     assert_eq!((row("sql").flat.delta(), row("sql").flat.z), (0.0, Some(0.0)));
-    // Three events are no evidence of anything.
+    // Three events are too few for a test.
     assert_eq!((row("log").flat.z, row("log").flat.q), (None, None));
     assert_eq!(result.rows[0].function, "json", "findings come first");
     assert_eq!((result.total.before, result.total.after), (5.0, 9.015));
@@ -137,8 +137,8 @@ fn heap_estimates_are_turned_back_into_what_was_caught() {
     let types = types.iter().map(|t| t.split_once('/').expect("two words"));
     let mut builder = ProfileBuilder::new(types.map(|(kind, unit)| ValueType::new(kind, unit)).collect());
     builder.period(Some(ValueType::new("space", "bytes")), 524_288);
-    // 10 objects of 1 KiB caught, scaled as the runtime does; and 3 of 64 MiB, which are always
-    // caught.
+    // The profile has 10 sampled objects of 1 KiB, scaled as the runtime does, and 3 objects of 64
+    // MiB, which the runtime always samples.
     let scale = 1.0 / (1.0 - (-1024.0 / 524_288.0_f64).exp());
     let estimated = (10.0 * scale) as i64;
     builder.sample(&[estimated, estimated * 1024, 0, 0]);
@@ -156,7 +156,7 @@ fn heap_estimates_are_turned_back_into_what_was_caught() {
     }
 }
 
-/// Two profiles of one program: in at most about 5 % of such pairs may anything be called a
+/// Two profiles of one program: in at most about 5 % of such pairs a difference may be called a
 /// finding.
 #[test]
 fn noise_is_no_finding() {

@@ -1,5 +1,5 @@
-//! An importer for curl command lines, as browsers copy them: [`words`] splits the line,
-//! [`CurlRequest`] is the result.
+//! Imports curl command lines, as browsers copy them. [`words`] splits the line into words, and
+//! [`CurlRequest`] is the parsed request.
 //!
 //! Not here: reading the named files, base64, and parsing the URL.
 
@@ -11,99 +11,103 @@ use super::nodes::percent_encoded;
 pub use error::CurlError;
 pub use words::words;
 
-/// The source of a piece of the body.
+/// The source of one piece of a request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CurlData {
-    /// Literal text.
+    /// Literal text from the command line.
     Text(String),
-    /// The content of a file (`-`: standard input).
+    /// The content of a file; the path `-` means standard input.
     File {
-        /// The path.
+        /// The path of the file.
         path: String,
-        /// Whether line breaks are removed, as `-d` does.
+        /// Whether line breaks are removed from the content, as curl's `-d` does.
         stripped: bool,
     },
-    /// The percent-encoded content of a file as a query or form parameter.
+    /// The percent-encoded content of a file, as a parameter of a query or form (`--data-urlencode
+    /// name@FILE`).
     EncodedFile {
-        /// The text before `=`; may be empty.
+        /// The text before `=`; it may be empty.
         name: String,
-        /// The path.
+        /// The path of the file.
         path: String,
     },
 }
 
-/// A form part (`-F`).
+/// One part of a multipart form (`-F`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurlPart {
-    /// The name of the field.
+    /// The name of the form field.
     pub name: String,
-    /// The content.
+    /// The content of the part.
     pub data: CurlData,
-    /// The file name sent with the part; `None`: no upload.
+    /// The file name sent with the part. `None` if the part is not an upload.
     pub file_name: Option<String>,
-    /// The media type, if given.
+    /// The media type, if the command line gives one or curl derives one from the file name.
     pub content_type: Option<String>,
 }
 
-/// The request of a curl command line.
+/// The request that a curl command line describes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CurlRequest {
-    /// The URL.
+    /// The URL of the request.
     pub url: String,
-    /// The method, unless it follows from other options.
+    /// The method (`-X`, `-I`). `None` if the method follows from other options.
     pub method: Option<String>,
-    /// Header fields to send, in order.
+    /// The header fields to send, in order.
     pub headers: Vec<(String, String)>,
-    /// Names of header fields that are never sent.
+    /// The names of header fields that curl would send by default and that the command line
+    /// removes.
     pub removed: Vec<String>,
-    /// Pieces of the body, joined with `&`; with `json` joined directly.
+    /// The pieces of the body. They are joined with `&`, or without a separator if `json` is set.
     pub data: Vec<CurlData>,
-    /// Form parts.
+    /// The parts of a multipart form (`-F`).
     pub form: Vec<CurlPart>,
-    /// Whether `data` goes into the query.
+    /// Whether `data` is appended to the query instead of sent as a body (`-G`).
     pub in_query: bool,
-    /// Encoded additions to the query.
+    /// Percent-encoded additions to the query (`--url-query`).
     pub query: Vec<String>,
-    /// Whether `data` is a file to upload to the URL.
+    /// Whether `data` is a file to upload to the URL (`-T`).
     pub upload: bool,
-    /// Whether `data` is JSON, so that pieces are joined without `&`.
+    /// Whether `data` is JSON (`--json`), whose pieces are joined without `&`.
     pub json: bool,
-    /// User and password.
+    /// User and password (`-u`), as `name:password`.
     pub user: Option<String>,
-    /// Whether the server's certificate is not verified.
+    /// Whether the server's certificate is not verified (`-k`).
     pub insecure: bool,
-    /// The HTTP version: `1.1` or `2`.
+    /// The HTTP version, `1.1` or `2`. `None` for the default.
     pub http: Option<&'static str>,
-    /// The path of a unix socket.
+    /// The path of a unix socket to connect to; a leading `@` marks an abstract socket.
     pub unix: Option<String>,
-    /// The timeout, s.
+    /// The timeout of the request, s, as written.
     pub timeout_s: Option<String>,
-    /// The file of trusted issuers.
+    /// The file of trusted certificate issuers (`--cacert`).
     pub issuers: Option<String>,
-    /// The file of the client certificate.
+    /// The file of the client certificate (`--cert`).
     pub certificate: Option<String>,
-    /// The file of the certificate's key.
+    /// The file of the client certificate's private key (`--key`).
     pub key: Option<String>,
-    /// Whether redirects are followed.
+    /// Whether redirects are followed (`-L`).
     pub follows: bool,
-    /// Most redirects; -1: no limit.
+    /// The largest number of redirects to follow; -1 means no limit.
     pub follow_max: Option<i64>,
-    /// Whether `.` and `..` in the path stay as they are.
+    /// Whether `.` and `..` in the path stay as they are (`--path-as-is`).
     pub keeps_dots: bool,
-    /// Whether glob characters of the URL are literal.
+    /// Whether brackets and braces in the URL are literal (`-g`) and not curl's patterns for
+    /// several URLs.
     pub is_verbatim: bool,
-    /// Options without an equivalent here.
+    /// The options of the command line that have no equivalent in plimsoll.
     pub left_out: Vec<String>,
 }
 
-/// An unknown option as an error shows it: a joined value is dropped, since it may be misplaced.
+/// An unknown option as an error message shows it. A value joined with `=` is removed, since it may
+/// be a secret.
 fn option_shown(option: &str) -> String {
     let name = option.split('=').next().unwrap_or_default();
     let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     if is_like_one { plain(name) } else { format!("of {} characters", option.chars().count()) }
 }
 
-/// Short options with their long forms.
+/// curl's short options and their long names.
 const SHORT: &[(char, &str)] = &[
     ('A', "user-agent"),
     ('b', "cookie"),
@@ -148,8 +152,8 @@ const SHORT: &[(char, &str)] = &[
     ('6', "ipv6"),
     ('#', "progress-bar"),
 ];
-/// Options for curl's output or behaviour, without effect on the request. Those in the second list
-/// have a value.
+/// Options for curl's output or behaviour, which do not change the request and are ignored. The
+/// next constant has such options with a value.
 const PASSED_OVER: &[&str] = &[
     "fail",
     "fail-early",
@@ -188,8 +192,8 @@ const PASSED_OVER_WITH_VALUE: &[&str] = &[
     "noproxy",
     "expect100-timeout",
 ];
-/// Options that change the request in a way that is not imported. Those in the second list have a
-/// value.
+/// Options that change the request and cannot be imported, so each is reported. The next constant
+/// has such options with a value.
 const LEFT_OUT: &[&str] = &[
     "post301",
     "post302",
@@ -242,10 +246,10 @@ const LEFT_OUT_WITH_VALUE: &[&str] = &[
 ];
 
 impl CurlRequest {
-    /// Parses the words; the first is `curl`.
+    /// Parses the words of a command line; the first word is `curl`.
     pub fn read(words: &[String]) -> Result<CurlRequest, CurlError> {
         let mut request = CurlRequest::default();
-        // Header fields that other options imply.
+        // The header fields that other options imply, such as `-A` and `-b`.
         let mut said: Vec<(String, String)> = Vec::new();
         let (mut urls, mut is_head) = (Vec::new(), false);
         let Some((_, rest)) = words.split_first().filter(|(first, _)| is_curl(first)) else {
@@ -264,7 +268,8 @@ impl CurlRequest {
             } else if let Some(long) = word.strip_prefix("--") {
                 options.push((long.to_owned(), word.clone(), None));
             } else {
-                // Several short options in one word; after one with a value, the rest is its value.
+                // One word can have several short options. After an option with a value, the rest
+                // of the word is its value.
                 let letters = word[1..].char_indices();
                 for (at, letter) in letters {
                     let shown = format!("-{letter}");
@@ -291,7 +296,7 @@ impl CurlRequest {
                 }
             }
         }
-        // An explicit header overrides other options; `Name:` removes the field.
+        // An explicit header option overrides the other options. `Name:` removes the field.
         said.retain(|(name, _)| !request.says(name));
         request.headers.append(&mut said);
         request.url = match urls.len() {
@@ -317,7 +322,7 @@ impl CurlRequest {
         Ok(request)
     }
 
-    /// Whether an explicit header option sets or removes this field.
+    /// Whether an explicit header option sets or removes the field `name`.
     pub fn says(&self, name: &str) -> bool {
         let given = self.headers.iter().map(|(own, _)| own).chain(&self.removed);
         given.into_iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -330,7 +335,7 @@ impl CurlRequest {
         value: String,
         said: &mut Vec<(String, String)>,
     ) -> Result<(), CurlError> {
-        // The last of repeated options counts; cookies are joined.
+        // If an option is repeated, the last value counts. Values of cookie options are joined.
         let mut say = |name: &str, value: String| match said.iter_mut().find(|(own, _)| own == name) {
             Some((_, own)) if name == "Cookie" => own.push_str(&format!("; {value}")),
             Some((_, own)) => *own = value,
@@ -356,10 +361,10 @@ impl CurlRequest {
             "request" => self.method = Some(value),
             "header" => self.push_header(&value, shown)?,
             "user-agent" => say("User-Agent", value),
-            // `;auto` concerns redirects.
+            // `;auto` only concerns redirects.
             "referer" => say("Referer", value.strip_suffix(";auto").unwrap_or(&value).to_owned()),
             "cookie" if value.contains('=') => say("Cookie", value),
-            // The value is a file of cookies.
+            // A value without `=` is the path of a file with cookies.
             "cookie" => self.left_out.push(shown.to_owned()),
             "data" | "data-ascii" => self.data.push(data(value, true)),
             "data-binary" => self.data.push(data(value, false)),
@@ -380,7 +385,7 @@ impl CurlRequest {
             "compressed" => say("Accept-Encoding", "gzip, deflate, br, zstd".to_owned()),
             "range" => say("Range", format!("bytes={value}")),
             "http1.1" => self.http = Some("1.1"),
-            // HTTP/2 negotiated over TLS is the default here, too.
+            // HTTP/2 negotiated over TLS is the default here too.
             "http2" => self.http = None,
             "http2-prior-knowledge" => self.http = Some("2"),
             "unix-socket" => self.unix = Some(value),
@@ -408,7 +413,7 @@ impl CurlRequest {
         Ok(())
     }
 
-    /// Parses `Name: value`; `Name;` is an empty field, and `Name:` removes the field.
+    /// Parses `Name: value`. `Name;` sets an empty field, and `Name:` removes the field.
     fn push_header(&mut self, text: &str, shown: &str) -> Result<(), CurlError> {
         let wrong = || CurlError::Value(shown.to_owned(), "'Name: value', with a colon");
         if let Some(name) = text.strip_suffix(';').filter(|name| !name.contains(':')) {
@@ -420,12 +425,12 @@ impl CurlRequest {
         }
         let (name, value) = text.split_once(':').ok_or_else(wrong)?;
         if name.trim().is_empty() {
-            // Pseudo-header fields such as `:authority: h`, which some browsers copy, are
-            // redundant.
+            // Pseudo-header fields such as `:authority: h`, which some browsers copy, repeat the
+            // URL.
             return Ok(());
         }
         match value.trim() {
-            // HTTP/1.1 has it in every request (RFC 9112, 3.2).
+            // A request without a `Host` field is invalid in HTTP/1.1 (RFC 9112, 3.2).
             "" if name.trim().eq_ignore_ascii_case("host") => self.left_out.push(format!("{shown} Host:")),
             "" => self.removed.push(name.trim().to_owned()),
             value => self.headers.push((name.trim().to_owned(), value.to_owned())),
@@ -433,7 +438,7 @@ impl CurlRequest {
         Ok(())
     }
 
-    /// The method of the request.
+    /// The method of the request, derived from the body if the command line names none.
     pub fn method(&self) -> &str {
         let has_body = !self.form.is_empty() || (!self.data.is_empty() && !self.in_query);
         self.method.as_deref().unwrap_or(match has_body {
@@ -443,7 +448,7 @@ impl CurlRequest {
         })
     }
 
-    /// Appends the file name to an upload URL that ends in a folder.
+    /// Appends the file name to an upload URL that ends in a slash, as curl does.
     fn name_upload(&mut self) {
         if let [CurlData::File { path, .. }] = self.data.as_slice()
             && self.upload
@@ -456,13 +461,13 @@ impl CurlRequest {
     }
 }
 
-/// Whether a word is the name of the program.
+/// Whether a word is the name of the program curl, with or without a path.
 fn is_curl(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name == "curl" || name == "curl.exe"
 }
 
-/// A URL whose path has its `.` and `..` resolved (RFC 3986, 5.2.4).
+/// Resolves `.` and `..` in the path of a URL (RFC 3986, 5.2.4).
 fn without_dots(url: &str) -> String {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let end = url.find(['?', '#']).unwrap_or(url.len());
@@ -485,7 +490,8 @@ fn without_dots(url: &str) -> String {
     format!("{}/{}{}", &url[..begin], parts.join("/"), &url[end..])
 }
 
-/// The first glob character of a URL; brackets of an IPv6 address are none.
+/// The first character of a URL that curl reads as a pattern for several URLs. The brackets of an
+/// IPv6 address do not count.
 fn glob_sign(url: &str) -> Option<char> {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let authority_end = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
@@ -525,7 +531,7 @@ fn has_value(option: &str) -> bool {
     [WITH_VALUE, PASSED_OVER_WITH_VALUE, LEFT_OUT_WITH_VALUE].iter().any(|list| list.contains(&option))
 }
 
-/// An option for error messages: its name, without a joined value that may be secret.
+/// The name of an option for error messages, without a joined value, which may be a secret.
 fn plain(shown: &str) -> String {
     let name: String =
         shown.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();
@@ -539,7 +545,8 @@ fn data(value: String, stripped: bool) -> CurlData {
     }
 }
 
-/// Parses `content`, `=content`, `name=content`, `@file`, `name@file`.
+/// Parses the value of `--data-urlencode`: `content`, `=content`, `name=content`, `@file` or
+/// `name@file`.
 fn url_encoded(value: &str) -> CurlData {
     match value.find(['=', '@']) {
         Some(at) if value[at..].starts_with('@') => {
@@ -551,14 +558,15 @@ fn url_encoded(value: &str) -> CurlData {
     }
 }
 
-/// Encodes a form value, with `+` for a blank.
+/// Percent-encodes a form value; a blank becomes `+`.
 pub fn form_encoded(bytes: &[u8]) -> String {
     percent_encoded(bytes).replace("%20", "+")
 }
 
-/// Parses `name=value`, `name=@file;type=a/b;filename=c`, `name=<file`. A quoted value ends at its
-/// quote, with `\"` and `\\` unescaped; an unquoted one at `;`. Unsupported attributes go into
-/// `left_out`.
+/// Parses a form part (`-F`): `name=value`, `name=@file;type=a/b;filename=c` or `name=<file`.
+///
+/// A quoted value ends at its closing quote, and `\"` and `\\` in it are unescaped. An unquoted
+/// value ends at `;`. Unsupported attributes are added to `left_out`.
 fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> Result<CurlPart, CurlError> {
     let wrong = |way: &'static str| CurlError::Value(shown.to_owned(), way);
     let (name, value) = text.split_once('=').ok_or_else(|| wrong("name=value or name=@FILE"))?;
@@ -581,14 +589,14 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
         let (key, after) = after.split_once('=').filter(|(key, _)| !key.contains(';')).unwrap_or((after, ""));
         rest = after;
         match key.trim() {
-            // A media type may have parameters of its own.
+            // A media type may have parameters after `;`.
             "type" => part.content_type = Some(form_type(&mut rest)),
             "filename" => part.file_name = Some(form_word(&mut rest, false)),
             key @ ("encoder" | "headers") => {
                 form_word(&mut rest, false);
                 left_out.push(format!("{shown} ...;{key}="));
             }
-            // curl ignores such an attribute, with a warning.
+            // curl ignores other attributes with a warning.
             _ => {
                 let end = rest.find(';').unwrap_or(rest.len());
                 rest = &rest[end..];
@@ -610,7 +618,8 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
     Ok(part)
 }
 
-/// Reads a value of a part; `rest` is the text after it. With `listed` a comma ends it, too.
+/// Parses a value in a form part and advances `rest` to the text after it. With `listed`, a comma
+/// ends the value too.
 fn form_word(rest: &mut &str, listed: bool) -> String {
     let text = *rest;
     if let Some(inner) = text.trim_start().strip_prefix('"') {
@@ -626,14 +635,14 @@ fn form_word(rest: &mut &str, listed: bool) -> String {
                 c => word.push(c),
             }
         }
-        // A quote without an end is literal.
+        // A quote that is never closed is a literal character.
     }
     let end = text.find(|c| c == ';' || (listed && c == ',')).unwrap_or(text.len());
     *rest = &text[end..];
     text[..end].trim_end().to_owned()
 }
 
-/// Reads a media type with its parameters.
+/// Parses a media type with its parameters and advances `rest` to the text after it.
 fn form_type(rest: &mut &str) -> String {
     let mut kind = form_word(rest, false);
     while let Some(after) = rest.strip_prefix(';') {
@@ -648,7 +657,7 @@ fn form_type(rest: &mut &str) -> String {
     kind
 }
 
-/// The media type that curl derives from a file ending (`Curl_mime_contenttype`).
+/// The media type that curl derives from a file extension (`Curl_mime_contenttype`).
 fn type_of_file(name: &str) -> &'static str {
     const TYPES: [(&str, &str); 9] = [
         (".gif", "image/gif"),

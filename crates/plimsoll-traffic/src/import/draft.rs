@@ -1,8 +1,8 @@
-//! The draft of a traffic file that an importer builds: requests of a mix or steps of scenarios,
-//! and notes about everything it could not import.
+//! The draft of a traffic file that an importer builds. It has requests of a mix or steps of
+//! scenarios, and a note for every part that could not be imported.
 //!
-//! The draft has only what the original says; each omission has a position and a sentence. Not
-//! here: any foreign format.
+//! The draft has only content of the original file. Each omission has a position and a sentence.
+//! Not here: any foreign format.
 
 use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
@@ -10,34 +10,34 @@ use plimsoll_model::steering::steers;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// A part of the original that could not be imported.
+/// A part of the original file that could not be imported.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImportOmission {
-    /// The position in the original.
+    /// The position of the part in the original file.
     pub at: TextPlace,
-    /// What is missing, and the consequence.
+    /// A sentence that names the missing part and the consequence.
     pub text: String,
 }
 
-/// The result of an import.
+/// The result of an import: a traffic file, and notes about omissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportResult {
-    /// The traffic file, in TOML.
+    /// The text of the traffic file, in TOML.
     pub text: String,
-    /// Number of requests or steps.
+    /// Number of imported requests, including those in steps.
     pub requests: usize,
-    /// Omissions, by position.
+    /// The omitted parts, in order of position.
     pub left_out: Vec<ImportOmission>,
 }
 
-/// A text with template values.
+/// A text that may contain template values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftText(Vec<DraftPiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DraftPiece {
     Text(String),
-    /// The text between `{{` and `}}`.
+    /// A template value: the text between `{{` and `}}`.
     Value(String),
 }
 
@@ -52,7 +52,7 @@ impl DraftText {
         DraftText(vec![DraftPiece::Value(value.to_owned())])
     }
 
-    /// Appends plain text.
+    /// Appends literal text.
     pub fn push(&mut self, text: &str) {
         match self.0.last_mut() {
             _ if text.is_empty() => {}
@@ -75,8 +75,8 @@ impl DraftText {
         }
     }
 
-    /// A copy with its text changed by `change`; values that need the same escape get the filter
-    /// `way`.
+    /// Returns a copy whose literal text is changed by `change`. Template values that need the same
+    /// escape get the filter `way`, such as `url` or `json`.
     pub fn mapped(&self, change: impl Fn(&str) -> String, way: &str) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -89,7 +89,7 @@ impl DraftText {
         out
     }
 
-    /// A copy with its text changed by `change`, and its values unchanged.
+    /// Returns a copy whose literal text is changed by `change`. Template values stay.
     pub fn mapped_text(&self, change: impl Fn(&str) -> String) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -101,7 +101,8 @@ impl DraftText {
         out
     }
 
-    /// A copy with every value replaced by another value, or by a text (`Err`).
+    /// Returns a copy in which `change` replaces every template value: by another value (`Ok`), or
+    /// by literal text (`Err`).
     pub fn with_values(&self, mut change: impl FnMut(&str) -> Result<String, String>) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
@@ -120,7 +121,7 @@ impl DraftText {
         self.0.is_empty()
     }
 
-    /// Memory in bytes.
+    /// Memory of the text, bytes.
     pub fn bytes(&self) -> usize {
         let of_piece = |piece: &DraftPiece| match piece {
             DraftPiece::Text(text) | DraftPiece::Value(text) => size_of::<DraftPiece>() + text.len(),
@@ -128,7 +129,7 @@ impl DraftText {
         self.0.iter().map(of_piece).sum()
     }
 
-    /// The text, if it contains no values.
+    /// The text, if it has no template values.
     pub fn as_fixed(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
@@ -137,7 +138,7 @@ impl DraftText {
         }
     }
 
-    /// The plain text before the first value.
+    /// The literal text before the first template value.
     pub fn beginning(&self) -> &str {
         match self.0.first() {
             Some(DraftPiece::Text(text)) => text,
@@ -145,7 +146,7 @@ impl DraftText {
         }
     }
 
-    /// The text without its first `bytes` bytes.
+    /// The text without its first `bytes` bytes, which must be literal.
     pub fn after(&self, bytes: usize) -> DraftText {
         let mut out = DraftText::default();
         for (number, piece) in self.0.iter().enumerate() {
@@ -158,24 +159,25 @@ impl DraftText {
         out
     }
 
-    /// The value at the beginning, and the rest.
+    /// The template value at the beginning, and the rest. `None` if the text begins with literal
+    /// text.
     pub fn first_value(&self) -> Option<(&str, DraftText)> {
         let (DraftPiece::Value(value), rest) = self.0.split_first()? else { return None };
         Some((value, DraftText(rest.to_vec())))
     }
 
-    /// Whether its text has this character.
+    /// Whether the literal text contains the character `c`.
     pub fn contains(&self, c: char) -> bool {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains(c)))
     }
 
-    /// The text as a traffic file shows it.
+    /// The text as it appears in a traffic file.
     #[cfg(test)]
     pub fn display_text(&self) -> String {
         self.written(false)
     }
 
-    /// The values, in order.
+    /// The template values in order.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             DraftPiece::Value(value) => Some(value.as_str()),
@@ -191,13 +193,14 @@ impl DraftText {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains("{{")))
     }
 
-    /// The text as a traffic file writes it; `raw` texts have no escapes.
+    /// The text as it appears in a traffic file. `raw` requests have no templates, so their text is
+    /// not escaped.
     pub fn written(&self, raw: bool) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
                 DraftPiece::Text(text) if raw => out.push_str(text),
-                // A value separates the braces, so that two never meet.
+                // A template value between two braces prevents that they form `{{`.
                 DraftPiece::Text(text) => out.push_str(&text.replace("{{", "{{ '{{' }}")),
                 DraftPiece::Value(value) => _ = write!(out, "{{{{ {value} }}}}"),
             }
@@ -206,38 +209,39 @@ impl DraftText {
     }
 }
 
-/// Whether a value consists of letters, digits and harmless characters only.
+/// Whether a template value is a function whose output needs no escape, such as a number or
+/// letters.
 fn is_plain(value: &str) -> bool {
     ["int(", "float(", "uuid(", "seq(", "hex(", "text("].iter().any(|function| value.starts_with(function))
 }
 
-/// The body of a request.
+/// The body of a drafted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DraftBody {
     #[default]
     None,
     Text(DraftText),
-    /// A file next to the traffic file.
+    /// The path of a file next to the traffic file.
     File(String),
-    /// Form parts.
+    /// The parts of a multipart form.
     Parts(Vec<DraftPart>),
 }
 
-/// A form part.
+/// One part of a multipart form.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftPart {
     pub name: String,
     pub content: DraftPartContent,
-    /// The media type, if the original has one.
+    /// The media type, if the original states one.
     pub kind: Option<String>,
-    /// The file name to send, if it differs from the file.
+    /// The file name to send, if it differs from the name of the file.
     pub file_name: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftPartContent {
     Text(DraftText),
-    /// A file next to the traffic file.
+    /// The path of a file next to the traffic file.
     File(String),
 }
 
@@ -261,29 +265,29 @@ impl DraftPart {
     }
 }
 
-/// A value captured from a response.
+/// A value to capture from a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftCapture {
     pub name: String,
-    /// The place of the value.
+    /// The place of the value in the response, such as `$.id` or `header:Location`.
     pub from: String,
-    /// The default for a missing value.
+    /// The value to use if the place is missing.
     pub default: Option<String>,
 }
 
-/// Expectations of a response.
+/// The expectations of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftExpect {
     pub status: Option<String>,
-    /// Paths with their expected values in TOML.
+    /// JSON paths, each with its expected value in TOML syntax.
     pub json: Vec<(String, String)>,
-    /// Header fields, with a text that they contain or `regex:...`.
+    /// Header fields, each with a text it must contain or `regex:...`.
     pub headers: Vec<(String, String)>,
     pub body: Option<String>,
     pub within_ms: Option<u64>,
 }
 
-/// A request.
+/// A drafted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftRequest {
     pub method: String,
@@ -293,14 +297,14 @@ pub struct DraftRequest {
     pub captures: Vec<DraftCapture>,
     pub expect: DraftExpect,
     pub timeout_ms: Option<u64>,
-    /// Most redirects to follow.
+    /// The largest number of redirects to follow. `None` follows no redirects.
     pub follow: Option<u32>,
-    /// Whether the session continues after a failure.
+    /// Whether the session continues after the request fails.
     pub goes_on: bool,
 }
 
 impl DraftRequest {
-    /// Memory of its texts, bytes.
+    /// Memory of the texts of the request, bytes.
     pub fn bytes(&self) -> usize {
         let of_part = |part: &DraftPart| match &part.content {
             DraftPartContent::Text(text) => part.name.len() + text.bytes(),
@@ -315,14 +319,15 @@ impl DraftRequest {
         self.target.bytes() + headers.sum::<usize>() + body
     }
 
-    /// Whether the request has no template values, so that it may be `raw`.
+    /// Whether the request has no template values and no form or file, so that it may be marked
+    /// `raw`.
     pub fn may_be_raw(&self) -> bool {
         let body = if let DraftBody::Text(text) = &self.body { Some(text) } else { None };
         let texts = || std::iter::once(&self.target).chain(self.headers.iter().map(|(_, text)| text)).chain(body);
         !texts().any(DraftText::has_values) && (body.is_some() || self.body == DraftBody::None)
     }
 
-    /// Whether an expectation contains braces, which only a `raw` request allows.
+    /// Whether an expectation contains `{{`, which only a `raw` request allows.
     pub fn expects_braces(&self) -> bool {
         self.expect.body.iter().any(|text| text.contains("{{"))
             || self.expect.headers.iter().chain(&self.expect.json).any(|(_, text)| text.contains("{{"))
@@ -336,16 +341,16 @@ impl DraftRequest {
 /// A step of a scenario, or a request of a mix.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftStep {
-    /// The position in the original.
+    /// The position in the original file.
     pub at: Option<TextPlace>,
     pub name: Option<String>,
     /// The weight of a request in a mix.
     pub weight: Option<u32>,
     pub think: Option<String>,
     pub once: bool,
-    /// A value that must not be empty for the step to run.
+    /// A template value. The step runs only if the value is not empty.
     pub condition: Option<String>,
-    /// A value that must be empty for the step to run.
+    /// A template value. The step runs only if the value is empty.
     pub unless: Option<String>,
     pub times: Option<u32>,
     pub what: DraftAction,
@@ -370,56 +375,56 @@ pub struct DraftScenario {
     pub steps: Vec<DraftStep>,
 }
 
-/// A table of rows from a file.
+/// A table of data rows from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftData {
     pub name: String,
     pub file: String,
     pub pick: &'static str,
-    /// Whether every use gets a row of its own.
+    /// Whether every use of the table takes a new row. If false, each session takes one row.
     pub each_use: bool,
 }
 
-/// The load of the original, in the syntax of a traffic file.
+/// The load of the original file, in the syntax of a traffic file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLoad {
-    /// Number of users; excludes `rate`.
+    /// Number of users of a closed loop. It excludes `rate`.
     pub users: Option<String>,
-    /// Rate of sessions, 1/s.
+    /// Rate of sessions of an open loop, 1/s.
     pub rate: Option<String>,
-    /// Spacing of arrivals for `rate`.
+    /// Spacing of the arrivals that belong to `rate`.
     pub arrivals: Option<Arrivals>,
     pub sessions: Option<u64>,
-    /// Length of the load; absent if stages define it.
+    /// Duration of the load. `None` if stages in `users` or `rate` define it.
     pub duration: Option<String>,
 }
 
-/// A traffic file under construction.
+/// A traffic file while an importer builds it.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// Comment lines at its beginning.
+    /// Comment lines for the beginning of the file.
     pub about: Vec<String>,
     pub base: Option<String>,
     pub data: Vec<DraftData>,
-    /// Requests of a mix; empty if there are scenarios.
+    /// The requests of a mix. Empty if the file has scenarios.
     pub requests: Vec<DraftStep>,
     pub scenarios: Vec<DraftScenario>,
-    /// Setup and cleanup requests, without groups.
+    /// Setup requests, and next to them cleanup requests. Both are flat lists without groups.
     pub setup: Vec<DraftStep>,
     pub cleanup: Vec<DraftStep>,
     pub load: DraftLoad,
     pub left_out: Vec<ImportOmission>,
-    /// For each repeated omission: its index in `left_out`, and how often it occurred.
+    /// Omissions that may repeat, by text: the index in `left_out`, and the number of occurrences.
     pub counted: HashMap<String, (usize, u64)>,
 }
 
-/// Longest note in characters: a note may repeat a name of the original, and each of its parts may
-/// have a note.
+/// The longest note, in characters. Notes repeat names of the original file, which may be long, and
+/// every part may have a note.
 const NOTE_CHARS_MAX: usize = 400;
-/// Longest name in a note, in characters.
+/// The longest name in a note, in characters.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// A name of the original, shortened to one line for a note.
+/// Shortens a name of the original file to one line for a note.
 pub fn short_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
 }
@@ -434,12 +439,13 @@ fn bounded(mut text: String) -> String {
 }
 
 impl Draft {
-    /// Records an omission.
+    /// Adds a note about an omission.
     pub fn leave_out(&mut self, at: TextPlace, text: impl Into<String>) {
         self.left_out.push(ImportOmission { at, text: bounded(text.into()) });
     }
 
-    /// Records an omission that may repeat: one note with a count.
+    /// Adds a note about an omission that may repeat. Equal texts share one note, which gets a
+    /// count later.
     pub fn leave_out_again(&mut self, at: TextPlace, text: impl Into<String>) {
         let text = bounded(text.into());
         if let Some((_, count)) = self.counted.get_mut(&text) {
@@ -450,7 +456,7 @@ impl Draft {
         self.left_out.push(ImportOmission { at, text });
     }
 
-    /// Makes names of requests and scenarios unique, and removes empty scenarios.
+    /// Makes the names of requests and scenarios unique, and removes empty scenarios.
     pub fn settle_names(&mut self) {
         self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
         let mut names = DraftNames::default();
@@ -465,12 +471,12 @@ impl Draft {
         }
     }
 
-    /// Number of requests, including those in steps.
+    /// Number of requests, including those in steps. Setup and cleanup do not count.
     pub fn requests_in_all(&self) -> usize {
         count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>()
     }
 
-    /// Writes the counts of repeated omissions into their notes.
+    /// Appends the counts of repeated omissions to their notes.
     pub fn settle_counts(&mut self) {
         for (at, count) in std::mem::take(&mut self.counted).into_values() {
             if count > 1 {
@@ -479,7 +485,7 @@ impl Draft {
         }
     }
 
-    /// The text of the traffic file.
+    /// Renders the draft as the text of a traffic file.
     pub fn written(&self) -> String {
         let mut out = String::new();
         for line in &self.about {
@@ -536,7 +542,7 @@ impl Draft {
     }
 }
 
-/// Number of requests in nested steps.
+/// Number of requests in steps and nested steps.
 fn count(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| match &step.what {
         DraftAction::Ask(_) => 1,
@@ -545,7 +551,8 @@ fn count(steps: &[DraftStep]) -> usize {
     steps.iter().map(of_one).sum()
 }
 
-/// Names in use: unique, and short enough for a column.
+/// The names in use, each with the number of its occurrences. Names are unique and short enough for
+/// a column of a report.
 #[derive(Default)]
 struct DraftNames(HashMap<String, u64>);
 
@@ -622,8 +629,8 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
     }
 }
 
-/// Writes the keys and tables of a request: short tables in one line, others below under their own
-/// heading.
+/// Writes the keys and tables of one request. Short tables are one line; long tables follow below
+/// under their own heading.
 struct KeyLines<'a> {
     path: &'a str,
     lines: String,
@@ -635,7 +642,7 @@ impl KeyLines<'_> {
         _ = writeln!(self.lines, "{key} = {value}");
     }
 
-    /// Writes a table. A table in one line cannot contain a line break.
+    /// Writes a table in one line if it is short. A table with a line break always gets a heading.
     fn table(&mut self, key: &str, entries: &[(String, String)]) {
         const LINE_CHARS: usize = 110;
         let entries = toml_entries(entries);
@@ -726,7 +733,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
     out.push_str(&keys.below);
 }
 
-/// A form part as a text, `@FILE`, or a table.
+/// Renders a form part as a text, `@FILE`, or a table.
 fn part_written(part: &DraftPart, raw: bool) -> String {
     let (key, text) = match &part.content {
         DraftPartContent::Text(text) => ("text", text.written(raw)),
@@ -734,7 +741,7 @@ fn part_written(part: &DraftPart, raw: bool) -> String {
     };
     if part.kind.is_none() && part.file_name.is_none() {
         match key {
-            // A text that begins with `@` needs a table, since it would be a file.
+            // A text that begins with `@` is rendered as a table, because `@` would mark a file.
             "text" if !text.starts_with('@') || raw => return toml_text(&text),
             "file" if !raw => return toml_text(&format!("@{text}")),
             _ => {}
@@ -746,7 +753,7 @@ fn part_written(part: &DraftPart, raw: bool) -> String {
     toml_inline(&toml_entries(&entries))
 }
 
-/// Collects the values of one name into a list.
+/// Joins the values of equal names into a TOML list.
 fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -764,7 +771,8 @@ fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     all.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
-/// A text in the most readable TOML syntax.
+/// Renders a text as a TOML string in the most readable syntax. Texts with line breaks become
+/// multi-line strings.
 pub fn toml_text(text: &str) -> String {
     let has_control = |but: &[char]| text.chars().any(|c| steers(c) && !but.contains(&c));
     if text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') && !has_control(&['\n', '\t']) {
@@ -773,7 +781,7 @@ pub fn toml_text(text: &str) -> String {
     toml_line(text)
 }
 
-/// A text as a TOML string in one line.
+/// Renders a text as a TOML string in one line.
 pub fn toml_line(text: &str) -> String {
     if text.contains(['"', '\\']) && !text.contains('\'') && !text.chars().any(|c| steers(c) && c != '\t') {
         return format!("'{text}'");
@@ -800,7 +808,7 @@ fn toml_key(name: &str) -> String {
     if is_bare { name.to_owned() } else { toml_line(name) }
 }
 
-/// The entries of a table with unique keys; the last of equal keys counts.
+/// Renders the entries of a TOML table. If keys are equal, the last one counts.
 fn toml_entries(entries: &[(String, String)]) -> Vec<String> {
     let mut unique: Vec<(String, &str)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -815,7 +823,7 @@ fn toml_entries(entries: &[(String, String)]) -> Vec<String> {
     unique.into_iter().map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
-/// A TOML table in one line.
+/// Renders entries as a TOML table in one line.
 fn toml_inline(entries: &[String]) -> String {
     format!("{{ {} }}", entries.join(", "))
 }

@@ -1,9 +1,9 @@
-//! An importer for browser recordings (HAR 1.2): one scenario with the requests to the page's host,
-//! in order, with pauses.
+//! Imports browser recordings (HAR 1.2). The result is one scenario with the requests to the page's
+//! host, in order of time and with pauses.
 //!
-//! Recorded cookies are dropped, because each session gets its own. Values from the server
-//! (identifiers, tokens) stay as recorded, and a note names those that look like secrets. Not here:
-//! the browser's cache, and concurrent requests.
+//! Recorded cookies are omitted, because each session gets its own cookies. Values that came from
+//! the server (identifiers, tokens) stay as recorded, and a note names those that look like
+//! secrets. Not here: the browser's cache, and concurrent requests.
 
 mod as_recorded;
 
@@ -18,17 +18,17 @@ use crate::file::tree::{TrafficFileError, TreeNode};
 use crate::logs::moment_ns;
 use std::collections::{HashMap, HashSet};
 
-/// Shortest imported pause, ms: shorter ones come from the browser.
+/// The shortest imported pause, ms. Shorter pauses come from the browser, not from the user.
 const PAUSE_MS_MIN: u64 = 100;
-/// Longest imported pause, ms.
+/// The longest imported pause, ms (1 hour).
 const PAUSE_MS_MAX: u64 = 3_600_000;
-/// Most entries.
+/// The largest number of imported entries.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Most header fields of a request: servers accept a hundred.
+/// The largest number of header fields of a request. Typical servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
 
-/// Header fields that connection or session set anew.
+/// Header fields that are not imported, because the connection or the session sets them anew.
 const OWN_FIELDS: [&str; 13] = [
     "host",
     "connection",
@@ -44,11 +44,13 @@ const OWN_FIELDS: [&str; 13] = [
     "http2-settings",
     "expect",
 ];
-/// Header fields of conditional requests, which depend on the browser's cache.
+/// Header fields of conditional requests. They are not imported, because they depend on the
+/// browser's cache.
 const CONDITIONAL_FIELDS: [&str; 5] =
     ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range"];
 
-/// Imports a recording: the requests to `host`, or to the first host in the recording.
+/// Imports the recorded requests to `host`. Without `host`, the first host of the recording is
+/// used.
 pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     let Some(log) = field(&tree, "log") else {
@@ -91,8 +93,8 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
     draft.finish("no entry of this recording can be sent again")
 }
 
-/// Entries by start time, and whether they were in order: the HAR specification leaves sorting to
-/// readers. An entry without a time follows its predecessor.
+/// Sorts entries by start time, because the HAR specification allows any order. Returns whether
+/// they were sorted already. An entry without a time follows its predecessor.
 fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     let mut last_ns = 0;
     let stamped = list.iter().map(|node| {
@@ -105,8 +107,8 @@ fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     (stamped.into_iter().map(|(_, node)| node).collect(), is_sorted)
 }
 
-/// The most frequent origin of the wanted host, or of the first host: a recording begins with its
-/// page.
+/// The most frequent origin of the wanted host. Without a wanted host, the first host counts,
+/// because a recording begins with its page.
 fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
     let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
@@ -126,10 +128,10 @@ fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
 struct HarReader<'a> {
     draft: Draft,
     origin: String,
-    /// Names of cookies that recorded responses set.
+    /// The names of cookies that recorded responses set.
     set_cookies: HashSet<String>,
     as_recorded: CorrelationTrace<'a>,
-    /// Latest end of a response so far, ns since 1970.
+    /// The latest end of a response so far, ns since the Unix epoch.
     ended_ns: Option<u64>,
     steps: Vec<DraftStep>,
 }
@@ -165,7 +167,8 @@ impl<'a> HarReader<'a> {
         if !is_word(&method) || method == "CONNECT" {
             return self.draft.leave_out(node.at, "a request whose method is not valid");
         }
-        // A hand-written file may have requests only; a browser writes 0 without a response.
+        // A hand-written file may have requests without responses. Browsers write status 0 if there
+        // was no response.
         if response.is_some() && !(200..600).contains(&status) {
             return self.draft.leave_out(node.at, format!("{shown}: its response never arrived"));
         }
@@ -203,7 +206,7 @@ impl<'a> HarReader<'a> {
         });
     }
 
-    /// The pause between the last response and this request.
+    /// The pause between the last response and this request, in the syntax of a think time.
     fn pause(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
         let start_ns = moment_ns(text(node, "startedDateTime")?.as_bytes())?;
         let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
@@ -252,9 +255,9 @@ impl<'a> HarReader<'a> {
                     self.draft.leave_out_again(header.at, "a header whose name or value is not valid");
                     continue;
                 }
-                // Except for cookies, repeated fields are joined with commas.
+                // HTTP joins repeated header fields with commas, except cookies.
                 match out.headers.iter_mut().find(|(own, _)| *own == lower) {
-                    // Some tools record a field twice: as requested by the page, and as sent.
+                    // Some tools record a field twice: as the page set it, and as it was sent.
                     Some((_, own)) if own.as_fixed() == Some(value) => {}
                     Some((_, own)) => own.push(&format!(", {value}")),
                     None => out.headers.push((lower, DraftText::fixed(value))),
@@ -265,7 +268,7 @@ impl<'a> HarReader<'a> {
 
     fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, shown: &str) {
         let Some(data) = field(request, "postData") else {
-            // Browsers omit uploaded files, and some tools all bodies.
+            // Browsers omit the content of uploaded files, and some tools omit all bodies.
             let length = items(request, "headers").iter().find_map(|header| {
                 let is_it = text(header, "name")?.eq_ignore_ascii_case("content-length");
                 text(header, "value").filter(|_| is_it)?.trim().parse::<u64>().ok()
@@ -283,7 +286,7 @@ impl<'a> HarReader<'a> {
         let kind = text(data, "mimeType").unwrap_or_default();
         let content = text(data, "text").filter(|content| !content.is_empty());
         let parameters = items(data, "params");
-        // Bytes are recorded in base64, and may be text all the same.
+        // Bodies are recorded in base64 if they may be binary; they may still be text.
         let decoded = match (text(data, "encoding"), content) {
             (Some("base64"), Some(content)) => base64_text(content),
             _ => None,
@@ -303,7 +306,7 @@ impl<'a> HarReader<'a> {
                 let file = text(parameter, "fileName").map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
                 let mut part = match file {
                     None => DraftPart::text(name, DraftText::fixed(value)),
-                    // Its content was recorded (HAR 1.2, `params`).
+                    // The recording has the content of the file (HAR 1.2, `params`).
                     Some(file) if is_text(value) => {
                         DraftPart { file_name: Some(file.to_owned()), ..DraftPart::text(name, DraftText::fixed(value)) }
                     }
@@ -316,7 +319,7 @@ impl<'a> HarReader<'a> {
                 part.kind = text(parameter, "contentType").filter(|kind| !kind.is_empty()).map(str::to_owned);
                 parts.push(part);
             }
-            // The body gets a new boundary.
+            // The imported body gets a new boundary and a new content type.
             out.headers.retain(|(name, _)| name != "content-type");
             out.body = DraftBody::Parts(parts);
         } else if !parameters.is_empty() {
@@ -342,31 +345,32 @@ impl<'a> HarReader<'a> {
     }
 }
 
-/// Whether a value is the content of a file, and not only a place for it.
+/// Whether a value is the content of a file and not only a placeholder.
 fn is_text(value: &str) -> bool {
     !["", "(binary)"].contains(&value) && !value.contains('\u{fffd}')
 }
 
-/// The decoded base64, if it is text.
+/// Decodes base64; `None` unless the result is text.
 fn base64_text(content: &str) -> Option<String> {
     use base64::Engine;
     let bytes = base64::engine::general_purpose::STANDARD.decode(content.trim()).ok()?;
     String::from_utf8(bytes).ok()
 }
 
-/// Whether a response is a stream of events (`EventSource`).
+/// Whether a response is a stream of events (`EventSource`), which has no end.
 fn is_of_events(response: Option<&TreeNode>) -> bool {
     let content = response.and_then(|response| field(response, "content"));
     content.and_then(|content| text(content, "mimeType")).is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Percent-encodes a text, unless it is encoded already: browsers differ.
+/// Percent-encodes a text unless it is encoded already, because browsers record both forms.
 fn encoded_again(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~+%*".contains(c);
     if text.chars().all(is_plain) { text.to_owned() } else { encoded(text) }
 }
 
-/// The recorded status as expectation; a 304 becomes 200, since there is no cache.
+/// Makes the recorded status the expected status. For 304, status 200 is accepted too, because
+/// plimsoll has no cache.
 fn expected(status: u16) -> DraftExpect {
     let status = if status == 304 { "200,304".to_owned() } else { status.to_string() };
     DraftExpect { status: Some(status), ..DraftExpect::default() }

@@ -1,9 +1,9 @@
-//! The ASCII form of a URL's host. Not here: ports, and reachability.
+//! Converts the host of a URL to ASCII. Not here: ports, and reachability.
 
 use std::net::Ipv6Addr;
 
-/// Converts a host to ASCII by IDNA, or an IP address to the form without brackets. The error says
-/// what is wrong.
+/// Converts a host name to ASCII by IDNA, and an IP address to the form without brackets. An error
+/// is a phrase with the reason.
 pub fn host_in_ascii(host: &str) -> Result<String, &'static str> {
     let no_host = "its host is neither a name nor an address";
     if host.is_empty() || host == "[]" {

@@ -1,8 +1,8 @@
-//! An importer for JMeter test plans: a thread group becomes a scenario with its number of threads
-//! as weight, and each pass of its loop a session.
+//! Imports JMeter test plans. A thread group becomes a scenario whose weight is the number of
+//! threads. Each pass of a thread through its loop becomes a session.
 //!
-//! As in JMeter, an element applies to its siblings and everything below. Not here: scripts,
-//! protocols other than HTTP, listeners.
+//! As in JMeter, an element applies to its siblings and to all elements below them. Not here:
+//! scripts, protocols other than HTTP, listeners.
 
 mod checks;
 mod level;
@@ -25,10 +25,10 @@ use std::collections::HashSet;
 use values::ExtractorNames;
 use xml::{Element, elements, property, short_text};
 
-/// Most nodes of a file.
+/// The largest accepted number of XML nodes.
 const NODES_MAX: u32 = 2_000_000;
 
-/// Imports a test plan.
+/// Imports the text of a test plan.
 pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
@@ -40,7 +40,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let parsed = foreign::call("XML", || Document::parse_with_options(source, options));
     let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
     let document = parsed.map_err(|error| {
-        // A cut file has only one certain error: its early end.
+        // In a truncated file the only reliable error is the early end.
         let is_cut = matches!(error, roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream);
         let at = match is_cut {
             true => TextPlace::from_byte(source, source.trim_end().len()),
@@ -77,7 +77,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
 }
 
 impl JmxReader {
-    /// Collects the names that the plan defines anywhere.
+    /// Collects the names that variables, data sets and extractors define anywhere in the plan.
     fn learn(&mut self, elements: &[Element], depth: usize) {
         for element in elements {
             match element.kind() {
@@ -111,7 +111,8 @@ impl JmxReader {
                     }
                 }
                 "ForeachController" => {
-                    // A once-only controller runs its steps in the first pass only.
+                    // A ForEach controller is imported as one pass, so its output variable stands
+                    // for the first value of its input.
                     let part = |name: &str| element.property(name).unwrap_or_default().trim();
                     let (input, each) = (part("ForeachController.inputVal"), part("ForeachController.returnVal"));
                     let first = format!("{input}_1");
@@ -128,7 +129,7 @@ impl JmxReader {
         }
     }
 
-    /// Imports a CSV data set.
+    /// Imports a CSV data set as a table of data rows.
     fn data(&mut self, element: &Element) {
         let part = |name: &str| element.property(name).unwrap_or_default().trim();
         let file = self.values.fixed(part("filename")).unwrap_or_default().replace('\\', "/");
@@ -142,7 +143,7 @@ impl JmxReader {
         let columns: Vec<&str> =
             part("variableNames").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         for column in &columns {
-            // These characters would end the value between the braces.
+            // These characters would end the template value.
             if !column.contains(['.', '(', '}', '|']) {
                 self.values.columns.insert((*column).to_owned(), format!("{name}.{column}"));
             }
@@ -167,7 +168,7 @@ impl JmxReader {
         if !["", ",", "\\,"].contains(&part("delimiter")) {
             self.draft.leave_out(at, format!("separate the columns of {file} with commas"));
         }
-        // Without recycling, JMeter ends a thread when the rows run out.
+        // Without recycling, JMeter stops a thread when the rows run out.
         let is_once = part("recycle") == "false";
         self.values.data.push(DraftData {
             name,
@@ -177,7 +178,7 @@ impl JmxReader {
         });
     }
 
-    /// Reads the elements above thread groups, and the thread groups.
+    /// Imports the elements above the thread groups, and the thread groups.
     fn plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let level = self.level(elements);
         levels.push(level);
@@ -193,7 +194,7 @@ impl JmxReader {
         levels.pop();
     }
 
-    /// Makes the names visible that this thread group's extractors and the global ones set.
+    /// Enters a thread group: its extractors' names and the global names become visible.
     fn see(&mut self, group: &Element) {
         let mut names = HashSet::new();
         captured_below(group, 0, &mut names);
@@ -228,7 +229,7 @@ impl JmxReader {
         self.draft.scenarios.push(DraftScenario { name, weight, steps });
     }
 
-    /// Imports setup or teardown thread groups.
+    /// Imports a setup or teardown thread group as setup or cleanup requests.
     fn around<'a, 'i>(
         &mut self,
         element: &Element<'a, 'i>,
@@ -281,7 +282,7 @@ impl JmxReader {
     }
 }
 
-/// Steps without groups: a flat list of requests.
+/// A flat list of requests, made from nested steps.
 #[derive(Default)]
 struct FlatSteps {
     steps: Vec<DraftStep>,
@@ -313,7 +314,7 @@ impl FlatSteps {
     }
 }
 
-/// Whether cookies are kept anywhere below an element.
+/// Whether a cookie manager is anywhere below an element.
 fn has_cookie_manager(element: &Element, depth: usize) -> bool {
     element
         .below()
@@ -321,7 +322,7 @@ fn has_cookie_manager(element: &Element, depth: usize) -> bool {
         .any(|element| element.kind() == "CookieManager" || depth < DEPTH_MAX && has_cookie_manager(element, depth + 1))
 }
 
-/// The names that extractors of the load itself set.
+/// Collects the names that extractors set, except those in setup and teardown groups.
 fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<String>) {
     for element in elements.iter().filter(|element| !["SetupThreadGroup", "PostThreadGroup"].contains(&element.kind()))
     {
@@ -332,7 +333,8 @@ fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<Stri
     }
 }
 
-/// The names visible in every thread group: those of extractors above all groups, and of the setup.
+/// Collects the names that are visible in every thread group: those of extractors above all groups,
+/// and of setup groups.
 fn captured_for_all(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
     for element in elements {
         let is_group = element.kind().ends_with("ThreadGroup");
@@ -346,7 +348,7 @@ fn captured_for_all(elements: &[Element], depth: usize, is_seen: bool, names: &m
     }
 }
 
-/// The names that extractors below an element set.
+/// Collects the names that extractors below an element set.
 fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) {
     for element in &element.below() {
         names.extend(checks::names(element));
@@ -356,7 +358,7 @@ fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) 
     }
 }
 
-/// Number of requests, including repetitions.
+/// Number of requests in steps, including repetitions.
 fn requests_of(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| {
         let once = match &step.what {

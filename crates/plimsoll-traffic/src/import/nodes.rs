@@ -1,5 +1,5 @@
-//! Lenient access to trees of foreign documents: a value of another type counts as absent. Also
-//! URLs in such documents.
+//! Lenient access to the trees of imported documents: a value of an unexpected type counts as
+//! absent. Also parses the URLs in such documents.
 
 use super::host::host_in_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
@@ -13,17 +13,17 @@ pub fn field<'a>(node: &'a TreeNode, key: &str) -> Option<&'a TreeNode> {
     (value.value != TreeValue::Null).then_some(value)
 }
 
-/// The value at a path of keys.
+/// The value at the end of a path of keys.
 pub fn node_at<'a>(node: &'a TreeNode, keys: &[&str]) -> Option<&'a TreeNode> {
     keys.iter().try_fold(node, |node, key| field(node, key))
 }
 
-/// The text, number or boolean of a key.
+/// The value of a key as text, if it is a text, number or boolean.
 pub fn text<'a>(node: &'a TreeNode, key: &str) -> Option<&'a str> {
     field(node, key).and_then(own_text)
 }
 
-/// The text of a scalar value.
+/// The value as text, if it is a text, number or boolean.
 pub fn own_text(node: &TreeNode) -> Option<&str> {
     node.text("").ok()
 }
@@ -36,7 +36,7 @@ pub fn number(node: &TreeNode, key: &str) -> Option<f64> {
     text(node, key)?.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-/// The values of the list at a key.
+/// The items of the list at a key; empty if there is no list.
 pub fn items<'a>(node: &'a TreeNode, key: &str) -> &'a [TreeNode] {
     match field(node, key).map(|node| &node.value) {
         Some(TreeValue::List(items)) => items,
@@ -44,7 +44,7 @@ pub fn items<'a>(node: &'a TreeNode, key: &str) -> &'a [TreeNode] {
     }
 }
 
-/// The entries of a table.
+/// The entries of a table; empty if the value is not a table.
 pub fn entries(node: &TreeNode) -> &[(TreeKey, TreeNode)] {
     match &node.value {
         TreeValue::Table(entries) => entries,
@@ -52,16 +52,16 @@ pub fn entries(node: &TreeNode) -> &[(TreeKey, TreeNode)] {
     }
 }
 
-/// The parts of a URL.
+/// The parts of an absolute HTTP URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlParts<'a> {
-    /// `http` or `https`, in lower case.
+    /// The scheme, `http` or `https`.
     pub scheme: String,
-    /// Host and optional port, in lower case.
+    /// Host and optional port, in lower case and without the default port.
     pub authority: String,
-    /// Path and query, from `/` on.
+    /// Path and query; it begins with `/`.
     pub target: std::borrow::Cow<'a, str>,
-    /// User and password as written.
+    /// User and password as written in the URL.
     pub user: Option<&'a str>,
 }
 
@@ -70,7 +70,8 @@ impl UrlParts<'_> {
         format!("{}://{}", self.scheme, self.authority)
     }
 
-    /// The `Authorization` value for the URL's user (RFC 7617: a colon ends the name).
+    /// The `Authorization` value for the user info in the URL. A missing password becomes empty,
+    /// because RFC 7617 requires the colon.
     pub fn authorization(&self) -> Option<String> {
         let mut pair = percent_decoded(self.user.filter(|user| !user.is_empty())?);
         if !pair.contains(&b':') {
@@ -80,14 +81,14 @@ impl UrlParts<'_> {
     }
 }
 
-/// Whether a URL is a valid HTTP URL, with a valid host and port.
+/// Whether a URL is a valid HTTP URL with a valid host and port.
 pub fn origin_is_sound(url: &str) -> bool {
-    // Browsers read a backslash as a slash; a host contains none.
+    // Browsers read a backslash as a slash, and no host contains one.
     let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
     is_written
         && url::Url::parse(url)
             .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.port() != Some(0))
-        // The same parser as for targets.
+        // The parser that later splits the targets must accept the URL too.
         && self::url(url).is_some_and(|parts| {
             let host = match parts.authority.rfind(']') {
                 Some(end) => &parts.authority[..=end],
@@ -97,7 +98,7 @@ pub fn origin_is_sound(url: &str) -> bool {
         })
 }
 
-/// Splits an absolute HTTP URL.
+/// Splits an absolute HTTP URL into its parts; `None` for any other text.
 pub fn url(text: &str) -> Option<UrlParts<'_>> {
     let (scheme, rest) = text.trim().split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
@@ -122,7 +123,8 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
     Some(UrlParts { scheme, authority, target, user })
 }
 
-/// Whether a text is a valid token: a method or the name of a header field (RFC 9110, 5.6.2).
+/// Whether a text is a valid token, as methods and names of header fields must be (RFC 9110,
+/// 5.6.2).
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
@@ -132,7 +134,7 @@ pub fn encoded(text: &str) -> String {
     percent_encoded(text.as_bytes())
 }
 
-/// Percent-encodes everything but letters, digits and `-._~`.
+/// Percent-encodes all bytes except letters, digits and `-._~`.
 pub fn percent_encoded(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -144,8 +146,8 @@ pub fn percent_encoded(bytes: &[u8]) -> String {
     out
 }
 
-/// The environment variable for a name: `base_url` for `base url`. Case stays, so that `user` does
-/// not become the shell's `USER`.
+/// The environment variable for a name of an imported document: `base_url` for `base url`. The case
+/// stays, so that `user` does not become the shell's `USER`.
 pub fn variable_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
     let plain = plain.trim_matches('_');
@@ -156,7 +158,7 @@ pub fn variable_name(name: &str) -> String {
     }
 }
 
-/// A name for captures and data tables: letters, digits and `_`.
+/// Converts a name to a valid name for captures and data tables: letters, digits, `_` and `-`.
 pub fn plain_name(name: &str) -> String {
     let plain: String = name
         .trim()
@@ -171,7 +173,7 @@ pub fn plain_name(name: &str) -> String {
     }
 }
 
-/// Bytes in base64 (RFC 4648), for `Authorization: Basic`.
+/// Encodes bytes in base64 (RFC 4648), for `Authorization: Basic`.
 pub fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)

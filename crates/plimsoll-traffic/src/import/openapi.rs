@@ -1,7 +1,7 @@
-//! An importer for API descriptions in OpenAPI 3 or 2 (Swagger): each operation becomes a request
-//! of a mix, with example values.
+//! Imports API descriptions in OpenAPI 3 or 2 (Swagger). Each operation becomes a request of a mix,
+//! with example values.
 //!
-//! A description has neither order nor frequencies, so there are no sessions and all weights are
+//! A description has neither an order nor frequencies, so there are no sessions and all weights are
 //! equal. References to other documents are not resolved.
 
 mod api;
@@ -16,12 +16,12 @@ use crate::file::{json, yaml};
 use api::Api;
 use operation::Operation;
 
-/// Methods of operations, as spelt in descriptions.
+/// The methods of operations, as API descriptions spell them.
 const METHODS: [&str; 8] = ["get", "post", "put", "patch", "delete", "head", "options", "trace"];
-/// Most operations.
+/// The largest number of imported operations.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// Imports a description in YAML or JSON.
+/// Imports an API description in YAML or JSON.
 pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let tree = match source.trim_start().starts_with('{') {

@@ -1,8 +1,8 @@
-//! An importer for Postman collections (format 2.0 and 2.1): one scenario with the requests in
-//! order, and folders as groups.
+//! Imports Postman collections (formats 2.0 and 2.1). The result is one scenario with the requests
+//! in order, and folders as groups of steps.
 //!
 //! Collection variables are replaced by their values. Other variables come from the environment, or
-//! from a response if a script captures them. Of scripts ([`script`]) only captures and expected
+//! from a response if a script captures them. From scripts ([`script`]), only captures and expected
 //! statuses are imported. Not here: running a script.
 
 mod script;
@@ -21,15 +21,15 @@ use plimsoll_model::Budget;
 use script::PostmanScript;
 use std::collections::{HashMap, HashSet};
 
-/// Most requests.
+/// The largest number of imported requests.
 const REQUESTS_MAX: usize = 10_000;
-/// Most header fields of a request: servers accept a hundred.
+/// The largest number of header fields of a request. Typical servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
-/// Deepest nesting of variables that refer to others.
+/// The deepest nesting of variables whose values contain other variables.
 const VARIABLES_DEPTH_MAX: usize = 8;
-/// Methods whose body is dropped, unless the collection disables that.
+/// Methods whose body Postman does not send, unless the collection changes that.
 const BODILESS: [&str; 5] = ["GET", "HEAD", "COPY", "PURGE", "UNLOCK"];
-/// Protocol options that are not imported, each with the value that has an effect.
+/// Protocol options that are not imported, each with the value that changes the request.
 const BEHAVIOURS: [(&str, &str); 6] = [
     ("disableCookies", "true"),
     ("disableUrlEncoding", "true"),
@@ -39,10 +39,10 @@ const BEHAVIOURS: [(&str, &str); 6] = [
     ("strictSSL", "false"),
 ];
 
-/// Imports a collection.
+/// Imports the text of a collection.
 pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
-    // Some exports wrap the collection in an object.
+    // Some exports wrap the collection in another object.
     let collection = field(&tree, "collection").filter(|inner| field(inner, "item").is_some()).unwrap_or(&tree);
     if field(collection, "item").is_none() {
         return match field(collection, "requests").is_some() || field(collection, "order").is_some() {
@@ -81,9 +81,10 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     draft.finish("no request of this collection can be sent")
 }
 
-/// The number of redirects to follow: Postman's default, or the number in the collection.
+/// The number of redirects to follow: Postman's default, or the number in the collection. `None`
+/// follows no redirects.
 fn follow(scope: &Scope) -> Option<u32> {
-    /// Postman's default, which a traffic file can express.
+    /// The number of redirects that Postman follows by default.
     const HOPS: u32 = 10;
     const HOPS_MAX: f64 = 20.0;
     let said = |key: &'static str| scope.find(move |node| node_at(node, &["protocolProfileBehavior", key]));
@@ -98,7 +99,7 @@ fn follow(scope: &Scope) -> Option<u32> {
     }
 }
 
-/// Collects the names that scripts set, in the whole collection.
+/// Collects the names of variables that scripts set anywhere in the collection.
 fn names_set(node: &TreeNode, names: &mut HashSet<String>) {
     for event in items(node, "event") {
         names.extend(PostmanScript::read(&source_of(event)).captures.into_iter().map(|(name, _)| name));
@@ -106,7 +107,7 @@ fn names_set(node: &TreeNode, names: &mut HashSet<String>) {
     items(node, "item").iter().for_each(|item| names_set(item, names));
 }
 
-/// The source of an event's script.
+/// The source text of the script of an event.
 fn source_of(event: &TreeNode) -> String {
     let Some(script) = field(event, "script") else { return String::new() };
     match field(script, "exec") {
@@ -118,11 +119,11 @@ fn source_of(event: &TreeNode) -> String {
     }
 }
 
-/// A folder or request, with its parents.
+/// A folder or request, with its enclosing folders.
 struct Scope<'a> {
     parent: Option<&'a Scope<'a>>,
     node: &'a TreeNode,
-    /// Its variables. The last of equal names counts.
+    /// The variables of this folder or request. If names are equal, the last one counts.
     variables: HashMap<&'a str, &'a str>,
 }
 
@@ -137,7 +138,7 @@ impl<'a> Scope<'a> {
         Scope { parent, node, variables }
     }
 
-    /// The first result of `find`, from the innermost scope outwards.
+    /// The first result of `find`, searched from the innermost scope outwards.
     fn find<'s, T>(&'s self, find: impl Fn(&'s TreeNode) -> Option<T>) -> Option<T> {
         let mut scope = Some(self);
         while let Some(here) = scope {
@@ -164,15 +165,16 @@ impl<'a> Scope<'a> {
 
 struct PostmanReader {
     draft: Draft,
-    /// The origin; a name in braces if unknown.
+    /// The origin of the first request. If the host is a variable, the variable in braces.
     origin: Option<String>,
-    /// Names that scripts set.
+    /// The names of variables that scripts set.
     captured: HashSet<String>,
     requests: usize,
-    /// Expansion budget of all texts, and the request that exceeded it.
+    /// The budget for the expansion of variables in all texts, and the position of the request that
+    /// exceeded it.
     budget: Budget,
     beyond: Option<TextPlace>,
-    /// The user info in the URL of the current request.
+    /// The `Authorization` value for the user info in the URL of the current request.
     url_user: Option<String>,
 }
 
@@ -278,19 +280,20 @@ impl PostmanReader {
         let Some(key) = key.as_fixed() else {
             return self.draft.leave_out(at, "a header whose name has a placeholder");
         };
-        // The connection sets these fields.
+        // The connection sets these fields itself.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
         if request.headers.len() >= HEADERS_MAX {
             return self.draft.leave_out_again(at, format!("header fields beyond the first {HEADERS_MAX}"));
         }
-        // Repeated names are separate fields.
+        // Repeated names stay separate fields.
         let value = self.filled(value.trim(), scope, at);
         request.headers.push((key.to_owned(), value));
     }
 
-    /// Path and query, if the request goes to the common origin.
+    /// The path and query of a request. `None` with a note if the request goes to another origin
+    /// than the first one.
     fn target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
         let beginning = whole.beginning();
         let (origin, rest) = if beginning.is_empty() {
@@ -333,7 +336,7 @@ impl PostmanReader {
         Some(target)
     }
 
-    /// Converts a text with variables.
+    /// Converts a text with Postman variables to a template.
     fn filled(&mut self, source: &str, scope: &Scope, at: TextPlace) -> DraftText {
         let mut out = DraftText::default();
         self.fill(source, scope, at, 0, &mut out);
@@ -341,7 +344,7 @@ impl PostmanReader {
     }
 
     fn fill(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
-        // Minimum cost of a piece, however short.
+        // Every piece costs at least this many bytes of the budget, even if it is empty.
         const PIECE_BYTES: usize = 64;
         let mut rest = source;
         if self.budget.take(source.len() + PIECE_BYTES).is_err() {
@@ -375,7 +378,7 @@ impl PostmanReader {
         out.push(rest);
     }
 
-    /// Converts a dynamic variable of Postman.
+    /// Converts a dynamic variable of Postman, such as `$guid`, to a template function.
     fn dynamic(&mut self, name: &str, at: TextPlace, out: &mut DraftText) {
         let value = match name {
             "guid" | "randomUUID" => "uuid()",
@@ -404,7 +407,7 @@ impl PostmanReader {
         let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
         let kind = text(auth, "type").unwrap_or("noauth");
-        // Every request below a folder may inherit its authorization.
+        // Every request below a folder may inherit its authorization, so each use costs budget.
         if self
             .budget
             .take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len()))
@@ -475,7 +478,7 @@ impl PostmanReader {
         }
     }
 
-    /// Adds the URL's user as authorization, unless another one is set.
+    /// Adds the user info of the URL as authorization, unless the request has one already.
     fn user_of_url(&mut self, request: &mut DraftRequest) {
         if let Some(user) = self.url_user.take().filter(|_| !request.has_header("authorization")) {
             request.headers.push(("Authorization".to_owned(), DraftText::fixed(&user)));
@@ -546,10 +549,10 @@ impl PostmanReader {
                     }
                 }
                 if parts.is_empty() {
-                    // An empty body counts as none.
+                    // A form without parts counts as no body.
                     return;
                 }
-                // The body gets a new boundary.
+                // The imported body gets a new boundary and a new content type.
                 request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
                 request.body = DraftBody::Parts(parts);
                 None
@@ -584,7 +587,8 @@ impl PostmanReader {
         }
     }
 
-    /// Imports captures and statuses from the scripts of a request; other scripts are noted.
+    /// Imports captures and expected statuses from the scripts of a request. Other scripts get a
+    /// note.
     fn events(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
         for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
             let source = source_of(event);
@@ -619,13 +623,13 @@ fn has_content(body: &TreeNode) -> bool {
     }
 }
 
-/// Joins the parts of a URL.
+/// The URL of a request, joined from its parts.
 fn joined(url: &TreeNode) -> String {
     if let Some(raw) = text(url, "raw").filter(|raw| !raw.is_empty()) {
         if items(url, "query").is_empty() {
             return raw.to_owned();
         }
-        // Postman sends the list; `raw` may contain disabled parameters.
+        // Postman sends the list of parameters; `raw` may contain disabled parameters.
         let before = raw.split(['?', '#']).next().unwrap_or_default();
         return format!("{before}{}", query_text(url));
     }
@@ -648,7 +652,7 @@ fn joined(url: &TreeNode) -> String {
     whole
 }
 
-/// The query of a URL with a list of parameters; empty without one.
+/// The query of a URL, made from its list of parameters. Empty if no parameter is enabled.
 fn query_text(url: &TreeNode) -> String {
     let mut query = String::new();
     for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
@@ -663,23 +667,24 @@ fn query_text(url: &TreeNode) -> String {
     query
 }
 
-/// Sets a header field. As in Postman, authorization replaces an explicit header.
+/// Sets a header field. As in Postman, the authorization replaces an explicit header field.
 fn replace_header(request: &mut DraftRequest, name: &str, value: DraftText) {
     request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
     request.headers.push((name.to_owned(), value));
 }
 
-/// Replaces `:id` in a path by the URL's variable.
+/// Replaces each `:id` in the path by the value of the URL's variable.
 fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
     let variables = url.map_or(&[][..], |url| items(url, "variable"));
     if variables.is_empty() {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
-    // The last of equal names counts.
+    // If names are equal, the last one counts.
     let variables: HashMap<&str, &str> =
         variables.iter().filter_map(|variable| Some((text(variable, "key")?, text(variable, "value")?))).collect();
-    // A name ends with the segment, or at its first point: `:id.json`.
+    // The name of a variable ends at the end of the segment or at the first point, as in
+    // `:id.json`.
     let segment = |segment: &str| {
         let name = segment.strip_prefix(':').map(|rest| rest.split('.').next().unwrap_or_default());
         let value = name.and_then(|name| variables.get(name)).filter(|value| !value.is_empty());

@@ -1,7 +1,7 @@
-//! Removes from a draft what no traffic file can have, with a note for each: importers never write
-//! what plimsoll cannot read.
+//! Removes everything from a draft that a traffic file cannot have, and adds a note for each
+//! removal. So importers never write files that plimsoll cannot read.
 //!
-//! [`Draft::finish`] cleans the draft, writes it, and parses the result as a check. Not here: any
+//! [`Draft::finish`] cleans the draft, renders it, and parses the result as a check. Not here: any
 //! foreign format.
 
 use super::draft::{
@@ -19,12 +19,12 @@ use regex::bytes::RegexBuilder;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Longest template value in bytes: a longer one is no column.
+/// The longest template value that may name a data column, bytes.
 const VALUE_BYTES_MAX: usize = 1_000;
-/// Header fields of message framing, which the connection sets.
+/// Header fields of message framing, which the connection sets itself.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// Checked regular expressions, within the budget of a load.
+/// The regular expressions that were checked, and the remaining size budget of a load's patterns.
 #[derive(Default)]
 struct Patterns {
     checked: RefCell<HashMap<String, bool>>,
@@ -51,7 +51,7 @@ impl Patterns {
     }
 }
 
-/// Notes with positions; others are returned separately.
+/// Notes about removed parts: those with a position, and those without.
 #[derive(Default)]
 struct SettleNotes {
     patterns: Patterns,
@@ -69,12 +69,13 @@ impl SettleNotes {
 }
 
 impl Draft {
-    /// The traffic file and its notes. A file without requests is an error with the text `nothing`.
+    /// Cleans and renders the draft. A draft without requests is an error with the text `nothing`.
     pub fn finish(self, nothing: &str) -> Result<ImportResult, TrafficFileError> {
         self.finish_at(nothing, |at| at)
     }
 
-    /// The same with provisional positions, which `places` converts in the order of the text.
+    /// The same as [`Draft::finish`] for provisional positions, which `place` converts. It is
+    /// called in order of position.
     pub fn finish_at(
         mut self,
         nothing: &str,
@@ -102,7 +103,8 @@ impl Draft {
     }
 }
 
-/// Removes invalid parts from a draft. Returns the notes without a position.
+/// Removes invalid parts from a draft. Returns the notes without a position, and the checked
+/// patterns.
 fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = SettleNotes::default();
     if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
@@ -137,7 +139,7 @@ fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// Cleans steps at a depth of repetitions; invalid ones are removed.
+/// Cleans steps and removes invalid ones. `depth` is the number of enclosing repetitions.
 fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleNotes) {
     steps.retain_mut(|step| {
         let (at, named) = (step.at, step.name.as_deref().map(plain).unwrap_or_default());
@@ -230,7 +232,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     }
     let is_head = request.method == "HEAD";
     let mut names: HashSet<String> = HashSet::new();
-    // The last of equal names counts, as in the tools.
+    // If names are equal, the last capture counts, as in the original tools.
     request.captures.reverse();
     request.captures.retain(|capture| {
         let why = match CaptureFrom::parse(&capture.from) {
@@ -283,14 +285,14 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     });
 }
 
-/// The remaining limits of a scenario.
+/// How many operations a scenario may still have, and the names it captures so far.
 struct ScenarioLimits {
     ops: usize,
     captured: HashSet<String>,
 }
 
 impl ScenarioLimits {
-    /// Removes steps and captures above the limits of a scenario.
+    /// Removes steps and captures beyond the limits of a scenario.
     fn keep(&mut self, steps: &mut Vec<DraftStep>, notes: &mut SettleNotes) {
         steps.retain_mut(|step| {
             let around = usize::from(step.once)
@@ -338,7 +340,7 @@ fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     }
 }
 
-/// Cleans requests in sequence: each knows the captures of the earlier ones.
+/// Cleans requests that run in sequence. Each can use the values that earlier requests capture.
 fn settle_in_order(
     steps: &mut [DraftStep],
     data: &HashSet<String>,
@@ -351,7 +353,7 @@ fn settle_in_order(
     }
 }
 
-/// Makes undefined values environment variables.
+/// Replaces template values that nothing defines by environment variables.
 fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSet<String>, notes: &mut SettleNotes) {
     let is_known = |value: &str| match Template::parse(&format!("{{{{ {value} }}}}")) {
         Err(_) => false,
@@ -402,7 +404,8 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
     }
 }
 
-/// A context with every file and variable; row files have the used columns.
+/// A file context in which every file and variable exists. Files of rows have the columns that the
+/// draft uses.
 struct PermissiveFileContext {
     columns: HashMap<String, BTreeSet<String>>,
     patterns: Patterns,
@@ -435,7 +438,7 @@ impl FileContext for PermissiveFileContext {
     }
 }
 
-/// The first `bytes` bytes of a text, cut at a character.
+/// The first `bytes` bytes of a text, or fewer to end at a character boundary.
 fn beginning(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -444,10 +447,10 @@ fn beginning(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// Checks that the written draft parses as a traffic file.
+/// Checks that the rendered draft parses as a traffic file.
 fn is_read(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
-    // Each table by its name; several tables may share a file.
+    // The file of each data table; several tables may share a file.
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
     for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
         let value = beginning(&text[at..], VALUE_BYTES_MAX);

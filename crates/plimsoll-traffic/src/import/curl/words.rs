@@ -1,18 +1,19 @@
-//! Splits a curl command line into words, as a POSIX shell (and bash, for `$'...'`) does, or as
-//! cmd.exe and Windows programs do: browsers copy in both forms.
+//! Splits a curl command line into words. It follows the rules of a POSIX shell (and bash, for
+//! `$'...'`), or those of cmd.exe and Windows programs, because browsers copy both forms.
 //!
 //! Only the first command counts, and its output redirections are skipped. Shell expansions and
-//! further commands are refused. Not here: the meaning of the words.
+//! further commands are errors. Not here: the meaning of the words.
 
 use super::error::CurlError;
 
-/// Words before the command that people copy along: a prompt, and programs that start others.
+/// Words before the command that people copy along: a shell prompt, and programs that start other
+/// programs.
 const BEFORE: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
 
-/// The words of a command line.
+/// Splits a command line into the words of the curl command.
 pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
     let mut words = if is_of_windows(line) { of_windows(line) } else { ShellWords::read(line)? };
-    // Variable assignments before the command have no effect on its request.
+    // Variable assignments before the command do not change its request.
     let is_before = |word: &str| {
         let name = word.split_once('=').map(|(name, _)| name);
         BEFORE.contains(&word) || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_of_name))
@@ -28,13 +29,13 @@ fn is_of_name(byte: u8) -> bool {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// The meaning of an unquoted word to a shell.
+/// The meaning of an unquoted word for a shell, if the word is not an argument.
 enum ShellOperator {
     /// The end of the command.
     Next,
     /// A redirection into the file that the next word names.
     Into,
-    /// A redirection with its file in the same word, or to another descriptor.
+    /// A redirection whose file is in the same word, or to another descriptor.
     IntoThis,
 }
 
@@ -51,7 +52,7 @@ fn operator(word: &str) -> Option<ShellOperator> {
 struct ShellWords {
     words: Vec<String>,
     word: String,
-    /// Whether a word has begun, and whether a part of it is quoted.
+    /// Whether a word has begun. `is_quoted` says whether a part of the word is quoted.
     is_begun: bool,
     is_quoted: bool,
     /// Whether the next word is the file of a redirection.
@@ -65,7 +66,7 @@ impl ShellWords {
         while let Some(c) = rest.next() {
             match c {
                 '\\' => match rest.next() {
-                    // An escaped line break continues the line.
+                    // A backslash before a line break continues the line.
                     Some('\n') => {}
                     Some('\r') if rest.next_if_eq(&'\n').is_some() => {}
                     Some(escaped) => read.quote().push(escaped),
@@ -124,7 +125,8 @@ impl ShellWords {
         &mut self.word
     }
 
-    /// Ends a word. Returns its meaning to a shell if it is no word of the command.
+    /// Ends the current word. Returns its meaning for a shell if it is not an argument of the
+    /// command.
     fn end(&mut self) -> Option<ShellOperator> {
         if !std::mem::take(&mut self.is_begun) {
             return None;
@@ -138,15 +140,15 @@ impl ShellWords {
     }
 }
 
-/// Refuses anything but blanks and comments after the first command.
+/// Returns an error if anything but blanks and comments follows the first command.
 fn refuse_more(rest: Chars) -> Result<(), CurlError> {
     let rest: String = rest.collect();
     let is_more = rest.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'));
     if is_more { Err(CurlError::Commands) } else { Ok(()) }
 }
 
-/// Refuses a shell variable or command substitution. Lower-case names pass: `$filter` in an
-/// unquoted URL is OData.
+/// Returns an error for a shell variable or command substitution. Names in lower case are accepted,
+/// because `$filter` in an unquoted URL is OData.
 fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
     let text: String = rest.clone().take(40).collect();
     let name = text.strip_prefix('{').unwrap_or(&text);
@@ -161,7 +163,7 @@ fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
     }
 }
 
-/// Reads the text between two `"`.
+/// Parses the text between two `"` and appends it to `word`.
 fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     loop {
         match rest.next().ok_or(CurlError::Quotation('"'))? {
@@ -181,9 +183,9 @@ fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     }
 }
 
-/// Reads the text between `$'` and `'`.
+/// Parses the text between `$'` and `'` and appends it to `word`.
 fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
-    // Collect bytes, since `\xc3\xa4` is one character.
+    // Bytes are collected first, because `\xc3\xa4` is one character.
     let mut bytes = Vec::new();
     loop {
         let c = rest.next().ok_or(CurlError::Quotation('\''))?;
@@ -214,7 +216,7 @@ fn ansi_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
     Ok(())
 }
 
-/// Reads at most this number of hexadecimal digits.
+/// Parses at most `most` hexadecimal digits.
 fn digits(rest: &mut Chars, most: usize) -> u32 {
     let mut value = 0u32;
     for _ in 0..most {
@@ -225,15 +227,15 @@ fn digits(rest: &mut Chars, most: usize) -> u32 {
     value
 }
 
-/// Whether a line was written for cmd.exe: it has `^` at line ends, or its first argument is quoted
-/// that way.
+/// Whether a line was written for cmd.exe: its lines end with `^`, or its first argument is quoted
+/// with `^"`.
 fn is_of_windows(line: &str) -> bool {
     let goes_on = [" ^\n", " ^\r\n"].iter().any(|end| line.contains(end)) && !line.contains(" \\\n");
     let first = line.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
     goes_on || first.starts_with("^\"")
 }
 
-/// Splits a line for cmd.exe.
+/// Splits a command line for cmd.exe into words.
 fn of_windows(line: &str) -> Vec<String> {
     let line = without_carets(line);
     let (mut words, mut word, mut is_begun, mut in_quotes) = (Vec::new(), String::new(), false, false);
@@ -275,7 +277,7 @@ fn of_windows(line: &str) -> Vec<String> {
     words
 }
 
-/// Removes cmd.exe's escapes: outside quotes `^` makes the next character literal.
+/// Removes the escapes of cmd.exe: outside quotes, `^` makes the next character literal.
 fn without_carets(line: &str) -> String {
     let line = line.replace("\r\n", "\n");
     let (mut out, mut in_quotes) = (String::new(), false);
@@ -291,7 +293,7 @@ fn without_carets(line: &str) -> String {
                 in_quotes = !in_quotes;
                 out.push(c);
             }
-            // An open quotation ends with its line.
+            // An open quotation ends at the end of its line.
             '\n' => {
                 in_quotes = false;
                 out.push(c);

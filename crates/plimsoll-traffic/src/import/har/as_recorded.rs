@@ -1,6 +1,6 @@
-//! Recorded values that were valid for one user or moment only: tokens, keys, passwords. They are
-//! sent as recorded, and a server may refuse them. So a note names each, with the recorded response
-//! that contained it, if any.
+//! Finds recorded values that were valid for one user or time only: tokens, keys, passwords. They
+//! are sent as recorded, and a server may reject them. So a note names each value, with the
+//! recorded response that contained it, if any.
 //!
 //! Not here: the requests themselves, and replacing recorded values by captures.
 
@@ -11,19 +11,20 @@ use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::{is_secret_name, percent_decoded};
 use std::collections::HashMap;
 
-/// Shortest searched value in characters: shorter ones match by chance.
+/// The shortest value that is searched in responses, in characters. Shorter values match by chance.
 const FOUND_CHARS_MIN: usize = 6;
-/// Most distinct values to search: each is searched in all earlier responses.
+/// The largest number of distinct values to search. Each value is searched in all earlier
+/// responses.
 const LOOKED_FOR_MAX: usize = 100;
-/// Deepest nesting that is searched.
+/// The deepest nesting of JSON that is searched.
 const DEPTH_MAX: u32 = 16;
 
-/// The responses and values of a recording so far.
+/// The responses and the noted values of a recording so far.
 #[derive(Default)]
 pub struct CorrelationTrace<'a> {
-    /// Recorded responses of imported requests, each with the name of its step.
+    /// The recorded responses of imported requests, each with the name of its step.
     answers: Vec<(String, &'a TreeNode)>,
-    /// The note for each value: equal wherever the value is sent.
+    /// The note for each name and value. A value that is sent several times has the same note.
     told: HashMap<(String, String), String>,
 }
 
@@ -32,7 +33,7 @@ struct RecordedValue {
     at: TextPlace,
     name: String,
     value: String,
-    /// `its query` or `its body`; `None`: a header field.
+    /// The place of the value, `its query` or `its body`. `None` for a header field.
     within: Option<&'static str>,
 }
 
@@ -42,7 +43,8 @@ impl<'a> CorrelationTrace<'a> {
         self.answers.push((step.to_owned(), response));
     }
 
-    /// The notes for a request, with their positions. `is_sent` tells which header fields are sent.
+    /// The notes for a request, with their positions. `is_sent` says which header fields are
+    /// imported.
     pub fn find_correlations(
         &mut self,
         request: &TreeNode,
@@ -100,10 +102,10 @@ impl<'a> CorrelationTrace<'a> {
         format!("{step}: the recorded value of {what} is sent: {way_out}")
     }
 
-    /// The last step whose response contains a value, and the capture for it, if it has a simple
-    /// path.
+    /// The last step whose response contains a value. Also returns the capture for the value, if it
+    /// has a simple path.
     fn source(&self, value: &str) -> Option<(&str, Option<String>)> {
-        // The scheme, such as `Bearer`, belongs to the request.
+        // The scheme before the value, such as `Bearer`, belongs to the request.
         let bare = value.split_whitespace().last()?;
         if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= LOOKED_FOR_MAX {
             return None;
@@ -112,7 +114,8 @@ impl<'a> CorrelationTrace<'a> {
     }
 }
 
-/// Whether a response contains a value, and the capture for it, if it has a simple path.
+/// Searches a value in a response. `Some` if the response contains the value, with the capture for
+/// it, if it has a simple path.
 fn in_answer(response: &TreeNode, value: &str) -> Option<Option<String>> {
     for header in items(response, "headers") {
         let (Some(name), Some(own)) = (text(header, "name"), text(header, "value")) else { continue };
@@ -132,7 +135,7 @@ fn in_answer(response: &TreeNode, value: &str) -> Option<Option<String>> {
     Some((found && JsonPath::parse(&path).is_ok()).then_some(path))
 }
 
-/// Extends `path` to the first text equal to the value; false if there is none.
+/// Extends `path` to the first text or number equal to `value`. Returns false if there is none.
 fn path_to(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool {
     if depth == DEPTH_MAX {
         return false;
@@ -176,7 +179,7 @@ fn in_query(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     in_pairs(&query.unwrap_or_default(), node.at, "its query", out);
 }
 
-/// Collects the values of `a=b&c=d`.
+/// Collects the names and values of pairs such as `a=b&c=d`.
 fn in_pairs(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<RecordedValue>) {
     let decoded = |text: &str| String::from_utf8_lossy(&percent_decoded(&text.replace('+', " "))).into_owned();
     for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {

@@ -1,11 +1,11 @@
-//! Assertions and extractors of a test plan, as expectations and captures.
+//! Imports assertions and extractors of a JMeter test plan as expectations and captures.
 
 use super::super::draft::{DraftCapture, DraftExpect, DraftRequest, toml_line};
 use super::super::nodes::plain_name;
 use super::values::Values;
 use super::xml::Element;
 
-/// Bits of an assertion's type.
+/// Bits of the type of a response assertion, as JMeter defines them.
 const MATCHES: u64 = 1;
 const CONTAINS: u64 = 2;
 const NOT: u64 = 4;
@@ -13,8 +13,8 @@ const EQUALS: u64 = 8;
 const SUBSTRING: u64 = 16;
 const OR: u64 = 32;
 
-/// Adds an assertion or extractor to a request; the error says why it cannot be imported. `None`:
-/// the element is neither.
+/// Adds an assertion or extractor to a request. `None` means that the element is neither. An error
+/// is a phrase that says why it cannot be imported.
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
@@ -66,8 +66,8 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
 /// The note for an extractor that takes all matches.
 const TAKES_ALL: &str = "the JMeter extractor takes all matches: the imported capture takes the first match";
 
-/// The note for an extractor's match number; an error unless it selects the first match or a random
-/// one.
+/// The note for the match number of an extractor. Only the first, a random or all matches can be
+/// imported; another number is an error.
 fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
     match number.trim() {
         "" | "1" => Ok(None),
@@ -77,10 +77,10 @@ fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
     }
 }
 
-/// The default of an extractor that finds nothing: JMeter then sends the reference unchanged, and
-/// no sample fails.
+/// The default of an extractor that finds nothing. JMeter then sends the reference unchanged, and
+/// no request fails.
 fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
-    // A condition tests whether the extractor found anything.
+    // A step condition tests whether this extractor found anything, so the default is empty.
     if values.asked.contains(name) {
         return Some(String::new());
     }
@@ -93,7 +93,8 @@ fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Opt
     })
 }
 
-/// The names that an extractor sets; the first of all matches has a name of its own.
+/// The names that an extractor sets. If it takes all matches, the first match has a further name
+/// with `_1`.
 pub fn names(element: &Element) -> Vec<String> {
     let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
@@ -115,7 +116,7 @@ fn own_names(element: &Element) -> Vec<String> {
 
 fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
     let kind = element.property("Assertion.test_type").and_then(|text| text.trim().parse().ok()).unwrap_or(SUBSTRING);
-    // JMeter misspells this property.
+    // JMeter itself misspells this property.
     let strings = element.collection("Asserion.test_strings");
     let mut texts = Vec::new();
     for string in strings {
@@ -181,7 +182,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     }
 }
 
-/// A status, or a class of statuses.
+/// A status or class of statuses, such as `200` or `2xx`, from a JMeter pattern.
 fn code(text: &str) -> Option<String> {
     let text = text.trim().trim_matches(['^', '$', '(', ')']);
     let is_status = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
@@ -218,7 +219,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
     Ok(())
 }
 
-/// A JSON path, if it consists of names and indices only.
+/// Returns a JSON path if it consists of names and indices only; otherwise an error.
 fn json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
@@ -255,7 +256,8 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     taken.map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
-/// The pattern with only group number `kept` as a capturing group; 0: none.
+/// Returns the pattern with only group number `kept` as a capturing group. With 0, no group
+/// captures.
 fn without_groups(pattern: &str, kept: usize) -> String {
     let (mut out, mut number, mut in_class) = (String::new(), 0, false);
     let mut chars = pattern.chars().peekable();
@@ -275,7 +277,7 @@ fn without_groups(pattern: &str, kept: usize) -> String {
     out
 }
 
-/// Converts a pattern for `Name: value` to one for the value of that field.
+/// Converts a pattern for a line `Name: value` to a capture from the value of that header field.
 fn in_header(pattern: &str) -> Result<String, String> {
     let bare = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     let bare = bare.strip_prefix('^').unwrap_or(bare);
@@ -321,7 +323,7 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
     numbers.into_iter().flatten().next().map_or(Ok(()), |note| Err(note.to_owned()))
 }
 
-/// Whether a Java pattern has the same meaning here.
+/// Returns an error if a Java pattern has a part that is not supported here.
 fn understood(pattern: &str) -> Result<(), String> {
     let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
     match java_only.iter().find(|part| pattern.contains(**part)) {
@@ -330,7 +332,7 @@ fn understood(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// The pattern that matches exactly this text.
+/// Returns a pattern that matches exactly this text.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

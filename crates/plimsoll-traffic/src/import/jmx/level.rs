@@ -1,5 +1,5 @@
-//! The elements that apply to a level of a test plan: defaults, header fields, users, timers,
-//! assertions.
+//! Collects the elements that apply to a level of a JMeter test plan: defaults, header fields,
+//! users, cookies, timers and assertions.
 
 use super::super::draft::DraftText;
 use super::super::nodes::base64;
@@ -7,61 +7,61 @@ use super::reader::JmxReader;
 use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 
-/// Budget cost of one lookup in a property of defaults.
+/// The budget cost of one lookup in a property of defaults, bytes.
 const DEFAULT_BYTES: usize = 8;
 
-/// The elements that apply to an element's siblings and everything below.
+/// The elements of one level of the plan, which apply to its requests and to all below.
 #[derive(Debug, Default)]
 pub struct TestLevel<'a, 'i> {
     pub defaults: Vec<Element<'a, 'i>>,
-    /// Budget cost of the lookups for each request.
+    /// The budget cost of looking up defaults for each request, bytes.
     pub defaults_bytes: usize,
     pub headers: Vec<(String, DraftText)>,
     pub users: Vec<LevelUser>,
     pub cookies: Vec<LevelCookie>,
-    /// A cookie manager is here: without one the tool sends no cookies.
+    /// Whether the level has a cookie manager. Without one JMeter sends no cookies.
     pub keeps_cookies: bool,
     pub timers: Vec<Element<'a, 'i>>,
     pub assertions: Vec<Element<'a, 'i>>,
 }
 
-/// Credentials that are sent to URLs with a prefix.
+/// Credentials of an authorization manager, which JMeter sends to URLs with a prefix.
 #[derive(Debug)]
 pub struct LevelUser {
     at: TextPlace,
     url: DraftText,
-    /// The URL prefix.
+    /// The URL prefix as text.
     begins: String,
-    /// `None`: another scheme than Basic.
+    /// The `Authorization` value. `None` for a scheme other than Basic.
     authorization: Option<DraftText>,
 }
 
-/// A cookie that is set from the beginning.
+/// A cookie that a cookie manager sets from the start.
 #[derive(Debug)]
 pub struct LevelCookie {
     at: TextPlace,
     name: String,
     value: DraftText,
-    /// Its length in a `Cookie` field, bytes.
+    /// The length of the cookie in a `Cookie` field, bytes.
     bytes: usize,
-    /// Lower-case domain, without a leading point.
+    /// The domain in lower case, without a leading point.
     domain: String,
     path: String,
     is_secure: bool,
 }
 
-/// The URL of a request, for comparison with scopes.
+/// The URL of a request, for comparison with the scopes of users and cookies.
 #[derive(Debug)]
 pub struct RequestUrl {
     pub scheme: String,
     pub host: DraftText,
-    /// The port; empty for the scheme's default.
+    /// The port; empty for the default port of the scheme.
     pub port: String,
     pub target: DraftText,
 }
 
 impl RequestUrl {
-    /// The URL with and without the default port.
+    /// The URL as text, with and without the default port.
     fn texts(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {
@@ -80,14 +80,16 @@ impl RequestUrl {
 }
 
 impl LevelUser {
-    /// Matches by URL prefix, as JMeter does (`AuthManager.getAuthForURL`).
+    /// Whether JMeter sends these credentials to a URL. It compares URL prefixes
+    /// (`AuthManager.getAuthForURL`).
     fn is_told(&self, urls: &[String; 2]) -> bool {
         urls.iter().any(|url| url.starts_with(&self.begins))
     }
 }
 
 impl LevelCookie {
-    /// Matches by domain, path and TLS, as a browser does (RFC 6265, 5.4).
+    /// Whether the cookie is sent to a URL: domain, path and TLS must match, as in browsers (RFC
+    /// 6265, 5.4).
     fn is_sent(&self, asked: &CookieTarget) -> bool {
         let CookieTarget { host, is_name, path: asked_path, is_secure } = asked;
         let domain = self.domain.as_str();
@@ -101,7 +103,7 @@ impl LevelCookie {
     }
 }
 
-/// The parts of a request that decide which cookies apply.
+/// The parts of a URL that decide which cookies are sent.
 struct CookieTarget {
     host: String,
     is_name: bool,
@@ -120,10 +122,10 @@ impl CookieTarget {
 }
 
 impl JmxReader {
-    /// The `Authorization` of a request; the nearest level counts.
+    /// The `Authorization` value for a request. Only the nearest level with users counts.
     pub fn user_told(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
-        // Each request is compared with each user.
+        // The request is compared with each user, which costs budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
         if !self.values.has_room_for(bytes, "users of an authorization manager") {
             return None;
@@ -140,12 +142,12 @@ impl JmxReader {
         user?.authorization.clone()
     }
 
-    /// The initial cookies of a request.
+    /// The `Cookie` value for a request. Only the nearest level with cookies counts.
     pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
         let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
         for cookie in cookies {
-            // Each request has its own copy of each cookie, or a note about the missing one.
+            // Each request has its own copy of each cookie, or a note, which costs budget.
             if !self.values.has_room_for(cookie.bytes, "cookies of a cookie manager") {
                 break;
             }
@@ -164,7 +166,7 @@ impl JmxReader {
         (!sent.is_empty()).then_some(sent)
     }
 
-    /// Collects the elements that apply to this level.
+    /// Collects the elements that apply to a level of the plan.
     pub fn level<'a, 'i>(&mut self, elements: &[Element<'a, 'i>]) -> TestLevel<'a, 'i> {
         let mut level = TestLevel::default();
         for element in elements {

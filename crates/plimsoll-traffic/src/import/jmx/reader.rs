@@ -1,4 +1,4 @@
-//! The state of the test plan reader.
+//! The state of the importer of JMeter test plans.
 
 use super::super::draft::{Draft, DraftText};
 use super::threads::JmxLoad;
@@ -6,16 +6,16 @@ use super::values::Values;
 use crate::file::TextPlace;
 use std::collections::{BTreeSet, HashMap};
 
-/// Deepest nesting of elements.
+/// The deepest imported nesting of elements.
 pub const DEPTH_MAX: usize = 48;
 
-/// Facts about a test plan, and the draft under construction.
+/// The state of an import: facts about the test plan, and the draft under construction.
 #[derive(Default)]
 pub struct JmxReader {
     pub draft: Draft,
     pub values: Values,
     pub data_names: DataNames,
-    /// The origin; a name in braces if unknown.
+    /// The origin of the first request. If the host is unknown, a name in braces.
     pub origin: Option<String>,
     pub requests: usize,
     pub load: JmxLoad,
@@ -24,12 +24,13 @@ pub struct JmxReader {
     pub pause_ms: f64,
 }
 
-/// Names of data tables in use, each with the last number appended to it.
+/// The names of data tables in use. The value of each name is the last number appended to make a
+/// duplicate unique.
 #[derive(Default)]
 pub struct DataNames(HashMap<String, u64>);
 
 impl DataNames {
-    /// Takes this name; if it is in use, appends the first free number.
+    /// Reserves a name and returns it. If the name is in use, the first free number is appended.
     pub fn take(&mut self, stem: String) -> String {
         let mut number = *self.0.get(&stem).unwrap_or(&0) + 1;
         let mut name = if number == 1 { stem.clone() } else { format!("{stem}{number}") };
@@ -44,7 +45,8 @@ impl DataNames {
 }
 
 impl JmxReader {
-    /// Converts a text with references, and notes those that cannot be imported.
+    /// Converts a text with references to a template, and adds notes about references that cannot
+    /// be imported.
     pub fn text(&mut self, source: &str, at: TextPlace) -> DraftText {
         let (text, left_out) = self.values.text(source);
         self.lacks(left_out, at);

@@ -1,4 +1,4 @@
-//! An HTTP sampler as a request, with its pause, header fields and expectations.
+//! Imports a JMeter HTTP sampler as a request, with its pause, header fields and expectations.
 
 use super::super::draft::{DraftAction, DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText};
 use super::super::nodes::{self, encoded};
@@ -10,13 +10,13 @@ use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 use std::collections::HashSet;
 
-/// Most redirects that JMeter follows.
+/// The largest number of redirects that JMeter follows.
 const REDIRECTS_MAX: u32 = 20;
-/// Most requests.
+/// The largest number of imported requests.
 const REQUESTS_MAX: usize = 10_000;
-/// Budget cost of each inherited header, timer and assertion for a request.
+/// The budget cost of each inherited header field, timer and assertion of a request, bytes.
 const INHERITED_BYTES: usize = 64;
-/// Properties of a sampler that are imported, or have a note elsewhere.
+/// The properties of a sampler that are imported, or that get a note elsewhere.
 const CARRIED_OVER: [&str; 17] = [
     "HTTPsampler.Arguments",
     "HTTPsampler.Files",
@@ -36,7 +36,7 @@ const CARRIED_OVER: [&str; 17] = [
     "HTTPSampler.monitor",
     "HTTPSampler.FILES",
 ];
-/// Properties that control JMeter itself, without effect on the server.
+/// The properties of a sampler that control JMeter itself and do not change the request.
 const OF_THE_TOOL: [&str; 10] = [
     "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
     "HTTPSampler.concurrentDwn",
@@ -74,7 +74,7 @@ impl JmxReader {
     fn request(&mut self, element: &Element, below: &[Element], levels: &[TestLevel], name: &str) -> Option<DraftStep> {
         let at = element.place();
         self.values.at.set(at);
-        // Each request has its own copy of inherited elements.
+        // Each request has its own copy of inherited elements, which costs budget.
         let of_level = |level: &TestLevel| {
             INHERITED_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len()) + level.defaults_bytes
         };
@@ -117,7 +117,7 @@ impl JmxReader {
             self.draft.leave_out_again(at, "resources embedded in pages are not requested: add steps for them");
         }
         self.not_carried_over(element, name);
-        // A variable may contain a whole URL.
+        // The path may be a whole URL, also through a variable.
         let is_url = self.values.text(&path).0.beginning().contains("://");
         let asked = match is_url {
             true => self.whole_url(&path, name, at)?,
@@ -126,8 +126,8 @@ impl JmxReader {
         request.target = asked.target.clone();
         self.body(element, &defaults, &mut request, name);
         for level in levels {
-            // Header fields of a nearer level replace those of outer levels; one level may repeat a
-            // name.
+            // Header fields of a nearer level replace fields of outer levels with the same name.
+            // One level may repeat a name.
             let lower = |name: &str| name.to_ascii_lowercase();
             let nearer: HashSet<String> = level.headers.iter().map(|(name, _)| lower(name)).collect();
             request.headers.retain(|(own, _)| !nearer.contains(&lower(own)));
@@ -165,7 +165,8 @@ impl JmxReader {
         let checks = levels.iter().flat_map(|level| level.assertions.iter()).chain(below);
         let mut seen = HashSet::new();
         for check in checks {
-            // A sampler's own assertions are listed twice: in its level and below it.
+            // The assertions of a sampler are both in its level and below it, so each is handled
+            // once.
             if !seen.insert(check.node.id()) {
                 continue;
             }
@@ -190,11 +191,11 @@ impl JmxReader {
         Some(DraftStep { at: Some(at), name, think, what: DraftAction::Ask(Box::new(request)), ..DraftStep::default() })
     }
 
-    /// Notes properties of a sampler that are not imported.
+    /// Adds notes about properties of a sampler that are not imported.
     pub(super) fn not_carried_over(&mut self, element: &Element, name: &str) {
         for (property, value) in element.properties() {
             let is_known = CARRIED_OVER.contains(&property) || OF_THE_TOOL.contains(&property);
-            // The default values of the property.
+            // Whether the property has its default value, which needs no note.
             let is_usual = ["", "false", "0", "UTF-8", "utf-8"].contains(&value.trim())
                 || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
             if !is_known && !is_usual {
@@ -207,7 +208,8 @@ impl JmxReader {
         }
     }
 
-    /// The URL of a sampler with separate scheme, domain, port and path.
+    /// The URL of a sampler with separate scheme, domain, port and path. `None` if the request goes
+    /// to another host than the first request.
     fn url_of_parts(
         &mut self,
         [scheme, domain, port, path]: [&str; 4],
@@ -216,7 +218,8 @@ impl JmxReader {
     ) -> Option<RequestUrl> {
         let path_text = self.text(path, at);
         let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
-        // A path from a template gets a slash in front only if its value lacks one.
+        // A path that begins with a template value gets no slash in front, because the value may
+        // begin with one.
         let mut target = DraftText::fixed(if is_begun { "" } else { "/" });
         target.append(&path_text);
         let (host, port_text) = (self.text(domain, at), self.text(port, at));
@@ -259,7 +262,7 @@ impl JmxReader {
                 self.is_asked(&origin, name, at).then_some(asked)
             }
             None => {
-                // The host is a template: the target begins at the slash after it.
+                // The host has a template value, so the path begins at the first slash after it.
                 let (scheme, after) = whole.split_once("://").unwrap_or(("http", whole));
                 let slash = slash_outside(after).unwrap_or(after.len());
                 let path = if slash == after.len() { "/" } else { &after[slash..] };
@@ -268,7 +271,7 @@ impl JmxReader {
         }
     }
 
-    /// Whether an origin equals that of the first request.
+    /// Whether an origin equals the origin of the first request; otherwise adds a note.
     fn is_asked(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
         let asked = self.origin.get_or_insert_with(|| origin.to_owned());
         if asked != origin {
@@ -303,8 +306,8 @@ impl JmxReader {
         let is_one_of = |methods: &[&str]| methods.contains(&method.as_str());
         let is_raw = element.flag("HTTPSampler.postBodyRaw");
         let is_nameless = !arguments.is_empty() && arguments.iter().all(|argument| argument.name.is_empty());
-        // As JMeter: GET has a body only if it is a single text or an unnamed file; these three
-        // methods have none.
+        // As in JMeter, GET has a body only if the body is one text or one unnamed file. HEAD,
+        // OPTIONS and TRACE have none.
         let has_none = is_one_of(&["HEAD", "OPTIONS", "TRACE"]);
         let is_get = is_one_of(&["GET"]);
         let mut dropped: Option<&str> = None;
@@ -339,13 +342,13 @@ impl JmxReader {
                 }
             } else {
                 let mut query = DraftText::default();
-                // Arguments without a name are dropped, so that variables can remove them.
+                // JMeter drops arguments without a name, so that variables can remove arguments.
                 for argument in arguments.into_iter().filter(|argument| !argument.name.is_empty()) {
                     query.push(if query.is_empty() { "" } else { "&" });
                     argument.write(&mut query);
                 }
                 if query.is_empty() {
-                    // JMeter sends no body here.
+                    // JMeter sends no body without arguments.
                 } else if is_one_of(&["GET", "DELETE", "OPTIONS"]) {
                     request.target.push(if request.target.contains('?') { "&" } else { "?" });
                     request.target.append(&query);
@@ -383,7 +386,7 @@ impl JmxReader {
                     self.draft.leave_out(at, "a parameter whose name has a placeholder");
                     continue;
                 };
-                // The sampler's arguments replace defaults with the same name.
+                // Arguments of the sampler replace arguments of defaults with the same name.
                 if number > 0 && names.contains(name) {
                     continue;
                 }
@@ -394,7 +397,7 @@ impl JmxReader {
                     value: self.text(part("Argument.value"), at),
                     is_encoded: part("HTTPArgument.always_encode").trim() == "true",
                     has_equals: part("HTTPArgument.use_equals").trim() != "false",
-                    // JMeter assigns this type to every text.
+                    // JMeter gives every text the type `text/plain`, so this type is not imported.
                     kind: kind.filter(|kind| !["", "text/plain"].contains(&kind.as_str())),
                 });
             }
@@ -403,19 +406,19 @@ impl JmxReader {
     }
 }
 
-/// An argument of a sampler.
+/// An argument of a sampler: a parameter of a query or form.
 struct SamplerArgument {
     name: String,
     value: DraftText,
-    /// Whether JMeter encodes the argument; otherwise it is encoded already.
+    /// Whether JMeter percent-encodes the argument. If false, the argument is encoded already.
     is_encoded: bool,
     has_equals: bool,
-    /// The media type of a form part.
+    /// The media type, if the argument becomes a form part.
     kind: Option<String>,
 }
 
 impl SamplerArgument {
-    /// Appends the argument as a pair of a query or form.
+    /// Appends the argument to a query or form as `name=value`.
     fn write(&self, out: &mut DraftText) {
         let is_pair = self.has_equals || !self.value.is_empty();
         match self.is_encoded {
@@ -430,7 +433,7 @@ impl SamplerArgument {
     }
 }
 
-/// The first slash outside braces.
+/// The offset of the first slash outside braces.
 fn slash_outside(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {

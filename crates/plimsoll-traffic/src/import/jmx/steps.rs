@@ -1,5 +1,5 @@
-//! The steps of a thread group: controllers become groups with conditions and repetitions, samplers
-//! become requests.
+//! Imports the steps of a JMeter thread group. Controllers become groups with conditions and
+//! repetitions, and samplers become requests.
 
 use super::super::draft::{DraftAction, DraftStep};
 use super::super::nodes::plain_name;
@@ -9,9 +9,9 @@ use super::reader::{DEPTH_MAX, JmxReader};
 use super::xml::{Element, short_text};
 use crate::file::TextPlace;
 
-/// Most repetitions of a loop.
+/// The largest imported number of repetitions of a loop.
 const TIMES_MAX: f64 = 1_000_000.0;
-/// Elements for display or for JMeter itself.
+/// Elements for display or for JMeter itself, which are ignored without a note.
 const PASSED_OVER: [&str; 8] = [
     "ResultCollector",
     "Summariser",
@@ -30,7 +30,8 @@ const GROUPS: [&str; 5] = [
     "CriticalSectionController",
     "LogicController",
 ];
-/// Controllers that choose among their steps.
+/// Controllers that choose among their steps, repeat them, or limit their time. They are imported
+/// as one pass through all steps.
 const CHOOSERS: [&str; 8] = [
     "RandomController",
     "RandomOrderController",
@@ -43,7 +44,7 @@ const CHOOSERS: [&str; 8] = [
 ];
 
 impl JmxReader {
-    /// Converts elements to steps.
+    /// Converts the elements of a level to steps.
     pub fn steps<'a, 'i>(
         &mut self,
         elements: &[Element<'a, 'i>],
@@ -133,8 +134,9 @@ impl JmxReader {
         steps
     }
 
-    /// The steps of a loop, and those that each round of the loop begins with once: a Once Only
-    /// Controller runs with the first turn of the loop that it is in.
+    /// Splits the steps of a loop. Returns the steps that repeat, and the steps that run once
+    /// before them. JMeter runs a Once Only Controller in the first pass of its enclosing loop
+    /// only.
     fn first_in_loop(&mut self, inner: Vec<DraftStep>, name: &str, at: TextPlace) -> (Vec<DraftStep>, Vec<DraftStep>) {
         let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
         if has_others_before {
@@ -145,7 +147,7 @@ impl JmxReader {
         (each, first)
     }
 
-    /// Handles an element that is no step.
+    /// Handles an element that does not become a step: ignores it, or adds a note.
     pub fn other(&mut self, kind: &str, element: &Element, name: &str) {
         let is_config = [
             "HeaderManager",
@@ -174,8 +176,8 @@ impl JmxReader {
         self.draft.leave_out(element.place(), format!("'{name}': a {}", short_text(kind)));
     }
 
-    /// The condition for a step, as a value that must not be empty or must be empty; none for a
-    /// condition that always holds.
+    /// Parses the condition of an If Controller. Returns a value that must not be empty, or one
+    /// that must be empty. Both are `None` for a condition that always holds.
     fn condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
         let text = text.trim();
         let is_always = ["", "true", "${__jexl3(true)}", "${JMeterThread.last_sample_ok}"];

@@ -1,4 +1,5 @@
-//! The load of thread groups: users over time, or sessions a second, and the end of the load.
+//! Imports the load of JMeter thread groups: users over time or sessions a second, and the end of
+//! the load.
 //!
 //! Not here: the steps of a thread.
 
@@ -7,12 +8,12 @@ use super::values::Values;
 use super::xml::{Element, property, short_text};
 use crate::file::TextPlace;
 
-/// Most stages of a load.
+/// The largest number of stages of a load.
 const STAGES_MAX: usize = 200;
-/// Longest load, s.
+/// The longest imported duration, s.
 const SECONDS_MAX: f64 = 1e7;
 
-/// Threads that ramp up, stay, and ramp down.
+/// Threads that ramp up, stay at one level, and ramp down.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct ThreadSpan {
     threads: f64,
@@ -23,13 +24,13 @@ struct ThreadSpan {
 }
 
 impl ThreadSpan {
-    /// The times at which the slope changes, s.
+    /// The times at which the slope of the number of threads changes, s.
     fn turns_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
         [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
     }
 
-    /// Number of threads just before (`side` -1) or after (1) a time.
+    /// The number of threads just before (`side` = -1) or just after (`side` = 1) a time.
     fn level(&self, at_s: f64, side: f64) -> f64 {
         let [start_s, risen_s, held_s, end_s] = self.turns_s();
         let at_s = at_s + side * 1e-9;
@@ -45,7 +46,7 @@ impl ThreadSpan {
     }
 }
 
-/// A linear change of level over some seconds.
+/// A linear change of a level over `length_s` seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ramp {
     from: f64,
@@ -53,52 +54,53 @@ struct Ramp {
     length_s: f64,
 }
 
-/// How the threads of a group start.
+/// How the threads of a group start and end.
 #[derive(Debug, Clone, PartialEq)]
 enum ThreadArrivals {
-    /// A level of threads over time, with an end.
+    /// A number of threads over time, with an end.
     Over(Vec<ThreadSpan>),
-    /// Threads that start within `ramp_s`, and the number of passes of each; `None`: endless.
+    /// Threads that start within `ramp_s` seconds, and the number of loops of each thread. `None`
+    /// means endless loops.
     Loops { ramp_s: f64, loops: Option<f64> },
-    /// Sessions at a rate, 1/s.
+    /// Sessions at a rate over time, 1/s.
     Rate(Vec<Ramp>),
-    /// Unknown.
+    /// The plan does not say it in a form that can be imported.
     Unknown,
 }
 
-/// The load of one group.
+/// The load of one thread group.
 #[derive(Debug, Clone, PartialEq)]
 struct GroupLoad {
     name: String,
     at: TextPlace,
     threads: Option<f64>,
     coming: ThreadArrivals,
-    /// Number of requests in one session, once known.
+    /// Number of requests in one session; 0 until the steps are imported.
     requests: usize,
 }
 
-/// A timer with a rate.
+/// A throughput timer, which sets a rate of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimerRate {
     per_minute: f64,
-    /// Whether the rate applies to each thread.
+    /// Whether the rate applies to each thread; otherwise to all threads together.
     is_each: bool,
     at: TextPlace,
-    /// The group of the timer; `None`: all groups.
+    /// The index of the thread group with the timer. `None` if the timer applies to all groups.
     group: Option<usize>,
 }
 
-/// The loads of all groups.
+/// The loads of all thread groups.
 #[derive(Debug, Default)]
 pub struct JmxLoad {
     groups: Vec<GroupLoad>,
     pace: Option<TimerRate>,
-    /// Whether the steps of a group are being read.
+    /// Whether the steps of a thread group are currently imported.
     is_inside: bool,
 }
 
 impl JmxLoad {
-    /// Begins a group and stores its options. Returns its number of threads, if known.
+    /// Begins a thread group and stores its load. Returns its number of threads, if known.
     pub fn begin(&mut self, element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> Option<f64> {
         let number = |property: &str| {
             element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
@@ -130,7 +132,7 @@ impl JmxLoad {
         threads
     }
 
-    /// Ends the current group, whose sessions have `requests` requests each.
+    /// Ends the current thread group, whose sessions have `requests` requests each.
     pub fn end(&mut self, requests: usize) {
         self.is_inside = false;
         if let Some(group) = self.groups.last_mut() {
@@ -138,8 +140,8 @@ impl JmxLoad {
         }
     }
 
-    /// Adds a timer with a rate a minute, for each thread or for all. False: a timer exists
-    /// already.
+    /// Adds a timer with a rate of requests a minute, for each thread or for all. Returns false if
+    /// there is a timer already.
     pub fn paced(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
         let group = self.is_inside.then(|| self.groups.len() - 1);
         let is_first = self.pace.is_none();
@@ -147,7 +149,8 @@ impl JmxLoad {
         is_first
     }
 
-    /// The load of all groups with requests, and notes about omissions.
+    /// The load of all groups with requests, in the syntax of a traffic file, and notes about
+    /// omissions.
     pub fn written(&self) -> (DraftLoad, Vec<(TextPlace, String)>) {
         let mut left_out = Vec::new();
         let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
@@ -194,7 +197,8 @@ impl JmxLoad {
             && *ramp_s > 1.0
             && *threads > 1.0
         {
-            // Threads with a single pass are sessions that start one after another.
+            // Threads with one loop each are sessions that start one after the other, so the load
+            // has a rate.
             load.rate = Some(figure(threads / ramp_s));
             return (load, left_out);
         }
@@ -238,7 +242,7 @@ impl JmxLoad {
         (load, left_out)
     }
 
-    /// Sets the length and the number of sessions.
+    /// Sets the duration and the number of sessions of a load.
     fn ends(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
         let end_s = |group: &&GroupLoad| match &group.coming {
             ThreadArrivals::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
@@ -257,7 +261,7 @@ impl JmxLoad {
     }
 }
 
-/// A standard thread group.
+/// The load of a standard thread group.
 fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> (Option<f64>, ThreadArrivals) {
     let number = |property: &str| {
         element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
@@ -299,12 +303,12 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
     (threads, coming)
 }
 
-/// The unit of a group's times, s.
+/// The unit of the times of a thread group, s.
 fn unit_s(element: &Element) -> f64 {
     if element.property("Unit").is_some_and(|unit| unit.trim() == "S") { 1.0 } else { 60.0 }
 }
 
-/// A concurrency thread group: it grows to a target in steps and stays.
+/// The load of a concurrency thread group, which grows to a target in steps and stays there.
 fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let (Some(threads), ramp_s) = (number("TargetLevel"), number("RampUp").unwrap_or(0.0) * unit_s) else {
@@ -330,7 +334,7 @@ fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f
     (Some(threads), ThreadArrivals::Over(stretches))
 }
 
-/// An arrivals thread group: its rate grows to a target.
+/// The load of an arrivals thread group, whose rate grows to a target and stays there.
 fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, ThreadArrivals::Unknown) };
@@ -339,7 +343,7 @@ fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option
     (None, ThreadArrivals::Rate(vec![ramp, hold]))
 }
 
-/// A stepping thread group: it adds and stops threads in steps.
+/// The load of a stepping thread group, which adds and stops threads in steps.
 fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArrivals) {
     let of = |name: &str| number(name).unwrap_or(0.0);
     let Some(threads) = number("ThreadGroup.num_threads").filter(|threads| *threads >= 1.0) else {
@@ -358,7 +362,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
         return (Some(threads), ThreadArrivals::Unknown);
     }
     let held_s = at_s + of("flighttime");
-    // A number of threads stops at once, and more after each period.
+    // `stop` threads stop at once, and as many after each period.
     let (stop, period_s) = (of("Stop users count"), of("Stop users period"));
     let stop_s = if stop > 0.0 { (threads / stop).ceil() * period_s } else { 0.0 };
     for stretch in &mut stretches {
@@ -367,7 +371,8 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
     (Some(threads), ThreadArrivals::Over(stretches))
 }
 
-/// An ultimate thread group with rows: threads, delay, start, hold, stop.
+/// The load of an ultimate thread group, whose rows have threads, delay, ramp-up, hold and
+/// ramp-down times.
 fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     let row = |row: roxmltree::Node| -> Option<ThreadSpan> {
         let cells: Vec<f64> = row
@@ -386,7 +391,7 @@ fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     }
 }
 
-/// The total level of several thread spans over time.
+/// The total number of threads over time, summed over several thread spans.
 fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::turns_s).chain([0.0]).collect();
     turns_s.sort_by(f64::total_cmp);
@@ -394,7 +399,7 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.level(at_s, side)).sum::<f64>().round();
     let mut ramps: Vec<Ramp> = Vec::new();
     for ends in turns_s.windows(2) {
-        // A ramp has its first thread at its start.
+        // A ramp starts with one thread, not with 0.
         let (from, to) = (level(ends[0], 1.0), level(ends[1], -1.0));
         let from = if from == 0.0 && to > 1.0 { 1.0 } else { from };
         match ramps.last_mut() {
@@ -405,7 +410,8 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     ramps
 }
 
-/// The stages in the syntax of a traffic file; `None`: no load, or too many stages.
+/// The stages of a load in the syntax of a traffic file. `None` without a load, or with too many
+/// stages.
 fn stages(ramps: &[Ramp]) -> Option<String> {
     let ramps: Vec<&Ramp> = ramps.iter().filter(|ramp| ramp.length_s > 0.0).collect();
     let is_some = ramps.iter().any(|ramp| ramp.from > 0.0 || ramp.to > 0.0);
@@ -419,7 +425,7 @@ fn stages(ramps: &[Ramp]) -> Option<String> {
     (is_some && ramps.len() <= STAGES_MAX).then(|| ramps.iter().map(stage).collect::<Vec<_>>().join(","))
 }
 
-/// A number with at most three decimals.
+/// Formats a number with at most three decimals.
 fn figure(number: f64) -> String {
     ((number * 1e3).round() / 1e3).to_string()
 }
@@ -429,11 +435,11 @@ fn time(seconds: f64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
-/// Parses a schedule of rates: `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after arrivals
-/// is reached at their end.
+/// Parses a schedule of rates such as `rate(1/s) random_arrivals(2 min) rate(5/s)`. A rate after
+/// arrivals is reached at their end.
 fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
-    // Whether the last part was arrivals, which a rate may end.
+    // Whether the last part was arrivals, so that a following rate is their final rate.
     let mut open = false;
     loop {
         rest = rest.trim_start();
@@ -477,7 +483,7 @@ fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     }
 }
 
-/// The length of a time unit, s.
+/// The length of a time unit, s; `None` for an unknown unit.
 fn named_s(unit: &str) -> Option<f64> {
     Some(match unit {
         "ms" => 1e-3,
@@ -489,7 +495,7 @@ fn named_s(unit: &str) -> Option<f64> {
     })
 }
 
-/// Parses a time with units: `30s`, `1 h 30 min`.
+/// Parses a time with units, such as `30s` or `1 h 30 min`, to seconds.
 fn length_s(text: &str) -> Option<f64> {
     let (mut total, mut rest) = (0.0, text.trim());
     while !rest.is_empty() {

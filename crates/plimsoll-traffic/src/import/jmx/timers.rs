@@ -1,30 +1,30 @@
-//! Timers of a test plan, as think times of steps.
+//! Converts the timers of a JMeter test plan to think times of steps.
 
 use super::values::Values;
 use super::xml::Element;
 
-/// The sum of the timers before one request, ms.
+/// The sum of all timers before one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThinkTimeSum {
-    /// The constant part.
+    /// The constant part, ms.
     fixed_ms: f64,
-    /// Mean and variance of the random part.
+    /// Mean (ms) and variance (ms^2) of the random part.
     mean_ms: f64,
     variance_ms2: f64,
-    /// The bounds of a uniform random part, if there is no other.
+    /// The width of the random part, ms, if it is a single uniform time.
     uniform_ms: Option<f64>,
     drawn: usize,
 }
 
-/// How a timer was imported.
+/// The result of adding a timer.
 pub enum Timer {
-    /// The element is no timer.
+    /// The element is not a timer.
     No,
     /// The timer was added exactly.
     Added,
-    /// The timer was added approximately.
+    /// The timer was added approximately; the value is a note for the user.
     Alike(&'static str),
-    /// The times of the timer are unreadable.
+    /// The times of the timer are not numbers.
     Unread,
 }
 
@@ -33,7 +33,7 @@ impl ThinkTimeSum {
         self.fixed_ms += ms.max(0.0);
     }
 
-    /// Adds a timer.
+    /// Adds a timer to the sum.
     pub fn add(&mut self, element: &Element, values: &Values) -> Timer {
         let number = |name: &str| match element.property(name).map(str::trim) {
             None | Some("") => Some(0.0),
@@ -46,7 +46,7 @@ impl ThinkTimeSum {
         };
         match kind {
             "ConstantTimer" => {
-                // "Add think times to children" creates such an element.
+                // JMeter's command "Add think times to children" creates such an element.
                 self.fixed(delay);
                 Timer::Added
             }
@@ -75,13 +75,14 @@ impl ThinkTimeSum {
         self.uniform_ms = uniform_ms;
     }
 
-    /// The think time in the syntax of a traffic file.
+    /// The sum as a think time in the syntax of a traffic file; `None` without a time.
     pub fn written(&self) -> Option<String> {
         const DAY_MS: f64 = 86_400_000.0;
         let half = match (self.drawn, self.uniform_ms) {
             (0, _) => 0.0,
             (1, Some(range)) => range / 2.0,
-            // The standard deviation of a uniform time is its width divided by sqrt(12).
+            // The standard deviation of a uniform time is its width divided by sqrt(12), so half
+            // the width is sqrt(3 x variance).
             _ => (self.variance_ms2 * 3.0).sqrt(),
         };
         let middle = self.fixed_ms + self.mean_ms;
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(thinking(&[300.0, 200.0], &[]), said("500ms"));
         assert_eq!(thinking(&[1000.0], &[(50.0, 10_000.0 / 12.0, Some(100.0))]), said("uniform(1000ms,1100ms)"));
         assert_eq!(thinking(&[], &[(300.0, 10_000.0, None)]), said("uniform(127ms,473ms)"));
-        // A time cannot be negative.
+        // The lower bound of a think time is 0, because times are not negative.
         assert_eq!(thinking(&[], &[(10.0, 10_000.0, None)]), said("uniform(0ms,183ms)"));
     }
 }

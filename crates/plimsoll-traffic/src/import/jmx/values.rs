@@ -1,4 +1,4 @@
-//! Texts of a test plan with `${name}` and `${__function(...)}`, converted to templates.
+//! Converts texts of a JMeter test plan with `${name}` and `${__function(...)}` to templates.
 
 use super::super::curl::form_encoded;
 use super::super::draft::{DraftData, DraftText};
@@ -9,46 +9,48 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Deepest nesting of variables that refer to others.
+/// The deepest nesting of variables whose values contain other variables.
 const DEPTH_MAX: usize = 8;
 
-/// The meaning of names.
+/// The names that a test plan defines, and their meaning.
 #[derive(Debug, Default)]
 pub struct Values {
-    /// User-defined variables.
+    /// The values of user-defined variables by name.
     pub variables: HashMap<String, String>,
-    /// Random variables, as template values.
+    /// Random variables and counters by name, as template values.
     pub drawn: HashMap<String, String>,
-    /// Names that extractors set.
+    /// The names that extractors set.
     pub captured: HashSet<String>,
-    /// Names that conditions of steps test.
+    /// The names that conditions of steps test.
     pub asked: HashSet<String>,
-    /// Extractor names visible in the current thread group; other groups have their own.
+    /// The extractor names that are visible in the current thread group. Each group has its own.
     pub seen: ExtractorNames,
-    /// Names that extractors of the load itself set, as in the traffic file.
+    /// The names that extractors of the load set, as spelt in the traffic file.
     pub captured_in_load: HashSet<String>,
-    /// The prefix for names of setup or cleanup, which differ from those of the load.
+    /// The prefix for names in setup or cleanup requests, so that they differ from names of the
+    /// load.
     pub around: Option<&'static str>,
-    /// Columns of data tables, by variable.
+    /// Columns of data tables as template values, by variable name.
     pub columns: HashMap<String, String>,
     pub data: Vec<DraftData>,
-    /// A data table whose columns come from the heading of its file, so any name may be one.
+    /// A data table whose column names are in its file, so any unknown name may be a column.
     pub headed: Option<String>,
-    /// Expansion budget of all texts.
+    /// The remaining budget for the expansion of all texts.
     pub budget: Cell<Budget>,
-    /// The current position, and the position and subject where the budget ended.
+    /// The position of the current request. `beyond` is the position and the kind of text at which
+    /// the budget ran out.
     pub at: Cell<TextPlace>,
     pub beyond: Cell<Option<(TextPlace, &'static str)>>,
 }
 
-/// The names that extractors set, by their spelling in a traffic file, and whether they are
-/// visible.
+/// The names that extractors set, by their spelling in a traffic file, and whether they are visible
+/// in the current thread group.
 #[derive(Debug, Default)]
 pub struct ExtractorNames {
-    /// Whether a thread group is being read: above groups every name is visible, and each group
-    /// checks.
+    /// Whether a thread group is being imported. Above groups every name is visible, and each group
+    /// checks the names later.
     is_in_group: bool,
-    /// For each spelling, the number of names.
+    /// For each spelling, the number of extractor names that share it.
     all: HashMap<String, usize>,
     for_all: HashSet<String>,
     for_all_plain: HashMap<String, usize>,
@@ -57,7 +59,8 @@ pub struct ExtractorNames {
 }
 
 impl ExtractorNames {
-    /// `captured`: all names. `for_all`: the names visible in every thread group.
+    /// Creates the list. `captured` has all names, and `for_all` the names visible in every thread
+    /// group.
     pub fn new(captured: &HashSet<String>, for_all: HashSet<String>) -> ExtractorNames {
         let for_all: HashSet<String> = for_all.into_iter().filter(|name| captured.contains(name)).collect();
         let (is_in_group, in_group, in_group_plain) = Default::default();
@@ -76,7 +79,7 @@ impl ExtractorNames {
         }
     }
 
-    /// Enters a thread group, whose extractors set these names.
+    /// Enters a thread group whose extractors set `names`.
     pub fn enter(&mut self, names: HashSet<String>, captured: &HashSet<String>) {
         self.is_in_group = true;
         self.in_group =
@@ -89,19 +92,19 @@ impl ExtractorNames {
         !self.is_in_group || self.for_all.contains(name) || self.in_group.contains(name)
     }
 
-    /// Whether a spelling belongs to a visible capture.
+    /// Whether a spelling belongs to any capture of the plan.
     fn is_captured(&self, plain: &str) -> bool {
         self.all.contains_key(plain)
     }
 
-    /// Whether a spelling belongs to a capture that is not visible.
+    /// Whether a spelling belongs to a capture that is not visible in the current thread group.
     fn lacks(&self, plain: &str) -> bool {
         let count = |names: &HashMap<String, usize>| names.get(plain).copied().unwrap_or(0);
         self.is_in_group && count(&self.for_all_plain) + count(&self.in_group_plain) < count(&self.all)
     }
 }
 
-/// A converted text, and notes about its omissions.
+/// A converted text, and notes about references that could not be converted.
 pub type FilledText = (DraftText, BTreeSet<String>);
 
 fn unseen(name: &str) -> String {
@@ -109,8 +112,8 @@ fn unseen(name: &str) -> String {
 }
 
 impl Values {
-    /// Converts a text from above a thread group for this group, with notes about names not set
-    /// here.
+    /// Converts a text that an outer level defines for use in the current thread group. Names that
+    /// nothing sets in this group get a note.
     pub fn seen_from_here(&self, text: &DraftText) -> FilledText {
         let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
         let lacks = std::cell::RefCell::new(BTreeSet::new());
@@ -128,14 +131,14 @@ impl Values {
         (text, lacks.into_inner())
     }
 
-    /// Converts a text to a template.
+    /// Converts a text with references to a template.
     pub fn text(&self, source: &str) -> FilledText {
         let mut out = (DraftText::default(), BTreeSet::new());
         self.fill(source, 0, &mut out);
         out
     }
 
-    /// The text, if it has no values.
+    /// The converted text, if it has no template values.
     pub fn fixed(&self, source: &str) -> Option<String> {
         self.text(source).0.as_fixed().map(str::to_owned)
     }
@@ -144,7 +147,8 @@ impl Values {
         self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
-    /// The name of a capture; setup and cleanup have a prefix.
+    /// The name of a capture in the traffic file. Names in setup and cleanup get a prefix if the
+    /// load has the same name.
     pub fn captured_name(&self, plain: &str) -> String {
         match self.around {
             Some(around) if self.captured_in_load.contains(plain) => format!("{around}_{plain}"),
@@ -152,14 +156,15 @@ impl Values {
         }
     }
 
-    /// Takes bytes from the budget; false if it is used up.
+    /// Charges bytes to the budget. Returns false if the budget is exhausted.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.has_room_for(bytes, "variables whose values refer to each other")
     }
 
-    /// The same for an element that each of its requests copies.
+    /// Charges bytes to the budget for an element that each request copies; `what` names the
+    /// element in the error.
     pub fn has_room_for(&self, bytes: usize, what: &'static str) -> bool {
-        // Minimum cost of a piece, however short.
+        // Every piece costs at least this many bytes of the budget, even if it is empty.
         const PIECE_BYTES: usize = 64;
         let mut budget = self.budget.get();
         let has_room = budget.take(bytes.saturating_add(PIECE_BYTES)).is_ok();
@@ -210,7 +215,7 @@ impl Values {
         } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
             out.0.push_value(&format!("{data}.{name}"));
         } else if is_captured {
-            // JMeter keeps an undefined reference as text.
+            // JMeter sends an undefined reference as literal text.
             out.1.insert(unseen(name));
             out.0.push(&format!("${{{name}}}"));
         } else {
@@ -221,7 +226,8 @@ impl Values {
         }
     }
 
-    /// Converts a function call, without its two leading underscores.
+    /// Converts a function call. `call` lacks the two leading underscores, and `whole` is the whole
+    /// text between the braces.
     fn function(&self, call: &str, whole: &str, depth: usize, out: &mut FilledText) {
         let (name, arguments) = match call.split_once('(') {
             Some((name, rest)) => (name, split(rest.strip_suffix(')').unwrap_or(rest))),
@@ -270,7 +276,7 @@ impl Values {
                 Some(inner) => {
                     let mut plain = FilledText::default();
                     self.fill(inner, depth + 1, &mut plain);
-                    // As Java writes it: a blank is a plus.
+                    // Java's encoder writes a blank as a plus.
                     out.0.append(&plain.0.mapped(|text| form_encoded(text.as_bytes()), "url"));
                     return out.1.append(&mut plain.1);
                 }
@@ -311,7 +317,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Splits arguments at commas, except escaped ones.
+/// Splits arguments at commas that are neither escaped nor in brackets.
 fn split(text: &str) -> Vec<String> {
     let (mut all, mut depth) = (vec![String::new()], 0usize);
     let mut rest = text.chars();
@@ -333,7 +339,8 @@ fn split(text: &str) -> Vec<String> {
     all
 }
 
-/// Converts a Java `SimpleDateFormat` to the format of `now`; without one, milliseconds since 1970.
+/// Converts a Java `SimpleDateFormat` to the format of the template function `now`. An empty format
+/// means milliseconds since 1970.
 fn time(format: &str) -> Option<String> {
     match format {
         "" => return Some("%s%L".to_owned()),
@@ -371,7 +378,7 @@ fn time(format: &str) -> Option<String> {
     (!out.contains(['"', '{', '}', '|'])).then_some(out)
 }
 
-/// The offset of the next unescaped `${`.
+/// The offset of the next `${` that is not escaped.
 fn reference(text: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -384,7 +391,7 @@ fn reference(text: &str) -> Option<usize> {
     }
 }
 
-/// Plain text between references: only there JMeter removes backslashes before `$`, `,` and `\`.
+/// Removes backslashes before `$`, `,` and `\`. JMeter does so only in texts with references.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);

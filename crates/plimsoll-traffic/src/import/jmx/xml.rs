@@ -1,14 +1,16 @@
-//! The elements of a test plan: each has properties by name, and a `hashTree` sibling with the
-//! elements below it.
+//! The elements of a JMeter test plan. Each element has named properties, and a `hashTree` sibling
+//! with the elements below it.
 
 use crate::file::TextPlace;
 use crate::file::tree::Lines;
 use roxmltree::Node;
 
-/// Most attributes of an element: parsers compare each with all others.
+/// The largest accepted number of attributes of an element. XML parsers compare each attribute with
+/// all others, so many would be slow.
 pub const ATTRIBUTES_MAX: usize = 100;
 
-/// The offset of an element with too many attributes, if any. Checked on the text before parsing.
+/// The offset of an element with too many attributes, if any. The text is checked before it is
+/// parsed.
 pub fn beyond_attributes(source: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = source[at..].find('<').map(|found| at + found) {
@@ -44,7 +46,7 @@ pub fn beyond_attributes(source: &str) -> Option<usize> {
     None
 }
 
-/// An element with the elements below it.
+/// An element of the plan, with the `hashTree` of elements below it.
 #[derive(Debug, Clone, Copy)]
 pub struct Element<'a, 'i> {
     pub node: Node<'a, 'i>,
@@ -70,10 +72,10 @@ impl<'a, 'i> Element<'a, 'i> {
         self.below.map(elements).unwrap_or_default()
     }
 
-    /// The class of the element, as JMeter names it.
+    /// The class of the element, such as `ThreadGroup`, without its package.
     pub fn kind(&self) -> &'a str {
         let name = self.node.tag_name().name();
-        // Plugin classes have a full path.
+        // Plugins write the class with its package.
         name.rsplit('.').next().unwrap_or(name)
     }
 
@@ -81,12 +83,13 @@ impl<'a, 'i> Element<'a, 'i> {
         self.node.attribute("testname").unwrap_or_default()
     }
 
-    /// The text of a property; empty for a property without text.
+    /// The text of a property; empty if the property has no text, `None` if there is no such
+    /// property.
     pub fn property(&self, name: &str) -> Option<&'a str> {
         property(self.node, name)
     }
 
-    /// All properties with their texts; empty for nested ones.
+    /// The names and texts of all properties. Nested properties have an empty text.
     pub fn properties(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.node.children().filter(Node::is_element).filter_map(|child| {
             let has_others = child.children().any(|inner| inner.is_element());
@@ -98,7 +101,7 @@ impl<'a, 'i> Element<'a, 'i> {
         self.property(name).is_some_and(|text| text.trim() == "true")
     }
 
-    /// The elements of a collection property, possibly nested.
+    /// The child elements of a collection property, which may be nested.
     pub fn collection(&self, name: &str) -> Vec<Node<'a, 'i>> {
         let is_it = |node: &Node| node.has_tag_name("collectionProp") && node.attribute("name") == Some(name);
         let found = self.node.descendants().find(is_it);
@@ -110,7 +113,7 @@ impl<'a, 'i> Element<'a, 'i> {
     }
 }
 
-/// The text of a property of this node, in any of its XML forms.
+/// The text of a property of a node, in any of its XML forms.
 pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().filter(Node::is_element).find_map(|child| {
         if child.attribute("name") == Some(name) {
@@ -121,17 +124,18 @@ pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A byte offset as a provisional position. [`counted`] converts all of them in one pass.
+/// The byte offset of a node as a provisional position, stored as a column in line 0. [`counted`]
+/// converts it later.
 pub fn place(node: Node) -> TextPlace {
     TextPlace { line: 0, column: node.range().start }
 }
 
-/// Converts a provisional position of [`place`].
+/// Converts a provisional position of [`place`] to line and column.
 pub fn counted(at: TextPlace, lines: &Lines) -> TextPlace {
     lines.place(at.column)
 }
 
-/// A text of the plan, shortened to one line for notes.
+/// Shortens a text of the plan to one line for notes.
 pub fn short_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }

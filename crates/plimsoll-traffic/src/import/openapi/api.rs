@@ -1,4 +1,4 @@
-//! An API description: its version, its servers, and its references.
+//! Facts about a whole API description: its version, its servers, and its references.
 
 use super::super::nodes::{self, field, flag, items, text};
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
@@ -6,28 +6,29 @@ use plimsoll_model::Budget;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// Longest chain of references.
+/// The longest chain of references that is followed.
 const REFERENCES_MAX: usize = 32;
 
-/// The description, and facts about all of it.
+/// An API description, and facts about the whole of it.
 pub struct Api<'a> {
     pub tree: &'a TreeNode,
-    /// Whether this is version 2 (Swagger).
+    /// Whether the description has version 2 (Swagger).
     pub is_2: bool,
     pub base: Option<String>,
-    /// Why there is no base URL.
+    /// A note if the target is missing or incomplete: there is no base URL, or other servers are
+    /// ignored.
     pub no_base: Option<String>,
     pub base_at: TextPlace,
-    /// Expansion budget of all examples.
+    /// The remaining budget for the examples of all operations.
     pub budget: Cell<Budget>,
-    /// Resolved references.
+    /// References that were resolved already, with their targets.
     followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
-    /// Whether this is version 3.0, and no later one.
+    /// Whether the description has version 3.0, not 3.1 or later.
     pub is_3_0: bool,
 }
 
 impl<'a> Api<'a> {
-    /// Reads the facts of a document of `bytes` bytes.
+    /// Reads the version and servers of a description of `bytes` bytes.
     pub fn new(tree: &'a TreeNode, bytes: usize) -> Result<Api<'a>, TrafficFileError> {
         let is_2 = match (text(tree, "openapi"), text(tree, "swagger")) {
             (Some(version), _) if version.starts_with("3.") => false,
@@ -87,7 +88,7 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// The URL of a server, with the defaults of its variables.
+    /// The URL of a server, with default values for its variables.
     pub fn server_url(&self, server: &TreeNode) -> String {
         let url = text(server, "url").unwrap_or("/");
         match field(server, "variables") {
@@ -98,7 +99,7 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// The value itself, or the target of its reference; `None`: the target is missing or in
+    /// Follows the reference of a value, if it has one. `None` if the target is missing or in
     /// another document.
     pub fn resolved(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let mut node = node;
@@ -114,7 +115,7 @@ impl<'a> Api<'a> {
         None
     }
 
-    /// Takes bytes for an example from the budget; false if it is used up.
+    /// Charges bytes of an example to the budget. Returns false if the budget is exhausted.
     pub fn has_room(&self, bytes: usize) -> bool {
         let mut budget = self.budget.get();
         let has_room = budget.take(bytes).is_ok();
@@ -122,7 +123,7 @@ impl<'a> Api<'a> {
         has_room
     }
 
-    /// The example next to a schema, in any of its forms.
+    /// The literal example of a schema or parameter, in any of its forms.
     pub fn example_of(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let listed = || match field(node, "examples").map(|examples| &examples.value) {
             Some(TreeValue::List(examples)) => examples.first(),
@@ -157,7 +158,7 @@ impl<'a> Api<'a> {
     }
 }
 
-/// Replaces each `{name}` of a text once; replacements are not expanded again.
+/// Replaces each `{name}` in a text by its value. Values are not expanded again.
 fn with_variables<'a>(source: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), source);
     while let Some((before, after)) = rest.split_once('{') {

@@ -1,4 +1,4 @@
-//! One operation of an API description, as a request.
+//! Converts one operation of an API description to a request.
 
 use super::super::draft::{
     self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText,
@@ -10,22 +10,23 @@ use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// Budget cost of a parameter besides its text: all operations may share it.
+/// The budget cost of a parameter besides its text, bytes. All operations of a path may share a
+/// parameter.
 const PARAMETER_BYTES: usize = 64;
 
-/// An operation.
+/// An operation: a method of a path in an API description.
 pub struct Operation<'a, 'b> {
     pub api: &'b Api<'a>,
     pub path: &'b str,
-    /// The method, in lower case.
+    /// The HTTP method, in lower case.
     pub method: &'b str,
-    /// The path item, which applies to all its operations.
+    /// The path item, whose parameters and servers apply to all its operations.
     pub item: &'a TreeNode,
     pub node: &'a TreeNode,
 }
 
 impl<'a> Operation<'a, '_> {
-    /// The request of the operation; omissions are noted.
+    /// Converts the operation to a request. Parts that cannot be imported get notes in `draft`.
     pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
         let shown = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
@@ -42,7 +43,7 @@ impl<'a> Operation<'a, '_> {
             let place = text(parameter, "in").unwrap_or_default();
             let value = |draft: &mut Draft| self.value(parameter, &shown, draft);
             match Some(place) {
-                // OpenAPI describes these fields elsewhere.
+                // OpenAPI describes these fields in other places.
                 Some("header")
                     if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
                 Some("header") => {
@@ -59,7 +60,7 @@ impl<'a> Operation<'a, '_> {
         self.security(&mut request, cookies, &shown, draft);
         self.body(&parameters, &mut request, &shown, draft);
         request.expect = self.expect();
-        // Literal examples may be long, and many references may share them.
+        // Literal examples may be long, and many operations may refer to them, so they cost budget.
         self.api.has_room(request.bytes());
         let name = text(self.node, "operationId").map_or(shown, str::to_owned);
         let (at, what) = (Some(self.node.at), DraftAction::Ask(Box::new(request)));
@@ -70,14 +71,14 @@ impl<'a> Operation<'a, '_> {
         ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
     }
 
-    /// The path prefix of the operation's own server; `None`: the server is another host, which
-    /// gets no requests.
+    /// The path prefix of the operation's own server. `None` if the server is another host, whose
+    /// requests are not imported.
     fn own_prefix(&self, shown: &str, draft: &mut Draft) -> Option<String> {
         let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
         };
-        // Many paths may share the server.
+        // Many paths may share the server, so each use costs budget.
         if !self.api.has_room(text(server, "url").map_or(0, str::len)) {
             return None;
         }
@@ -87,7 +88,7 @@ impl<'a> Operation<'a, '_> {
         let own = nodes::url(&url);
         let is_same = own.as_ref().is_none_or(|own| base.as_ref().is_some_and(|base| base.origin() == own.origin()));
         let path = own.as_ref().map_or(url.as_str(), |own| &own.target).trim_end_matches('/');
-        // The base already precedes every path.
+        // The base URL already precedes every path.
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
@@ -97,8 +98,8 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    /// The parameters of the operation, and those of the path that it does not override. Optional
-    /// parameters without an example are dropped.
+    /// The parameters of the operation, and those of the path that the operation does not override.
+    /// Optional parameters without an example are omitted.
     fn parameters(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
@@ -128,7 +129,7 @@ impl<'a> Operation<'a, '_> {
     fn target(&self, parameters: &[&'a TreeNode], shown: &str, draft: &mut Draft) -> DraftText {
         let mut target = DraftText::default();
         let of_path = parameters.iter().rev().filter(|parameter| text(parameter, "in") == Some("path"));
-        // The first of equal names counts.
+        // If names are equal, the first parameter counts.
         let of_path: HashMap<&str, &'a TreeNode> =
             of_path.filter_map(|parameter| Some((text(parameter, "name")?, *parameter))).collect();
         let mut rest = self.path;
@@ -169,12 +170,12 @@ impl<'a> Operation<'a, '_> {
         target
     }
 
-    /// The value of a parameter.
+    /// The example value of a parameter.
     fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> SampleValue {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
         let described = content.map_or(parameter, |(_, media)| media);
-        // Version 2 has the type of a parameter without a schema around it.
+        // In version 2 the parameter itself has the type, without a schema around it.
         let schema = field(described, "schema").unwrap_or(described);
         let example = self.api.example_of(parameter).or_else(|| self.api.example_of(described));
         let value = match (example, content.is_some()) {
@@ -196,7 +197,7 @@ impl<'a> Operation<'a, '_> {
     fn security(&self, request: &mut DraftRequest, mut cookies: RequestCookies, shown: &str, draft: &mut Draft) {
         let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
         let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
-        // An empty alternative allows anonymous requests.
+        // An empty alternative allows anonymous requests, so another alternative is used.
         let Some(choice) = choices.iter().find(|choice| !entries(choice).is_empty()) else { return };
         let mut has_query = request.target.contains('?');
         for (key, node) in entries(choice) {
@@ -269,7 +270,7 @@ impl<'a> Operation<'a, '_> {
         let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
         let best = named("json").or_else(|| named("x-www-form-urlencoded")).or_else(|| named("multipart/form-data"));
         let mut sampler = Sampler::new(self.api);
-        // Other media types need a literal example, or a plain text.
+        // Media types other than JSON and forms need a literal example, or are plain text.
         let example = |media: &'a TreeNode| {
             let of_schema = || {
                 let schema = self.api.resolved(field(media, "schema")?)?;
@@ -315,7 +316,7 @@ impl<'a> Operation<'a, '_> {
         self.report_omissions(sampler, shown, draft);
     }
 
-    /// A form as the body of a request.
+    /// Sets a form as the body of a request: URL-encoded, or multipart if `in_parts` is set.
     fn form(
         &self,
         request: &mut DraftRequest,
@@ -327,7 +328,7 @@ impl<'a> Operation<'a, '_> {
         if !in_parts {
             let mut body = DraftText::default();
             for SampledField { name, value, schema, .. } in fields {
-                // Version 2 has the list format next to the type.
+                // In version 2 the format of a list is next to its type.
                 let style = self.style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
                 let pairs = style.pairs(&name, &value);
                 body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
@@ -341,7 +342,7 @@ impl<'a> Operation<'a, '_> {
         let mut parts = Vec::new();
         for SampledField { name, value, is_file, json, .. } in fields {
             let kind = of(&name).and_then(|encoding| text(encoding, "contentType"));
-            // Take the first of several media types; a wildcard says nothing.
+            // The first of several media types is used; a wildcard is ignored.
             let kind = kind.and_then(|kind| kind.split(',').next()).map(str::trim).filter(|kind| !kind.contains('*'));
             let part = |part: DraftPart| DraftPart { kind: kind.map(str::to_owned), ..part };
             match (value, json) {
@@ -402,7 +403,7 @@ impl<'a> Operation<'a, '_> {
         self.report_omissions(sampler, shown, draft);
     }
 
-    /// The documented successful statuses.
+    /// Expects the documented statuses of success and redirection.
     fn expect(&self) -> DraftExpect {
         let Some(responses) = field(self.node, "responses") else { return DraftExpect::default() };
         let of_class = |class: char| -> Vec<String> {
@@ -419,7 +420,7 @@ fn is_status(code: &str) -> bool {
     code[1..] == *"xx" || code.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The index of the `Cookie` field of a request, if any.
+/// The index of the `Cookie` field among the header fields of a request, if it has one.
 #[derive(Default)]
 struct RequestCookies(Option<usize>);
 

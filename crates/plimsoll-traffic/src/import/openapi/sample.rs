@@ -1,5 +1,5 @@
-//! Example values for a schema: a literal example if there is one, otherwise random template
-//! values.
+//! Generates example values for a schema: the literal example if there is one, otherwise template
+//! values that draw random values.
 
 use super::super::draft::DraftText;
 use super::super::nodes::{entries, field, flag, items, node_at, number, own_text, text};
@@ -8,30 +8,30 @@ use crate::file::quoted;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// Deepest nesting of values; optional parts stop earlier.
+/// The deepest nesting of required values. Optional parts end at the depth of the next constant.
 const DEPTH_MAX: usize = 24;
 const OPTIONAL_DEPTH_MAX: usize = 5;
-/// Most pieces of one example: recursive schemas could be endless.
+/// The largest number of pieces of one example, because recursive schemas could be endless.
 const PIECES_MAX: usize = 4_000;
-/// Minimum budget cost of a piece.
+/// The smallest budget cost of a piece, bytes.
 const PIECE_BYTES: usize = 64;
-/// Most choices of an enumeration.
+/// The largest number of choices from an enumeration.
 const CHOICES_MAX: usize = 100;
-/// Most items of a list with a minimum length.
+/// The largest number of items of a list with a minimum length.
 const ITEMS_MAX: f64 = 20.0;
 
-/// Generates examples, and collects notes about omissions.
+/// Generates examples for one parameter or body, and collects notes about omissions.
 pub struct Sampler<'a, 'b> {
     api: &'b Api<'a>,
     pub left_out: Vec<(TextPlace, String)>,
-    /// References under expansion.
+    /// References that are being expanded, for the detection of recursion.
     open: Vec<String>,
     pieces: usize,
-    /// The discriminator property of the next object, and its value.
+    /// The name and value of the discriminator property for the next object.
     discriminator: Option<(String, String)>,
 }
 
-/// The value of a parameter or form field.
+/// The example value of a parameter or form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SampleValue {
     One(DraftText),
@@ -51,21 +51,21 @@ impl SampleValue {
     }
 }
 
-/// A field of a form.
+/// A form field with its example value.
 pub struct SampledField<'a> {
     pub name: String,
     pub value: SampleValue,
-    /// Whether the field is an upload.
+    /// Whether the field is a file to upload.
     pub is_file: bool,
-    /// The JSON of a structured field.
+    /// The JSON text of a field that has a structured value.
     pub json: Option<DraftText>,
     pub schema: Option<&'a TreeNode>,
 }
 
-/// Most literal numbers for a `multipleOf`.
+/// The largest number of literal numbers for a schema with `multipleOf`.
 const MULTIPLES_MAX: usize = 100;
 
-/// The kind of a schema, as far as an example needs it.
+/// The kind of value that a schema describes, as far as an example needs it.
 enum SchemaKind {
     Fixed,
     Object,
@@ -78,14 +78,14 @@ impl<'a, 'b> Sampler<'a, 'b> {
         Sampler { api, left_out: Vec::new(), open: Vec::new(), pieces: 0, discriminator: None }
     }
 
-    /// An example as JSON.
+    /// An example for a schema, as JSON.
     pub fn json(&mut self, schema: &'a TreeNode) -> DraftText {
         let mut out = DraftText::default();
         self.write(schema, 0, &mut out);
         out
     }
 
-    /// A literal example as JSON; a string may contain JSON already.
+    /// A literal example as JSON. A string that contains JSON is used as it is.
     pub fn json_example(&mut self, example: &TreeNode) -> DraftText {
         if let TreeValue::Text(text) = &example.value
             && text.trim_start().starts_with(['{', '['])
@@ -97,10 +97,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
         DraftText::fixed(&text)
     }
 
-    /// An example for a parameter.
+    /// An example for a parameter with this schema.
     pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
         let none = || SampleValue::One(DraftText::fixed("value"));
-        // Lists and alternatives may contain themselves.
+        // Each level costs budget, because lists and alternatives may contain themselves.
         if !self.has_room(0) {
             return none();
         }
@@ -127,7 +127,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// A literal example for a parameter.
+    /// A literal example as the value of a parameter.
     pub fn value_of_example(&mut self, example: &TreeNode) -> SampleValue {
         match &example.value {
             TreeValue::List(items) => SampleValue::List(items.iter().map(|item| self.plain_example(item)).collect()),
@@ -138,7 +138,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// An example as plain text; structured values become JSON.
+    /// An example as plain text. Structured values become JSON.
     pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
         match self.value(schema) {
             SampleValue::One(text) => text,
@@ -153,7 +153,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// The fields of a form.
+    /// The fields of a form with example values.
     pub fn fields(&mut self, schema: Option<&'a TreeNode>, example: Option<&'a TreeNode>) -> Vec<SampledField<'a>> {
         let of_example = |sampler: &mut Self, name: &str, value: &'a TreeNode| {
             let has_parts = matches!(value.value, TreeValue::Table(_));
@@ -192,7 +192,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         fields
     }
 
-    /// The constant, example or default of a schema.
+    /// The constant, example or default of a schema, if it has one.
     pub fn fixed_value(&self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
         field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
     }
@@ -205,7 +205,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         resolved
     }
 
-    /// Takes a piece from the budget; false if it is used up.
+    /// Charges one piece to the budget. Returns false if the budget is exhausted.
     fn has_room(&mut self, bytes: usize) -> bool {
         self.pieces += 1;
         self.pieces <= PIECES_MAX && self.api.has_room(bytes + PIECE_BYTES)
@@ -221,7 +221,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if is_open {
             return out.push(if matches!(kind(schema), SchemaKind::Array) { "[]" } else { "null" });
         }
-        // The schema is one alternative of a parent with a discriminator.
+        // This schema may be one alternative of a parent schema with a discriminator.
         let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolved(part));
         let named = reference.as_ref().and_then(|own| parts.into_iter().find_map(|part| discriminated(part, own)));
         if self.discriminator.is_none() {
@@ -310,7 +310,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out.push("}");
     }
 
-    /// The properties of an object and of all schemas it combines, and whether each is required.
+    /// The properties of an object schema and of all schemas that it combines, and whether each is
+    /// required.
     fn properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
         if depth > DEPTH_MAX || !self.has_room(0) {
@@ -340,10 +341,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out
     }
 
-    /// A random value, and whether it is a string.
+    /// A value for a scalar schema, and whether it is a string.
     fn scalar(&mut self, schema: &TreeNode) -> (DraftText, bool) {
         let choices = items(schema, "enum");
-        // An empty value is chosen only where there is no other.
+        // An empty value is chosen only if the enumeration has no other.
         let first = choices.iter().find(|choice| own_text(choice).is_some()).or(choices.first());
         if let Some(first) = first {
             return (enumerated(first, choices), matches!(first.value, TreeValue::Text(_)));
@@ -371,7 +372,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// The minimum number of items, and at least one.
+    /// The number of list items to generate: the minimum of the schema, and at least one.
     fn least_items(&mut self, schema: &TreeNode) -> usize {
         let least = number(schema, "minItems").unwrap_or(1.0);
         if least > ITEMS_MAX {
@@ -418,11 +419,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 }
 
-/// The discriminator property of `schema`, and its value for the schema with this reference: from
-/// the mapping, otherwise the schema's name.
+/// The discriminator property of `schema`, and its value for the schema that `reference` names. The
+/// value comes from the mapping; otherwise it is the name of the schema.
 fn discriminated(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
     let discriminator = field(schema, "discriminator")?;
-    // Version 2 has only the name of the property.
+    // In version 2 the discriminator is only the name of the property.
     let property = text(discriminator, "propertyName").or_else(|| own_text(discriminator))?;
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let mapped = field(discriminator, "mapping").and_then(|mapping| {
@@ -435,7 +436,8 @@ fn discriminated(schema: &TreeNode, reference: &str) -> Option<(String, String)>
     Some((property.to_owned(), mapped.unwrap_or(name).to_owned()))
 }
 
-/// A choice of multiples within the range of a schema.
+/// A random choice of multiples (`multipleOf`) within the range of a schema. `None` without
+/// `multipleOf`.
 fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
     let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
     let is_integer = type_of(schema) == Some("integer");
@@ -448,7 +450,7 @@ fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option
     let count = (to - from + 1.0).clamp(1.0, MULTIPLES_MAX as f64) as usize;
     let texts: Vec<String> = (0..count)
         .map(|number| (from + number as f64) * of)
-        // Without digits that come from binary rounding.
+        // Rounding removes digits that come from binary fractions.
         .map(|value| ((value * 1e9).round() / 1e9).to_string())
         .collect();
     match texts.as_slice() {
@@ -457,7 +459,7 @@ fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option
     }
 }
 
-/// The first alternative of a schema.
+/// The first alternative of a schema (`oneOf`, `anyOf`) that is not null.
 fn first_of(schema: &TreeNode) -> Option<&TreeNode> {
     let choices = ["oneOf", "anyOf"].map(|key| items(schema, key));
     let is_null = |schema: &&TreeNode| type_of(schema) == Some("null");
@@ -469,7 +471,7 @@ fn first_of(schema: &TreeNode) -> Option<&TreeNode> {
     })
 }
 
-/// The type; of several types the first one that is not null.
+/// The type of a schema. If the schema has several types, the first that is not null.
 fn type_of(schema: &TreeNode) -> Option<&str> {
     match &field(schema, "type")?.value {
         TreeValue::List(types) => types.iter().filter_map(own_text).find(|name| *name != "null"),
@@ -493,7 +495,7 @@ fn kind(schema: &TreeNode) -> SchemaKind {
     }
 }
 
-/// The range of a number, with both forms of exclusive bounds.
+/// The smallest and largest number of a schema, with both forms of exclusive bounds.
 fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
@@ -503,13 +505,14 @@ fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let least = least.or_else(|| number(schema, "exclusiveMinimum").map(|least| least + step));
     let most = most.or_else(|| number(schema, "exclusiveMaximum").map(|most| most - step));
     match (least, most) {
-        // The minimum is 1 unless the maximum is smaller.
+        // If only the maximum is given and is below 1, the minimum is 0 or the maximum.
         (None, Some(most)) if most < 1.0 => (Some(most.min(0.0)), Some(most)),
         both => both,
     }
 }
 
-/// A random choice of the enumeration, if all choices can be template values.
+/// A random choice from an enumeration. If not all choices can be template values, the first
+/// choice.
 fn enumerated(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
     let texts: Vec<&str> = choices.iter().filter_map(own_text).take(CHOICES_MAX).collect();
     let is_plain = |text: &&str| {
@@ -524,7 +527,7 @@ fn enumerated(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
     }
 }
 
-/// Appends a value as JSON.
+/// Appends a value to `out` as JSON.
 fn write_value(node: &TreeNode, out: &mut String) {
     match &node.value {
         TreeValue::Null => out.push_str("null"),

@@ -1,5 +1,5 @@
-//! Serialisation of parameters and form fields: the styles of OpenAPI 3 (3.0.3, Style Values) and
-//! the collection formats of version 2.
+//! Serialises parameters and form fields: the styles of OpenAPI 3 (3.0.3, Style Values), and the
+//! collection formats of version 2.
 //!
 //! Not here: the values.
 
@@ -8,19 +8,19 @@ use super::super::nodes::{encoded, field, text};
 use super::sample::SampleValue;
 use crate::file::tree::{TreeNode, TreeValue};
 
-/// The serialisation of a structured value.
+/// The serialisation style of a parameter or form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterStyle {
     name: String,
     explode: bool,
-    /// Whether reserved characters stay unescaped.
+    /// Whether reserved characters are not percent-encoded.
     reserved: bool,
-    /// The separator of unexploded labels: comma (3.1) or point (3.0).
+    /// The separator of values in the style `label` without `explode`: comma in 3.1, point in 3.0.
     label_between: &'static str,
 }
 
 impl ParameterStyle {
-    /// The style of a parameter in `place`, or of a form field (`query`).
+    /// The style of a parameter in `place`; form fields have the place `query`.
     pub fn from_node(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
         let label_between = if is_3_0 { "." } else { "," };
         let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
@@ -51,7 +51,7 @@ impl ParameterStyle {
         }
     }
 
-    /// The separator of values that are not repeated.
+    /// The separator of values in one parameter, for styles without repeated names.
     fn between(&self) -> &'static str {
         match self.name.as_str() {
             "spaceDelimited" => "%20",
@@ -61,7 +61,7 @@ impl ParameterStyle {
         }
     }
 
-    /// `name=value` pairs of a query or form.
+    /// Serialises a value as `name=value` pairs of a query or form.
     pub fn pairs(&self, name: &str, value: &SampleValue) -> DraftText {
         let key = encoded(name);
         let pair = |key: &str, value: &DraftText| {
@@ -87,7 +87,7 @@ impl ParameterStyle {
         }
     }
 
-    /// Values in sequence with a separator; for an object keys and values.
+    /// Joins the items of a value with a separator. An object gives its keys and values.
     fn listed(&self, value: &SampleValue, between: &str, equals: &str, encodes: bool) -> DraftText {
         let plain = |value: &DraftText| if encodes { self.encoded(value) } else { value.clone() };
         match value {
@@ -105,7 +105,7 @@ impl ParameterStyle {
         }
     }
 
-    /// In a path.
+    /// Serialises a value as a path segment.
     pub fn segment(&self, name: &str, value: &SampleValue) -> DraftText {
         match (self.name.as_str(), value) {
             ("label", value) => {
@@ -132,12 +132,12 @@ impl ParameterStyle {
         text
     }
 
-    /// In a header.
+    /// Serialises a value as a header field.
     pub fn header(&self, value: &SampleValue) -> DraftText {
         self.listed(value, ",", if self.explode { "=" } else { "," }, false)
     }
 
-    /// In a cookie.
+    /// Serialises a value as a cookie.
     pub fn cookie(&self, name: &str, value: &SampleValue) -> DraftText {
         match value {
             SampleValue::One(value) => {

@@ -1,9 +1,9 @@
-//! Imports captures and expected statuses from a Postman script, by searching for the usual calls.
+//! Imports captures and expected statuses from a Postman script by searching for the usual calls.
 //! No script runs.
 
 use std::collections::HashMap;
 
-/// Calls that set a variable.
+/// The beginnings of calls that set a variable.
 const SETTERS: [&str; 6] = [
     "pm.environment.set(",
     "pm.collectionVariables.set(",
@@ -12,7 +12,7 @@ const SETTERS: [&str; 6] = [
     "postman.setEnvironmentVariable(",
     "postman.setGlobalVariable(",
 ];
-/// Calls that check the status, with the text between the call and the status.
+/// The beginnings of calls and comparisons that check the status; the expected status follows.
 const STATUSES: [&str; 9] = [
     "pm.response.to.have.status(",
     "pm.expect(pm.response.code).to.equal(",
@@ -25,11 +25,12 @@ const STATUSES: [&str; 9] = [
     "responseCode.code ==",
 ];
 
-/// Longest argument of a call and longest capture path, in bytes: longer ones are computed.
+/// The longest argument of a call, and the longest path of a capture, bytes. Longer texts count as
+/// computed values, which are not imported.
 const ARGUMENT_BYTES_MAX: usize = 2_000;
 const PLACE_BYTES_MAX: usize = 300;
 
-/// The first `bytes` bytes of a text, cut at a character.
+/// The first `bytes` bytes of a text, or fewer to end at a character boundary.
 fn beginning(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -38,12 +39,12 @@ fn beginning(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// The imported part of a script.
+/// The parts of a script that are imported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PostmanScript {
-    /// Whether the script does nothing.
+    /// Whether the script has no code.
     pub is_empty: bool,
-    /// Names with their places in the response.
+    /// The names of captured variables, each with its place in the response.
     pub captures: Vec<(String, String)>,
     pub status: Option<String>,
     pub left_out: Vec<String>,
@@ -108,7 +109,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// The code without comments; quotation marks are respected.
+/// Returns the code without comments. Comment marks in quotation marks stay.
 fn without_comments(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source.chars().peekable();
@@ -142,7 +143,7 @@ fn without_comments(source: &str) -> String {
     out
 }
 
-/// The places in the response that local names stand for.
+/// The places in the response that local variables of the script stand for.
 fn assigned(code: &str) -> HashMap<String, String> {
     let mut known: HashMap<String, String> = HashMap::new();
     for statement in code.split([';', '\n']) {
@@ -173,7 +174,7 @@ fn is_name(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
 }
 
-/// A string literal at the beginning, and the rest.
+/// Splits off a string literal at the beginning of a text.
 fn literal(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| ['"', '\'', '`'].contains(c))?;
     let end = beginning(&text[1..], ARGUMENT_BYTES_MAX).find(quote)?;
@@ -181,7 +182,7 @@ fn literal(text: &str) -> Option<(&str, &str)> {
     (!inner.is_empty() && !inner.contains(['\\', '\n'])).then_some((inner, rest))
 }
 
-/// The text up to the closing bracket of a call.
+/// The first argument in a text, up to a comma or the closing bracket of the call.
 fn argument(text: &str) -> &str {
     let text = beginning(text, ARGUMENT_BYTES_MAX);
     let (mut depth, mut quote) = (0usize, None);
@@ -200,7 +201,8 @@ fn argument(text: &str) -> &str {
     text
 }
 
-/// The place in the response for an expression: `$.a.b`, `header:Location`, `cookie:sid`.
+/// The place in the response that an expression reads, such as `$.a.b`, `header:Location` or
+/// `cookie:sid`. `None` for any other expression.
 fn place(expression: &str, known: &HashMap<String, String>) -> Option<String> {
     let expression = expression.trim();
     for (call, kind) in [("pm.response.headers.get(", "header"), ("pm.cookies.get(", "cookie")] {

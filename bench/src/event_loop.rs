@@ -1,11 +1,10 @@
-//! One thread, one epoll: the loop under every server of this crate.
+//! The event loop of every server of this crate: one thread with one epoll.
 //!
-//! A server is a [`Service`]: asked what to do with a request, it answers with steps (send these
-//! bytes, pause, reset ...), and the loop carries them out, for thousands of connections at once.
-//! So a slow, a stuck and a rude server are the same code with other steps.
+//! A server is a [`Service`]. For each request it returns steps (send these bytes, pause, reset
+//! ...), and the loop carries the steps out, for thousands of connections at once. So a slow, a
+//! hung and a misbehaving server are the same code with different steps.
 //!
-//! Not here: speed at any price (the reference server is for that), chunked request bodies, HTTP/2,
-//! TLS.
+//! Not here: maximal speed (see the reference server), chunked request bodies, HTTP/2, TLS.
 
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
@@ -21,69 +20,69 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// The most bytes of a request, its body included.
+/// Longest accepted request in bytes, including its body.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 const BACKLOG: i32 = 65_535;
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 
-/// One thing to do on a connection. The next begins when it is done.
+/// One action on a connection. The next action begins when this one is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Send these bytes.
     Send(Cow<'static, [u8]>),
-    /// Send as many bytes of filler.
+    /// Send this number of filler bytes.
     Fill(u64),
-    /// Do nothing for so many ns.
+    /// Do nothing for this time, ns.
     Pause(u64),
-    /// Do nothing before this moment of the monotonic clock.
+    /// Do nothing before this time of the monotonic clock, ns.
     Until(u64),
-    /// Close in good order.
+    /// Close the connection normally.
     Close,
-    /// Close with a reset.
+    /// Close the connection with a reset.
     Reset,
-    /// Neither read nor write any more until the client leaves.
+    /// Neither read nor write any more until the client closes the connection.
     Hold,
 }
 
 pub(crate) type Steps = VecDeque<Step>;
 
-/// What a server makes of a request.
+/// The parsed request that a server responds to.
 pub(crate) struct Request<'a> {
     pub(crate) target: &'a str,
     pub(crate) is_head: bool,
-    /// The client will close, or wants us to.
+    /// Whether the client asks for the connection to be closed after the reply.
     pub(crate) close: bool,
 }
 
 /// The behaviour of one server.
 pub(crate) trait Service: Send + 'static {
-    /// At the start of a turn in which something happened, before it is looked at. It may stop the
-    /// thread.
+    /// Called at the start of a loop turn that has events, before the events are handled. An
+    /// implementation may block the thread here.
     fn turn(&mut self) {}
-    /// Whether the thread looks for events without ever sleeping.
+    /// Whether the thread polls for events without ever sleeping.
     fn spins(&self) -> bool {
         false
     }
-    /// A connection was accepted; nothing of it was read.
+    /// Called when a connection was accepted, before any byte is read from it.
     fn connected(&mut self, _steps: &mut Steps, _counts: &mut Counts) {}
-    /// A request was read.
+    /// Called when a request was read; appends the steps of its reply.
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts);
 }
 
-/// What a server did so far, as its own thread counts it.
+/// What a server did so far, counted by its own thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
     pub(crate) connections: u64,
-    /// Requests (or connections) that were answered as a special case: refused by a limiter,
-    /// ill-treated by a fault.
+    /// Number of requests (or connections) with special treatment: rejected by a limiter, or hit by
+    /// a fault.
     pub(crate) special: u64,
     cpu_ns: u64,
     busy_ns: u64,
 }
 
-/// The same, for other threads to read.
+/// A copy of [`Counts`] that other threads may read.
 #[derive(Default)]
 struct Published {
     requests: AtomicU64,
@@ -96,28 +95,27 @@ struct Published {
 /// What a server did so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// Requests read, those to `/stats` not counted.
+    /// Requests read, except those to `/stats`.
     pub requests: u64,
     /// Connections accepted.
     pub connections: u64,
-    /// How many requests (or connections, for faults that strike there) got the special treatment
-    /// that the server is for: turned away by the limiter, or ill-treated.
+    /// Number of requests with special treatment: rejected by the limiter, or hit by the fault.
+    /// Faults that affect connections count connections.
     pub special: u64,
-    /// CPU time of the server's thread in seconds, the system calls and idle wake-ups included.
+    /// CPU time of the server's thread in seconds, including system calls and idle wake-ups.
     pub cpu_s: f64,
-    /// Time that passed while the thread had something to do. Above `cpu_s` by as much as it had to
-    /// wait for a core.
+    /// Wall-clock time during which the thread had work, in seconds. The excess over `cpu_s` is
+    /// time spent waiting for a core.
     pub busy_s: f64,
 }
 
 impl Stats {
-    /// Requests a second that this server could have taken, going by the CPU time it used for those
-    /// it did take.
+    /// Capacity in requests a second: the requests served, divided by the CPU time they took.
     pub fn capacity_rps(&self) -> f64 {
         self.requests as f64 / self.cpu_s.max(1e-9)
     }
 
-    /// What happened after `earlier`.
+    /// The difference between these counts and the `earlier` ones.
     pub fn since(&self, earlier: &Stats) -> Stats {
         Stats {
             requests: self.requests - earlier.requests,
@@ -138,14 +136,15 @@ impl Stats {
 }
 
 impl Published {
-    /// Told before the reply is sent, so that a client that has its reply finds itself counted.
+    /// Publishes the counts. The loop calls this before it sends a reply, so that a client that has
+    /// its reply is already counted.
     fn store_counts(&self, counts: &Counts) {
         self.requests.store(counts.requests, Ordering::Relaxed);
         self.connections.store(counts.connections, Ordering::Relaxed);
         self.special.store(counts.special, Ordering::Relaxed);
     }
 
-    /// Told once a turn.
+    /// Publishes the CPU and busy times, once a loop turn.
     fn store_times(&self, counts: &Counts) {
         self.cpu_ns.store(counts.cpu_ns, Ordering::Relaxed);
         self.busy_ns.store(counts.busy_ns, Ordering::Relaxed);
@@ -185,8 +184,8 @@ impl LoopThread {
             _stopped: stopped,
         };
         let thread = std::thread::Builder::new().name("bench-server".into()).spawn(move || {
-            // An epoll that cannot be waited on is a bug of ours; the clients see a server that
-            // does not answer.
+            // An epoll that fails is a bug of this crate; the clients see a server that does not
+            // answer.
             each.run().expect("epoll works");
         })?;
         Ok(LoopThread { address, published, thread: Some(thread), stop: Some(stop) })
@@ -207,7 +206,7 @@ impl Drop for LoopThread {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the server has been printed by its own thread.
+            // The server's own thread has already printed its panic.
             let _ = thread.join();
         }
     }
@@ -234,7 +233,7 @@ struct Connection {
     socket: Socket,
     input: Vec<u8>,
     steps: Steps,
-    /// Bytes of the first step that are sent.
+    /// Bytes of the first step that were sent already.
     sent: usize,
     readable: bool,
     hangup: bool,
@@ -320,8 +319,8 @@ impl<S: Service> Loop<S> {
         }
     }
 
-    /// Goes on with the connection in `slot` as far as it goes without waiting, and drops it at its
-    /// end.
+    /// Carries out the steps of the connection in `slot` until one would block. A connection that
+    /// has ended is dropped.
     fn advance(&mut self, slot: usize) {
         let Some(mut connection) = self.slots[slot].take() else { return };
         if self.goes_on(&mut connection, slot) {
@@ -358,7 +357,8 @@ impl<S: Service> Loop<S> {
         }
     }
 
-    /// Takes a request from what was read, if there is a whole one. False: it is none.
+    /// Removes one complete request from the received bytes and answers it. `None`: it is
+    /// incomplete. False: the request is too long.
     fn take_request(&mut self, connection: &mut Connection) -> Option<bool> {
         if connection.input.is_empty() {
             return None;
@@ -424,7 +424,7 @@ impl Connection {
                 }
                 Step::Close => return Progress::End,
                 Step::Reset => {
-                    // If that fails the connection is broken already.
+                    // On failure the connection is already broken.
                     let _ = self.socket.set_reset_on_close();
                     return Progress::End;
                 }
@@ -436,7 +436,7 @@ impl Connection {
     }
 }
 
-/// The request at the start of `input` and its length, if it is there as a whole.
+/// Returns the request at the start of `input` and its length; `None` if it is incomplete.
 fn parse(input: &[u8]) -> Option<(Request<'_>, usize)> {
     let end = input.windows(4).position(|w| w == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&input[..end]).unwrap_or_default();
@@ -455,7 +455,7 @@ fn parse(input: &[u8]) -> Option<(Request<'_>, usize)> {
     Some((Request { target: target.unwrap_or("/"), is_head: method == Some("HEAD"), close }, used))
 }
 
-/// The steps of an honest reply.
+/// The steps of a correct reply.
 pub(crate) fn reply(request: &Request<'_>, status: &str, body: &str) -> [Step; 2] {
     let close = if request.close { "Connection: close\r\n" } else { "" };
     let sent = if request.is_head { "" } else { body };

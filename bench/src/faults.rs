@@ -1,32 +1,32 @@
-//! Every way of ill-treating a client that we know of, as steps for the event loop.
+//! Server faults: every known way for a server to misbehave, as steps for the event loop.
 //!
-//! One table says of each fault its name, what it does, and what an honest client may make of it;
-//! tests go by the table.
+//! One table gives the name of each fault, its effect, and the outcomes that a correct client may
+//! report. Tests iterate over the table.
 
 use crate::event_loop::{Counts, Request, Service, Step, Steps, reply};
 
-/// What a client may rightly make of a request.
+/// An outcome that a correct client may report for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A whole reply with a status below 400.
     Success,
     /// A whole reply with a status of 400 or more.
     Status,
-    /// No connection.
+    /// The connection could not be opened.
     Connect,
     /// The connection was reset.
     Reset,
-    /// The connection was closed before the reply was whole.
+    /// The connection was closed before the reply was complete.
     Closed,
     /// Bytes that are no HTTP reply, or exceed a client's limits.
     Protocol,
-    /// No whole reply within the time a client allows.
+    /// The reply was not complete within the client's timeout.
     Timeout,
 }
 
 use Outcome::{Closed, Connect, Protocol, Reset, Status, Success, Timeout};
 
-/// One way to ill-treat a client, or to be right in a way that is rarely tested.
+/// A way in which a server misbehaves, or a correct behaviour that is rarely tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Connections are refused.
@@ -35,83 +35,83 @@ pub enum Fault {
     ResetOnConnect,
     /// Closes a connection before anything is read.
     CloseOnConnect,
-    /// Accepts and never reads.
+    /// Accepts connections and never reads from them.
     NeverReads,
-    /// Resets once the request is read.
+    /// Resets the connection once the request is read.
     ResetOnRequest,
-    /// Closes once the request is read.
+    /// Closes the connection once the request is read.
     CloseOnRequest,
-    /// Never answers.
+    /// Reads requests and never answers.
     NeverAnswers,
-    /// Closes in the middle of the head.
+    /// Closes the connection in the middle of the head.
     CloseInHead,
-    /// Closes after half of the body that the Content-Length promised.
+    /// Closes the connection after half of the body that the Content-Length announced.
     CloseInBody,
-    /// Resets after half of the body.
+    /// Resets the connection after half of the body.
     ResetInBody,
-    /// Sends half of the body and then nothing.
+    /// Sends half of the body and then nothing more.
     StopsInBody,
-    /// Closes in the middle of a chunk.
+    /// Closes the connection in the middle of a chunk.
     CloseInChunk,
     /// Sends bytes that are no HTTP.
     Garbage,
     /// Sends a good reply and garbage behind it.
     GarbageAfterReply,
-    /// Sends more body than the Content-Length said.
+    /// Sends a body that is longer than its Content-Length.
     LongBody,
-    /// A status line without a number.
+    /// Sends a status line without a number.
     BadStatus,
-    /// A Content-Length that is no number.
+    /// Sends a Content-Length that is no number.
     BadLength,
-    /// Two Content-Lengths that differ.
+    /// Sends two different Content-Length fields.
     TwoLengths,
-    /// A chunk size that is no number.
+    /// Sends a chunk size that is no number.
     BadChunk,
-    /// A head of 4 MiB.
+    /// Sends a head of 4 MiB.
     HugeHead,
-    /// A head of 20 000 fields.
+    /// Sends a head of 20 000 fields.
     ManyHeaders,
-    /// Heads of interim replies without end.
+    /// Sends interim replies without end.
     EndlessInterim,
-    /// One byte of the reply each so many ms.
+    /// Sends one byte of the reply at a time, at this interval in ms.
     Drip(u64),
-    /// Every byte of the reply in a packet of its own.
+    /// Sends every byte of the reply in its own packet.
     EveryByte,
-    /// A good chunked reply, in chunks of several sizes.
+    /// Sends a correct chunked reply, in chunks of several sizes.
     Chunked,
-    /// The same with trailers.
+    /// Sends a correct chunked reply with trailers.
     ChunkedTrailers,
-    /// A body that ends with the connection.
+    /// Sends a body that ends with the connection.
     BodyUntilClose,
-    /// The same in HTTP/1.0 and without any field.
+    /// Sends an HTTP/1.0 reply without any field, whose body ends with the connection.
     OldReply,
-    /// Interim replies (100, 103) before the reply.
+    /// Sends interim replies (100, 103) before the reply.
     Interim,
-    /// 204, with fields that speak of a body.
+    /// Sends status 204 with fields that announce a body.
     NoContent,
-    /// 304, with the Content-Length of the body it does not have.
+    /// Sends status 304 with the Content-Length of a body that does not follow.
     NotModified,
-    /// Announces with each reply that it closes, and does.
+    /// Announces with each reply that it closes the connection, and closes it.
     CloseEach,
-    /// Closes after each reply without announcing it.
+    /// Closes the connection after each reply without announcing it.
     CloseSilently,
-    /// A body of 100 MB.
+    /// Sends a body of 100 MB.
     HugeBody,
-    /// Answers with this status.
+    /// Sends a reply with this status.
     WithStatus(u16),
 }
 
-/// Bytes of the body of [`Fault::HugeBody`].
+/// Length of the body of [`Fault::HugeBody`], bytes.
 pub(crate) const HUGE_BODY_BYTES: u64 = 100_000_000;
 const HUGE_HEAD_BYTES: usize = 4 << 20;
 const FIELDS: usize = 20_000;
 
 type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
 
-/// Fault, name, what it does, what a client may make of it.
+/// All faults: fault, name, effect, and the outcomes that a correct client may report.
 const TABLE: [Row; 39] = [
     (Fault::Refuses, "refuses", "refuses connections", &[Connect]),
-    // A client that has sent its request before it notices sees a reset in either case.
+    // A client that notices the close only after it sent its request sees a reset in both cases.
     (Fault::ResetOnConnect, "reset-on-connect", "resets before it reads", &[Reset, Connect, Closed]),
     (Fault::CloseOnConnect, "close-on-connect", "closes before it reads", &[Closed, Reset, Connect]),
     (Fault::NeverReads, "never-reads", "accepts and never reads", &[Timeout]),
@@ -144,7 +144,7 @@ const TABLE: [Row; 39] = [
     (Fault::NoContent, "no-content", "sends 204 with fields that speak of a body", &[Success]),
     (Fault::NotModified, "not-modified", "sends 304 with a length", &[Success]),
     (Fault::CloseEach, "close-each", "closes after each reply, as announced", &[Success]),
-    // The next request can meet the end of the connection.
+    // The client may send its next request before it notices the close.
     (Fault::CloseSilently, "close-silently", "closes after each reply, not announced", &[Success, Closed, Reset]),
     (Fault::HugeBody, "huge-body", "sends a body of 100 MB", &[Success]),
     (Fault::WithStatus(302), "status:302", "answers 302", &[Success]),
@@ -154,19 +154,19 @@ const TABLE: [Row; 39] = [
 ];
 
 impl Fault {
-    /// Every fault, those with a number in the variants that tests use.
+    /// All faults. Faults with a parameter appear with the values that tests use.
     pub fn all() -> impl Iterator<Item = Fault> {
         TABLE.iter().map(|row| row.0)
     }
 
     fn row(&self) -> &'static Row {
-        // A number that the table does not have stands in the row of its kind.
+        // A fault whose parameter is not in the table uses the row of its variant.
         let kind = std::mem::discriminant(self);
         let same = TABLE.iter().find(|row| row.0 == *self);
         same.or_else(|| TABLE.iter().find(|row| std::mem::discriminant(&row.0) == kind)).expect("a row for every fault")
     }
 
-    /// The fault called `name`: as in the table, with any number behind `drip:` and `status:`.
+    /// Returns the fault with this name from the table; `drip:` and `status:` take any number.
     pub fn named(name: &str) -> Option<Fault> {
         match name.split_once(':') {
             Some(("drip", ms)) => ms.parse().ok().map(Fault::Drip),
@@ -175,7 +175,7 @@ impl Fault {
         }
     }
 
-    /// Its name, which [`Fault::named`] understands.
+    /// The name of the fault; [`Fault::named`] parses it.
     pub fn name(&self) -> String {
         match self {
             Fault::Drip(ms) => format!("drip:{ms}"),
@@ -193,8 +193,7 @@ impl Fault {
         }
     }
 
-    /// What an honest client may make of a request that meets this, with a timeout between 1 and 10
-    /// s.
+    /// The outcomes that a correct client with a timeout of 1 to 10 s may report for a request.
     pub fn outcomes(&self) -> &'static [Outcome] {
         match self {
             Fault::WithStatus(200..400) => &[Success],
@@ -203,7 +202,7 @@ impl Fault {
         }
     }
 
-    /// Whether it strikes when the connection is made, and not at a request.
+    /// Whether the fault affects connections when they are opened, and not requests.
     pub fn strikes_on_connect(&self) -> bool {
         matches!(self, Fault::Refuses | Fault::ResetOnConnect | Fault::CloseOnConnect | Fault::NeverReads)
     }
@@ -228,7 +227,8 @@ impl Fault {
             Fault::NeverAnswers => steps.push_back(Step::Hold),
             Fault::CloseInHead => steps.extend([bytes("HTTP/1.1 200 OK\r\nContent-Le"), Step::Close]),
             Fault::CloseInBody => steps.extend([bytes(HALF), Step::Close]),
-            // The pause lets the client read the half: a reset throws away what it has not read.
+            // The pause lets the client read the half: a reset discards bytes that the client has
+            // not read.
             Fault::ResetInBody => steps.extend([bytes(HALF), Step::Pause(20_000_000), Step::Reset]),
             Fault::StopsInBody => steps.extend([bytes(HALF), Step::Hold]),
             Fault::CloseInChunk => steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\nff\r\nhel"), Step::Close]),
@@ -256,7 +256,8 @@ impl Fault {
                 steps.push_back(Step::Send(text.into_bytes().into()));
             }
             Fault::EndlessInterim => {
-                // Not quite without end: enough for any limit, and then silence.
+                // A large number instead of an endless stream: enough to exceed any limit, and then
+                // silence.
                 let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(20_000);
                 steps.extend([Step::Send(interim.into_bytes().into()), Step::Hold]);
             }
@@ -312,7 +313,7 @@ fn byte_by_byte(pause_ns: u64) -> impl Iterator<Item = Step> {
     REPLY.chunks(1).flat_map(move |byte| [Step::Pause(pause_ns), Step::Send(byte.into())])
 }
 
-/// The server that does it.
+/// The server that applies a fault to every `every`-th request or connection.
 pub(crate) struct Misbehaviour {
     fault: Fault,
     every: u64,

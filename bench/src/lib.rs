@@ -1,9 +1,9 @@
-//! What Plimsoll is held against: real servers whose behaviour or capacity is known, for the
-//! end-to-end tests and the benchmark scripts.
+//! Servers with known behaviour or capacity, for the end-to-end tests and the benchmark scripts of
+//! Plimsoll.
 //!
-//! Why servers of our own: nginx has no capacity that anybody knows exactly, and no server in use
-//! resets every third connection on request. Each server here does one thing, says what, and counts
-//! what it did, so that a client's account can be checked against the other side's.
+//! Why special servers: nobody knows the exact capacity of nginx, and no production server resets
+//! every third connection on request. Each server here does one thing and counts what it did. So
+//! the client's counts can be compared with the server's counts.
 //!
 //! Not here: the reference server of `plimsoll baseline` (it belongs to the binary), and simulated
 //! servers (they belong to the analysis, and need no sockets).

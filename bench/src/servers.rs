@@ -1,9 +1,9 @@
 //! Servers whose capacity is known by construction, and (with [`misbehave`]) servers that break the
-//! rules.
+//! rules of HTTP.
 //!
-//! Each runs on one thread of this process, on a free port of the loopback, and stops when the
-//! value that stands for it is dropped. Each also answers `/stats` with what it did, which does not
-//! count as a request.
+//! Each server runs on one thread of this process, on a free port of the loopback interface. It
+//! stops when its [`Running`] value is dropped. Each server also answers `/stats` with its counts;
+//! that request is not counted.
 
 use crate::event_loop::{Counts, LoopThread, Request, Service, Stats, Step, Steps, reply};
 use crate::faults::{Fault, Misbehaviour};
@@ -16,9 +16,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A server that runs until this is dropped.
+/// A running server; dropping this value stops it.
 pub struct Running {
-    /// Where it listens.
+    /// The address on which the server listens.
     pub address: SocketAddr,
     description: String,
     kind: Kind,
@@ -26,7 +26,7 @@ pub struct Running {
 
 enum Kind {
     Loop(LoopThread),
-    /// Nobody listens: connections are refused. FigureRef only to keep the port.
+    /// Nothing listens on the port, so connections are refused. The port is only reserved.
     Closed {
         _port: ReservedPort,
     },
@@ -38,17 +38,17 @@ impl Running {
         Ok(Running { address: thread.address, description, kind: Kind::Loop(thread) })
     }
 
-    /// The server's address with `path` (which begins with a slash), to ask there.
+    /// The URL of `path` (which begins with a slash) on this server.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// What this server does, in one line.
+    /// A description of the server in one line.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// What it did so far.
+    /// The counts of the server so far.
     pub fn stats(&self) -> Stats {
         match &self.kind {
             Kind::Loop(thread) => thread.stats(),
@@ -57,9 +57,9 @@ impl Running {
     }
 }
 
-/// Answers at once and never sleeps: whoever loads it never waits for its thread to be woken, and
-/// pays nothing for waking it. With a core to itself it is faster than any client that it serves on
-/// one other core. `/json` is answered with [`JSON_BYTES`] of JSON, whose last key is `token`.
+/// Starts a server that answers at once and never sleeps, so that clients never wait for its thread
+/// to wake up. With its own core it is faster than any client on one other core. The reply to
+/// `/json` is [`JSON_BYTES`] of JSON, whose last key is `token`.
 pub fn instant() -> io::Result<Running> {
     let items = (0..)
         .map(|number| format!("{{\"id\":{number},\"name\":\"item {number}\",\"tags\":[\"a\",\"b\"],\"price\":9.75}}"));
@@ -71,53 +71,54 @@ pub fn instant() -> io::Result<Running> {
         let comma = if body.ends_with('[') { "" } else { "," };
         body = body + comma + &item;
     }
-    // White space up to the size.
+    // White space fills the JSON up to its size.
     body = format!("{body}{:width$}{end}", "", width = JSON_BYTES - body.len() - end.len());
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
-    // As long as the program: nothing is allocated for an answer.
+    // The reply lives as long as the program, so that no reply allocates memory.
     let json = (head + &body).into_bytes().leak();
     Running::start("answers at once and never sleeps".to_owned(), Instant { json })
 }
 
-/// One thread that spends exactly `us` microseconds of CPU time on each request, its own work for
-/// the request included: the capacity is 1 000 000 / `us` a second for as long as the thread has a
-/// core to itself (compare `cpu_s` and `busy_s` of its [`Stats`]). Requests wait in the sockets, in
-/// the order in which they came.
+/// Starts a server with one thread that spends exactly `us` microseconds of CPU time on each
+/// request, including the work of the HTTP exchange. The capacity is 1 000 000 / `us` a second
+/// while the thread has a core to itself (compare `cpu_s` and `busy_s` of its [`Stats`]). Requests
+/// queue in the sockets, first come, first served.
 pub fn exact_cpu(us: u64) -> io::Result<Running> {
     Running::start(format!("{us} us of CPU time a request on one thread"), ExactCpu::new(us * 1000))
 }
 
-/// Answers 200 as long as a bucket of `burst` tokens, refilled at `rate` a second, has one to give;
-/// else 429. Either at once.
+/// Starts a server with a bucket of `burst` tokens, refilled at `rate` a second. It answers 200
+/// while a token is left, and 429 otherwise, both at once.
 pub fn token_bucket(rate: f64, burst: f64) -> io::Result<Running> {
     let bucket = TokenBucket { rate_per_ns: rate / 1e9, burst, tokens: burst, filled_ns: clock::monotonic_ns() };
     Running::start(format!("200 for {rate} requests a second and bursts of {burst}, 429 beyond"), bucket)
 }
 
-/// `count` slots that hold a request for `service_ms` each, without CPU time, and one queue in
-/// front without a limit: the capacity is 1000 * `count` / `service_ms` a second.
+/// Starts a server with `count` slots that hold a request for `service_ms` each, without CPU time,
+/// behind one unlimited queue. The capacity is 1000 * `count` / `service_ms` a second.
 pub fn slots(count: usize, service_ms: f64) -> io::Result<Running> {
     let queue = Queue::new(count, (service_ms * 1e6) as u64);
     Running::start(format!("{count} slots of {service_ms} ms"), queue)
 }
 
-/// One place that holds a request for `us` microseconds without CPU time, behind a queue that takes
-/// whatever comes: the capacity is 1 000 000 / `us` a second, and beyond it nothing fails,
-/// everything only gets later.
+/// Starts a server with one slot that holds a request for `us` microseconds without CPU time,
+/// behind an unlimited queue. The capacity is 1 000 000 / `us` a second. Above it no request fails,
+/// but response times grow without bound.
 pub fn deep_queue(us: u64) -> io::Result<Running> {
     Running::start(format!("{us} us a request behind a queue without end"), Queue::new(1, us * 1000))
 }
 
-/// `count` slots with one queue in front; how long each holds a request is drawn from an
-/// exponential distribution with a mean of `us` microseconds (M/M/k under random arrivals). The
-/// same seed draws the same times.
+/// Starts a server with `count` slots behind one queue (M/M/k under random arrivals). Service times
+/// are exponentially distributed with a mean of `us` microseconds. The same seed gives the same
+/// times.
 pub fn random(count: usize, us: u64, seed: u64) -> io::Result<Running> {
     let mut queue = Queue::new(count, us * 1000);
     queue.draw = Some(Rng::new(seed));
     Running::start(format!("{count} slots of {us} us on average, at random"), queue)
 }
 
-/// Answers at once, but in the last `stall_ms` of every `every_ms` the whole thread stands still.
+/// Starts a server that answers at once, except that its whole thread stalls in the last `stall_ms`
+/// of every `every_ms`.
 pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
     let stall = Stall {
         start_ns: clock::monotonic_ns(),
@@ -127,9 +128,9 @@ pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
     Running::start(format!("stands still for {stall_ms} ms in every {every_ms} ms"), stall)
 }
 
-/// Answers at once, but stands still for a time drawn from `from_ms` to `to_ms` after every
-/// `gap_ms` in which it worked; with `random` the time between is drawn from an exponential
-/// distribution of that mean. The same seed gives the same stalls.
+/// Starts a server that answers at once, but stalls for `from_ms` to `to_ms` (drawn at random)
+/// after every `gap_ms` of work. With `random` the gaps are exponentially distributed with mean
+/// `gap_ms`. The same seed gives the same stalls.
 pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) -> io::Result<Running> {
     let between = if random { "at random after a mean of" } else { "after every" };
     let description = format!("stands still for {from_ms} to {to_ms} ms {between} {gap_ms} ms");
@@ -138,8 +139,8 @@ pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) ->
     Running::start(description, stalls)
 }
 
-/// Like [`exact_cpu`], with `us_fast` and `us_slow` in turn, each for the time `switch`, the fast
-/// one first.
+/// Starts a server like [`exact_cpu`] whose cost alternates between `us_fast` and `us_slow`, each
+/// for the time `switch`, the fast one first.
 pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Running> {
     let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
     let regimes = Regimes {
@@ -151,8 +152,9 @@ pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Runni
     Running::start(description, regimes)
 }
 
-/// Ill-treats every `every`-th request (or connection, for a fault that strikes there; 1: each),
-/// and answers the others as a good server would.
+/// Starts a server that applies `fault` to every `every`-th request, and answers the other requests
+/// correctly. A fault that affects connections applies to every `every`-th connection. 1 means
+/// each.
 pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
     let description = match every {
         0 | 1 => fault.description(),
@@ -166,11 +168,11 @@ pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
 }
 
 const OK: &str = "ok";
-/// Bytes of the JSON that [`instant`] has.
+/// Length of the JSON that [`instant`] serves, bytes.
 pub const JSON_BYTES: usize = 1024;
 
 struct Instant {
-    /// The whole answer with it.
+    /// The complete reply to `/json`.
     json: &'static [u8],
 }
 
@@ -192,7 +194,7 @@ impl Service for Instant {
 
 struct ExactCpu {
     cost_ns: u64,
-    /// CPU time of this thread that is accounted for: the sum of the costs of all requests.
+    /// CPU time of this thread that the costs of all requests account for, ns.
     due_ns: u64,
 }
 
@@ -201,10 +203,10 @@ impl ExactCpu {
         ExactCpu { cost_ns, due_ns: 0 }
     }
 
-    /// Burns what is missing to the cost of one more request. What the thread did since the last
-    /// burn (sending that reply, waiting for events, reading this request) counts; what it did
-    /// beyond the cost of a whole request (accepting many connections) is forgotten, so that no
-    /// debt gathers. The clock's grain is carried on.
+    /// Burns CPU time until the thread has used the cost of one more request. CPU time since the
+    /// last burn counts towards that cost: sending the last reply, waiting for events, reading this
+    /// request. CPU time beyond the cost of one request (such as accepting many connections) is
+    /// dropped, so that no debt builds up. An overshoot by the clock's resolution is carried over.
     fn burn(&mut self) {
         let mut used_ns = clock::thread_cpu_ns();
         self.due_ns += self.cost_ns;
@@ -247,13 +249,14 @@ impl Service for TokenBucket {
     }
 }
 
-/// First come, first served, by arithmetic: when a request comes, it is known when its slot will be
-/// done with it. So a late wake-up of this thread delays one reply and never the queue.
+/// A first-come, first-served queue that is computed in advance. When a request arrives, the time
+/// at which its slot finishes it is already known. So a late wake-up of this thread delays one
+/// reply and never the queue.
 struct Queue {
     service_ns: u64,
-    /// Service times are exponential, or all the same (`None`).
+    /// The generator of exponential service times; `None`: all service times are equal.
     draw: Option<Rng>,
-    /// When each slot is free.
+    /// The time at which each slot becomes free, ns.
     free_ns: BinaryHeap<Reverse<u64>>,
 }
 
@@ -315,7 +318,7 @@ impl Stalls {
 
 impl Service for Stalls {
     fn turn(&mut self) {
-        // By the clock, whether anybody asked meanwhile or not.
+        // Advance by the clock, even if no request came meanwhile.
         loop {
             let now_ns = clock::monotonic_ns();
             if now_ns < self.next_ns {

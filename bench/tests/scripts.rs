@@ -1,5 +1,5 @@
-//! The benchmark scripts run, small, so that they cannot rot. Whether their figures hold is not
-//! asked here.
+//! Runs the benchmark scripts with small loads, so that they cannot break unnoticed. These tests do
+//! not check the measured figures.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,6 +17,6 @@ fn the_benchmarks_run_small() {
         .expect("bench/run needs python3");
     let (text, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success(), "{text}{errors}");
-    // A header, a line under it, and a row for each measure.
+    // The table has a header, a line under it, and a row for each measure.
     assert_eq!(text.lines().filter(|line| line.starts_with('|')).count(), 2 + 24, "{text}{errors}");
 }

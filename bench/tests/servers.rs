@@ -1,4 +1,4 @@
-//! Each server does what it says, seen from the other side of a real socket.
+//! Checks over a real socket that each server does what its description says.
 
 use plimsoll_bench::servers::{self, Running};
 use plimsoll_bench::{Fault, Outcome};
@@ -9,13 +9,13 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How a connection ended.
+/// How the server ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Refused,
     Closed,
     Reset,
-    /// It did not: nothing came for a while.
+    /// The connection did not end: no byte arrived for a while.
     Quiet,
 }
 
@@ -35,7 +35,7 @@ fn connect(server: &Running) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What comes back for one request, up to 8 MiB, and how the connection ends.
+/// Sends one request. Returns the received bytes, up to 8 MiB, and how the connection ends.
 fn observe(server: &Running, request: &str) -> (Vec<u8>, End) {
     let mut stream = match connect(server) {
         Ok(stream) => stream,
@@ -43,7 +43,7 @@ fn observe(server: &Running, request: &str) -> (Vec<u8>, End) {
         Err(error) => panic!("{error}"),
     };
     match stream.write_all(request.as_bytes()) {
-        // Whoever is told of a reset while writing is not told again while reading.
+        // A write that reports a reset consumes the error, so a later read would not report it.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return (Vec::new(), End::Reset),
         _ => {}
     }
@@ -64,7 +64,7 @@ fn observe(server: &Running, request: &str) -> (Vec<u8>, End) {
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Asks `count` times on one connection and returns the statuses in order.
+/// Sends `count` requests on one connection and returns the statuses in order.
 fn statuses(stream: &mut TcpStream, count: usize) -> Vec<u16> {
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
     let mut reader = BufReader::new(stream.try_clone().expect("cloned"));
@@ -76,7 +76,7 @@ fn statuses(stream: &mut TcpStream, count: usize) -> Vec<u16> {
         .collect()
 }
 
-/// One reply with a Content-Length: status and body.
+/// Reads one reply with a Content-Length and returns its status and body.
 fn receive(reader: &mut impl BufRead) -> (u16, String) {
     let (mut status, mut length) = (0, 0);
     for index in 0.. {
@@ -98,7 +98,8 @@ fn receive(reader: &mut impl BufRead) -> (u16, String) {
 
 #[test]
 fn every_fault_does_what_it_says() {
-    // Side by side, because most of it is waiting for nothing to come.
+    // The faults run in parallel, because most of the time is spent waiting for bytes that never
+    // come.
     thread::scope(|scope| Fault::all().for_each(|fault| drop(scope.spawn(move || check_fault(fault)))));
 }
 
@@ -106,7 +107,7 @@ fn check_fault(fault: Fault) {
     let (end, holds): (End, fn(&str) -> bool) = match fault {
         Fault::Refuses => (End::Refused, str::is_empty),
         Fault::ResetOnConnect | Fault::ResetOnRequest => (End::Reset, str::is_empty),
-        // The request may come before or after the close.
+        // The client may send its request before or after the close.
         Fault::CloseOnConnect => (End::Closed, str::is_empty),
         Fault::CloseOnRequest => (End::Closed, str::is_empty),
         Fault::NeverReads | Fault::NeverAnswers => (End::Quiet, str::is_empty),
@@ -147,7 +148,7 @@ fn check_fault(fault: Fault) {
     let (bytes, ended) = observe(&server, GET);
     let text = String::from_utf8_lossy(&bytes);
     let shown: String = text.chars().take(200).collect();
-    // A close and the request can cross, which makes it a reset.
+    // A close that crosses the request becomes a reset.
     let crossed = fault == Fault::CloseOnConnect && ended == End::Reset;
     assert!(ended == end || crossed, "{}: {ended:?} after {shown:?}", fault.name());
     assert!(holds(&text), "{}: {shown:?}", fault.name());
@@ -212,7 +213,7 @@ fn exact_cpu_costs_exactly_that() {
     for us in [50, 400] {
         let server = servers::exact_cpu(us).expect("starts");
         let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server).expect("connects")).collect();
-        // What else the machine does only adds to the CPU time of a request: the best of some
+        // Other work on the machine only adds to the CPU time of a request, so the best of some
         // batches counts.
         let (expect_rps, mut best_rps) = (1e6 / us as f64, 0.0f64);
         for _ in 0..40 {
@@ -222,7 +223,8 @@ fn exact_cpu_costs_exactly_that() {
                     scope.spawn(|| assert_eq!(statuses(stream, 100), [200; 100]));
                 }
             });
-            // The times are published at the end of a turn, which may be after the last reply.
+            // The server publishes its times at the end of a loop turn, which may be after the last
+            // reply.
             thread::sleep(Duration::from_millis(5));
             best_rps = best_rps.max(server.stats().since(&earlier).capacity_rps());
             if best_rps > 0.98 * expect_rps {
@@ -249,7 +251,8 @@ fn a_token_bucket_gives_its_burst_and_its_rate() {
         given += statuses(&mut stream, 10).iter().filter(|status| **status == 200).count() as f64;
     }
     let expect = 20.0 + 200.0 * start.elapsed().as_secs_f64();
-    // Never more; less if this client was held up for longer than the bucket can save.
+    // Never more than the bucket gives; less if this client was delayed for longer than the bucket
+    // saves tokens.
     assert!(given <= expect + 1.0 && given >= 0.8 * expect, "{given} of {expect}");
     assert!(server.stats().special > 0);
 }
@@ -280,7 +283,7 @@ fn a_deep_queue_serves_in_order_at_its_pace() {
     let start = Instant::now();
     assert_eq!(statuses(&mut stream, 100), [200; 100]);
     let took = start.elapsed();
-    // Never faster; how much slower is up to a machine that may have other things to do.
+    // Never faster than the service times; a busy machine may make it slower.
     assert!(took >= Duration::from_millis(50) && took < Duration::from_secs(1), "{took:?}");
     assert!(server.stats().cpu_s < 0.03, "{:?}", server.stats());
 }
@@ -300,7 +303,7 @@ fn a_stall_stops_everybody() {
         }
         thread::sleep(Duration::from_millis(1));
     }
-    // One in each of the periods begun; a busy machine may add one of its own.
+    // One stall in each period that began; a busy machine may add one.
     assert!((2..=4).contains(&longest.len()), "{longest:?}");
 }
 
@@ -400,7 +403,7 @@ fn a_client_that_leaves_frees_its_place() {
         let mut stream = connect(&server).expect("connects");
         stream.write_all(GET.as_bytes()).expect("written");
         stream.shutdown(Shutdown::Write).expect("ended");
-        // A held connection ends when the client's side does.
+        // A held connection ends when the client closes its side.
         assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
     }
     assert_eq!(server.stats().requests, 3);

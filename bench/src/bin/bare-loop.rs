@@ -1,10 +1,12 @@
-//! The floor: the least that a closed-loop HTTP/1.1 client can do, to see what a real one adds.
+//! A closed-loop HTTP/1.1 client that does the least possible work. The difference to a real client
+//! is what the real client adds.
 //!
-//! One thread, N connections, edge-triggered epoll; a reply is one `recv`, counted and not parsed,
-//! one read of the clock and one `send`. It believes that every reply is as long as the first.
+//! One thread serves N connections with edge-triggered epoll. A reply costs one `recv`, one read of
+//! the clock and one `send`; its bytes are counted and not parsed. The client assumes that every
+//! reply is as long as the first.
 //!
-//! Not here: anything that makes a load tester: checking replies, errors, rates, percentiles beyond
-//! the median.
+//! Not here: the checks, errors, rates and percentiles (beyond the median) that a load tester
+//! needs.
 
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
@@ -16,10 +18,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "bare-loop http://HOST:PORT/PATH [-c CONNECTIONS] [-d SECONDS] [--spin on|off]";
-/// One bucket of the latency array, and how many there are (the last also counts all above it).
+/// Width of one bucket of the latency array. The last of the `BUCKETS` also counts all longer
+/// latencies.
 const BUCKET_NS: u64 = 100;
 const BUCKETS: usize = 100_000;
-/// A server that is silent for so long ends the run.
+/// The run ends when the server is silent for so long: 5 s.
 const SILENCE_NS: u64 = 5_000_000_000;
 
 struct Options {
@@ -73,7 +76,7 @@ fn parse(arguments: &[String]) -> Option<Options> {
     (!options.host.is_empty()).then_some(options)
 }
 
-/// Bytes of one reply: its head, and the body that its Content-Length states.
+/// Returns the length of one reply in bytes: its head, plus the body of its Content-Length.
 fn reply_bytes(address: &SocketAddr, request: &[u8]) -> io::Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

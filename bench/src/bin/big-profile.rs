@@ -1,9 +1,10 @@
-//! Writes a pprof profile of a given size, to measure reading and drawing with: a made-up program
-//! of 30 000 functions, each with a few callees of which the first are the most frequent, caught at
-//! depths of 20 to 60.
+//! Writes a pprof profile of a given size, to measure how fast profiles are read and drawn.
 //!
-//! `big-profile FILE [MEGABYTES]`; what it writes is unpacked, so that `gzip FILE` shows the other
-//! half of the matter. The same arguments give the same file.
+//! The profiled program is invented. It has 30 000 functions with a few callees each; the first
+//! callees are the most frequent. Stacks are 20 to 60 frames deep.
+//!
+//! Usage: `big-profile FILE [MEGABYTES]`. The file is not compressed; `gzip FILE` makes a
+//! compressed one to compare with. The same arguments give the same file.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +18,7 @@ use plimsoll_model::rng::Rng;
 const FUNCTIONS: u64 = 30_000;
 const CALLEES: u64 = 6;
 
-/// Small numbers are more likely than large ones.
+/// Returns a random number below `below`; small numbers are more likely than large ones.
 fn skewed(rng: &mut Rng, below: u64) -> u64 {
     rng.below(below).min(rng.below(below)).min(rng.below(below))
 }
@@ -29,13 +30,13 @@ fn main() -> std::io::Result<()> {
     let megabytes: usize = arguments.next().map_or(Ok(50), |text| text.parse()).map_err(|_| usage())?;
     let mut rng = Rng::new(50);
     let name = |n: u64| format!("example.com/service/package{}.(*Type{}).Method{n}", n % 211, n % 17);
-    // Every seventh place holds an inlined function, too.
+    // Every seventh location also holds an inlined function.
     let places = (0..FUNCTIONS)
         .map(|n| if n % 7 == 0 { vec![name((n * 31 + 1) % FUNCTIONS), name(n)] } else { vec![name(n)] })
         .collect();
     let types = vec![("samples".into(), "count".into()), ("cpu".into(), "nanoseconds".into())];
     let mut profile = Plain { types, places, samples: Vec::new() };
-    // About how many bytes a sample takes: two or three a frame, and its values.
+    // A sample takes about two or three bytes for each frame, plus its values.
     let mut bytes = 0;
     while bytes < megabytes * 1_000_000 {
         let (mut function, depth) = (0, 20 + rng.below(41));

@@ -1,9 +1,9 @@
-//! Target and local addresses of a worker's next connection: every target address in turn, from
-//! every local address.
+//! Target and local addresses for a worker's connections. Each next connection takes the next
+//! target address, and after one round the next local address.
 //!
-//! With [`ResolvedAddresses`] a thread resolves names again during the load, and workers check for
-//! changes once a tick. Addresses keep their number for the whole run, so that failures are counted
-//! by number.
+//! With [`ResolvedAddresses`] a thread resolves host names again during the load, and workers check
+//! for changes once a tick. An address keeps its number for the whole run, so that failures are
+//! counted by number.
 
 use crate::net::Peer;
 use plimsoll_model::addresses::is_private;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-/// Most addresses of a name; the number of any address fits 16 bits.
+/// Most addresses of a host name. The limit keeps the number of any address within 16 bits.
 const ADDRESSES_MAX: usize = 4096;
 
 /// The sequence of addresses for one worker's connections.
@@ -33,8 +33,8 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// The addresses of `carriage`, from local addresses `sources`, for the worker `number` among
-    /// all. Each worker starts at another address.
+    /// Creates the sequence for the worker `number` among all workers. `carriage` gives the target
+    /// addresses, and `sources` the local addresses. Each worker starts at a different address.
     pub fn new(
         carriage: &ConnectionPlan,
         sources: &[AddressRange],
@@ -56,18 +56,20 @@ impl Addresses {
         }
     }
 
-    /// The peer of the next connection, and the number of its address.
+    /// Returns the peer of the next connection, and the number of its address.
     pub fn next(&mut self) -> (Peer<'_>, u16) {
         if let Some(path) = &self.unix {
             return (Peer::Unix(path), 0);
         }
-        // All addresses from one source before the next source, so that every pair is used.
+        // Go through all target addresses from one local address before the next one, so that every
+        // pair is used.
         let (at, round) = (self.next % self.choices(), self.next / self.choices());
         self.next = self.next.wrapping_add(1);
         self.way(at, round)
     }
 
-    /// The peer for a retry after the address `number` failed: the next address.
+    /// Returns the peer for a retry after the address `number` failed: the next address in the
+    /// list.
     pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.way(at % self.choices(), self.next / self.choices())
@@ -85,7 +87,7 @@ impl Addresses {
         self.active.len().max(1) as u64
     }
 
-    /// Takes over newly resolved addresses, if any.
+    /// Adopts newly resolved addresses, if there are any.
     pub fn refresh(&mut self) {
         let Some(resolved) = &self.resolved else { return };
         let version = resolved.version.load(Ordering::Acquire);
@@ -98,7 +100,7 @@ impl Addresses {
     }
 }
 
-/// The resolved addresses of a name.
+/// The resolved addresses of a host name, shared by the workers.
 #[derive(Debug)]
 pub struct ResolvedAddresses {
     /// Increases with every change.
@@ -122,7 +124,7 @@ impl ResolvedAddresses {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every address used so far, by number.
+    /// All addresses used so far, by number.
     pub fn all_addresses(&self) -> Vec<SocketAddr> {
         self.table().known.clone()
     }
@@ -150,14 +152,14 @@ impl ResolvedAddresses {
         }
     }
 
-    /// Resolves repeatedly until the returned sender is dropped. Nothing joins the thread: a
-    /// resolver may take long.
+    /// Starts a thread that resolves the name repeatedly until the returned sender is dropped.
+    /// Nothing joins the thread, because a resolver may block for long.
     pub fn keep_up(self: Arc<ResolvedAddresses>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
         let (done, wait) = mpsc::channel();
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
             let every = Duration::from_nanos(spec.every_ns);
             while wait.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // After a failed lookup the addresses stay.
+                // After a failed lookup the earlier addresses stay in use.
                 if let Ok(found) = (spec.host.as_str(), spec.port).to_socket_addrs() {
                     self.update(found.filter(|address| spec.public || is_private(&address.ip())));
                 }
@@ -176,7 +178,7 @@ mod tests {
         ConnectionPlan::tcp(addresses.iter().map(|a| a.parse().expect("an address")).collect())
     }
 
-    /// The addresses of a worker without a local address.
+    /// The address sequence of a worker without local addresses.
     fn way(addresses: &[&str], worker: u64) -> Addresses {
         Addresses::new(&carriage(addresses), &[], worker, None)
     }

@@ -1,8 +1,8 @@
-//! Heads and contents of responses, for routes with expectations or captures: stored while they
-//! arrive, and checked at their end.
+//! Heads and contents of responses, for routes with expectations or captures. They are stored while
+//! they arrive, and checked when the response is complete.
 //!
-//! Responses of other routes are not stored. The buffer belongs to the exchange and is reused. Not
-//! here: statuses, and the use of captured values.
+//! Responses of routes without checks are not stored. The buffer belongs to the exchange (one
+//! request with its response) and is reused. Not here: statuses, and the use of captured values.
 
 use crate::content_coding::{self, AnswerRoom, DecodeError, is_coded};
 use crate::json_find;
@@ -17,30 +17,30 @@ use regex::bytes::Regex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longest stored head, in bytes: more than a connection accepts.
+/// Longest stored head, in bytes; longer than any head that a connection accepts.
 const HEAD_BYTES_MAX: usize = 128 << 10;
-/// Capacity that an exchange keeps between two responses, in bytes.
+/// Longest buffer that an exchange keeps allocated between two responses, in bytes.
 const ROOM_BYTES_KEPT: usize = 64 << 10;
 
-/// The memory budget for contents of all responses in flight.
+/// The memory budget for the contents of all responses in flight, shared by all workers.
 static ROOM: AnswerRoom = AnswerRoom::new();
 
 /// The received part of a response.
 #[derive(Debug, Default)]
 pub struct AnswerText {
-    /// Over HTTP/1.1 everything before the content, over HTTP/2 the lines of its fields.
+    /// The head: over HTTP/1.1 all bytes before the content, over HTTP/2 its fields as lines.
     head: Vec<u8>,
     content: Vec<u8>,
     content_bytes: u64,
     bare: bool,
     head_only: bool,
-    /// Its share of the common budget, beyond the capacity that an exchange keeps.
+    /// The share of the memory budget in use, beyond the buffer that an exchange keeps.
     taken: BufferReservation,
-    /// Whether the budget had no room for its content.
+    /// Whether the memory budget was exhausted, so that the content is not stored.
     is_crowded: bool,
 }
 
-/// Number of responses without room.
+/// Number of responses whose content found the memory budget exhausted.
 static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 
 /// Number of this process's responses that were not checked, because responses in flight had used
@@ -66,15 +66,15 @@ impl Drop for BufferReservation {
 }
 
 impl AnswerText {
-    /// Begins a response. Over HTTP/2 its `fields` arrive separately. `head_only`: the content is
-    /// not stored.
+    /// Prepares for a new response. Over HTTP/2 `fields` are the head, which arrives separately
+    /// from the content. `head_only`: the content is not stored.
     pub fn begin(&mut self, fields: Option<&[u8]>, head_only: bool) {
         self.end();
         (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
-    /// Ends the use of a response, and releases its memory.
+    /// Clears the response and releases its memory.
     pub fn end(&mut self) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
@@ -104,7 +104,8 @@ impl AnswerText {
         }
     }
 
-    /// Reserves bytes for content, if the common budget has them.
+    /// Reserves bytes for content from the shared memory budget. Returns false if the budget has
+    /// too little left.
     fn has_room(&mut self, bytes: usize, room: &AnswerRoom) -> bool {
         let wanted = self.content.len() + bytes;
         if self.is_crowded || wanted <= self.content.capacity() {
@@ -122,14 +123,14 @@ impl AnswerText {
         true
     }
 
-    /// Adds the fields of a head that arrive separately from content.
+    /// Replaces the head by fields that arrived separately from the content (HTTP/2).
     pub fn told_apart(&mut self, fields: &[u8]) {
         self.bare = true;
         self.head.clear();
         self.head.extend_from_slice(fields);
     }
 
-    /// The content, up to the searched length.
+    /// The stored content, limited to the length that checks search.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
@@ -139,7 +140,7 @@ impl AnswerText {
         self.content_bytes
     }
 
-    /// The head with its final blank line, without interim responses.
+    /// The head with its final blank line, without preceding interim responses.
     pub fn head(&self) -> &[u8] {
         let end = |head: &[u8]| {
             let end = memchr::memmem::find(head, b"\n\r\n").map(|at| at + 3);
@@ -190,7 +191,7 @@ fn is_interim(head: &[u8]) -> bool {
     head.strip_prefix(b"HTTP/1.").is_some_and(|rest| rest.get(1..3) == Some(b" 1"))
 }
 
-/// The expectations and captures of a route, compiled.
+/// The compiled expectations and captures of a route.
 #[derive(Debug, Clone)]
 pub struct AnswerChecks {
     within_ns: Option<u64>,
@@ -198,14 +199,14 @@ pub struct AnswerChecks {
     json: Vec<(JsonPath, JsonExpectation)>,
     body: Option<TextCheck>,
     captures: Vec<(CaptureCheck, Option<String>)>,
-    /// The message for each miss, in the order of the checks, without secrets.
+    /// The message for each check that can fail, in the order of the checks, without secrets.
     reasons: Vec<String>,
     scratch: Vec<u8>,
     /// Converts gRPC content to JSON text for the checks.
     messages: Option<Arc<dyn MessageText>>,
     /// Index of the reasons for undecoded content, if content is checked.
     undecoded: Option<usize>,
-    /// A buffer for converted content.
+    /// A buffer for converted or decoded content.
     text: Vec<u8>,
     /// Whether the last content was converted.
     is_text: bool,
@@ -233,7 +234,7 @@ impl TextCheck {
     }
 }
 
-/// The place of a value to capture.
+/// Where to find a value to capture in a response.
 #[derive(Debug, Clone)]
 enum CaptureCheck {
     Json(JsonPath),
@@ -249,17 +250,17 @@ fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations,
     places.get(1).or(places.get(0)).map(|(from, to)| &text[from..to])
 }
 
-/// A missed expectation or capture.
+/// A failed expectation, or a capture that found no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss {
-    /// The failure in the ledger.
+    /// The kind of failure that the ledger counts.
     pub failure: RequestFailure,
-    /// The index of the check.
+    /// The index of the failed check.
     check: usize,
 }
 
 impl AnswerChecks {
-    /// The checks of a route; `None`: only the status of its responses counts.
+    /// Compiles the checks of a route. Returns `None` if only the status of its responses counts.
     pub fn compile(route: &Route, patterns: &mut PatternCache) -> Result<Option<AnswerChecks>, PatternError> {
         let (expect, captures) = (&route.expect, &route.captures);
         if expect.is_empty() && captures.is_empty() {
@@ -337,7 +338,7 @@ impl AnswerChecks {
         }))
     }
 
-    /// Sets the converter for gRPC content.
+    /// Sets the converter from gRPC messages to JSON text.
     pub fn read_by(&mut self, messages: Arc<dyn MessageText>) {
         if self.undecoded.is_some() {
             self.reasons.push("the content is not a message of the method's type".to_owned());
@@ -346,7 +347,8 @@ impl AnswerChecks {
     }
 
     /// Checks a response that was complete `took_ns` after its intended start. Returns the first
-    /// miss; otherwise calls `taken` with each captured value by number.
+    /// failed check. If all checks pass, calls `taken` with the number and text of each captured
+    /// value.
     pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
         self.is_text = false;
         let expects = self.body.is_some() || !self.json.is_empty();
@@ -435,12 +437,13 @@ impl AnswerChecks {
         None
     }
 
-    /// The converted content of the last response, if it was gRPC or had a content coding.
+    /// The converted content of the last response; `None` if it was neither gRPC nor had a content
+    /// coding.
     pub fn read_as(&self) -> Option<&[u8]> {
         Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
     }
 
-    /// The message for a miss.
+    /// The message for a failed check.
     pub fn reason(&self, miss: Miss) -> &str {
         self.reasons.get(miss.check).map_or("", String::as_str)
     }
@@ -458,7 +461,7 @@ mod tests {
     }
 
     fn judged(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
-        // The syntax `FROM or DEFAULT`.
+        // The capture syntax `FROM or DEFAULT`.
         let capture = |text: &&str| {
             let (from, default) =
                 text.split_once(" or ").map_or((*text, None), |(from, to)| (from, Some(to.to_owned())));
@@ -505,7 +508,8 @@ mod tests {
         let expect = Expectations { body: Some(TextExpectation::parse("x")), ..Expectations::default() };
         let error = judged(&crowded, expect, &[]).expect_err("not looked at");
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
-        // Ended responses release memory; this test releases its own budget by hand.
+        // A response returns its memory to the shared budget when it ends; this test returns its
+        // own memory by hand.
         room.give(std::mem::take(&mut answers[0].taken.0));
         assert!(fits(&mut AnswerText { taken: BufferReservation(0), ..AnswerText::default() }));
         answers.iter_mut().for_each(|answer| answer.taken.0 = 0);

@@ -1,9 +1,9 @@
-//! Requests that an author (a script) writes during the load. The worker requests each batch from
-//! the author, and reports responses if the author wants them. Only this arm of a source has an
-//! author, and it does not know what the author is.
+//! Requests that an author (a script) writes during the load. The worker fetches each batch of
+//! messages from the author, and reports responses if the author wants them. Only this variant of a
+//! source has an author, and it does not know what kind of program the author is.
 //!
-//! Not here: how a batch is sent and its responses are parsed (`plimsoll_wire`), and the end of a
-//! load whose author failed.
+//! Not here: how a batch is sent and its responses are parsed (`plimsoll_wire`), and how a load
+//! ends whose author failed.
 
 use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
@@ -14,7 +14,7 @@ use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, EncodedRequest, Ha
 /// The requests of one worker's author.
 #[derive(Debug)]
 pub struct AuthorSource {
-    /// The template of every batch: protocol and framing.
+    /// The template of every batch, with its protocol and framing.
     like: EncodedRequest,
     author: Box<dyn Author>,
     writes_each: bool,
@@ -22,16 +22,17 @@ pub struct AuthorSource {
     /// The usual number of messages in a batch.
     pub(crate) messages: u32,
     pub(crate) hears: bool,
-    /// A written batch that is not started yet.
+    /// The batch that the author wrote last, not assigned to an exchange yet.
     batch: Batch,
     is_written: bool,
-    /// Why the author halted; `None`: it continues.
+    /// Why the author halted; `None` while it continues.
     pub(crate) halted: Option<Halt>,
     /// The last request sent, by exchange number.
     sent: Vec<EncodedRequest>,
     /// The response in progress, by exchange number.
     heard: Vec<AnswerText>,
-    /// The marks of batches in flight; `None` after the last response was reported.
+    /// The author's mark of the batch in flight, by exchange number; `None` after the last response
+    /// was reported.
     marks: Vec<Option<u64>>,
 }
 

@@ -37,8 +37,8 @@ pub struct AuthorSource {
 }
 
 impl AuthorSource {
-    /// A source for one worker. `like` is the template of the requests. `is_open`: arrivals of an
-    /// open loop are not delayed.
+    /// Creates the source of one worker. `like` is the template of the requests. `is_open`: the
+    /// load is an open loop, so the author cannot delay requests.
     pub(crate) fn new(like: EncodedRequest, author: Box<dyn Author>, is_open: bool) -> AuthorSource {
         AuthorSource {
             writes_each: author.writes_each(),
@@ -56,8 +56,8 @@ impl AuthorSource {
         }
     }
 
-    /// The delay before a user's next request, ns; `None`: the author has halted. It applies to the
-    /// first request, too.
+    /// Returns the author's delay before a user's next request, ns; `None`: the author has halted.
+    /// The delay also applies to the first request.
     pub(crate) fn wait_ns(&mut self) -> Option<u64> {
         match self.halted {
             Some(_) => None,
@@ -66,7 +66,8 @@ impl AuthorSource {
         }
     }
 
-    /// Requests the next batch from the author. False: there is none.
+    /// Makes the author write the next batch, unless one is ready. Returns false if the author has
+    /// halted.
     pub(crate) fn ready(&mut self) -> bool {
         if self.halted.is_some() {
             return false;
@@ -104,20 +105,20 @@ impl AuthorSource {
         self.sent[at].messages()
     }
 
-    /// The request of `exchange`.
+    /// The request that `exchange` sends.
     #[inline]
     pub(crate) fn request(&self, exchange: u32) -> &EncodedRequest {
         &self.sent[exchange as usize]
     }
 
-    /// Appends a piece of a response.
+    /// Appends a piece of a response to the exchange's stored response.
     pub(crate) fn gather(&mut self, exchange: u32, piece: Piece) {
         self.heard[exchange as usize].add(piece);
     }
 
     /// Reports a complete response to the author, or follows its redirect. Returns whether the
-    /// exchange sends a further request. `is_last`: no other responses of the exchange follow.
-    /// `may_ask_on`: there is time for a redirect.
+    /// exchange sends another request. `is_last`: no further response of the exchange follows.
+    /// `may_ask_on`: there is time left for a redirect.
     pub(crate) fn hear(
         &mut self,
         exchange: u32,
@@ -150,12 +151,13 @@ impl AuthorSource {
         asks_on
     }
 
-    /// Reports the parameters of an open TLS connection.
+    /// Reports the TLS parameters of a newly opened connection to the author.
     pub(crate) fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         self.author.stands(agreed);
     }
 
-    /// Reports an exchange that ended without a response, also after the author has halted.
+    /// Reports to the author that an exchange ended without a response. This also happens after the
+    /// author has halted.
     pub(crate) fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
             self.author.miss(&LostAnswer { mark, failure, times });

@@ -1,6 +1,6 @@
-//! Combines the ticks of a load's parts into one run: equal ticks of all parts are summed, shown to
-//! the caller and stored. A part is a worker thread, or another process that has summed its
-//! workers. Parts differ only by their number.
+//! Combines the ticks of a load's parts into one run. A tick is 100 ms of the load; equal ticks of
+//! all parts are summed, passed to the caller and stored. A part is a worker thread, or another
+//! process that has summed its workers. Parts differ only by their number.
 //!
 //! Not here: how parts start, how their reports arrive, and how they are stopped.
 
@@ -67,8 +67,8 @@ pub enum PartReport {
         /// Whether it ended early because its requests ran out.
         used_up: bool,
     },
-    /// The part is lost and reports no more. Unless it was done, the load ends, since the rest
-    /// would not match the plan.
+    /// The part is lost and reports no more. The load ends, since the remaining parts would not
+    /// match the plan. A part that was already done does not count as lost.
     Lost {
         /// The part.
         part: usize,
@@ -94,9 +94,9 @@ pub struct Collector {
     schedule_end_ns: u64,
     /// Number of ticks that each part delivered; u64::MAX once it is done.
     delivered: Vec<u64>,
-    /// What each part has reported of its requests so far, by route.
+    /// The ledger of each part so far, by route.
     ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
-    /// Sums of the ticks that some part has not delivered yet.
+    /// Sums of the ticks that at least one part has not delivered yet, by tick number.
     open: BTreeMap<u64, Interval>,
     stopped: Option<Stop>,
     used_up: bool,
@@ -105,8 +105,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Of a load that so many parts make: workers of one machine, or one for each of several
-    /// `injectors`.
+    /// Creates a collector for a load of this number of parts: workers of one machine, or one part
+    /// for each of several `injectors` (machines).
     pub fn new(plan: PlanRecord, injectors: Vec<Injector>, parts: usize, schedule: &Schedule) -> Collector {
         Collector {
             run: Run { injectors, ..Run::new(plan) },
@@ -127,7 +127,7 @@ impl Collector {
         self.origin_ns = origin_ns;
     }
 
-    /// Calls the caller during the preparation. `Break`: stop all parts.
+    /// Calls the caller's listener during the preparation. `Break`: stop all parts.
     pub fn idle_tick(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
@@ -176,7 +176,8 @@ impl Collector {
         self.is_stopped()
     }
 
-    /// Ends the requests that a lost part had in flight, in its next tick.
+    /// Marks a part as lost. Requests that it never reported as ended count as in flight, in its
+    /// next tick.
     fn lose(&mut self, part: usize, why: Stop) {
         let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
         if index == u64::MAX {
@@ -190,8 +191,8 @@ impl Collector {
         self.stopped.get_or_insert(why);
     }
 
-    /// Shows a tick, also after the run was stopped, since it belongs to the record. The first stop
-    /// reason counts.
+    /// Passes a tick to the listener. This also happens after the run was stopped, since the tick
+    /// belongs to the record. The first reason to stop counts.
     fn look(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
             && self.stopped.is_none()
@@ -205,7 +206,7 @@ impl Collector {
         if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// The whole run, once every part is done or lost.
+    /// Returns the whole run. Call it once every part is done or lost.
     pub fn finish(mut self) -> Run {
         debug_assert!(self.open.is_empty(), "every worker has reported its end");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);

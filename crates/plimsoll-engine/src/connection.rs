@@ -1,5 +1,5 @@
-//! A connection slot: its socket, its state, and its readiness. Not here: the protocol
-//! (`plimsoll_wire`).
+//! A connection slot: one place for a connection, with its socket, state and readiness. A slot is
+//! reused for one connection after another. Not here: the protocol (`plimsoll_wire`).
 
 use crate::exchanges::WaitingLine;
 use crate::net::Ready;
@@ -27,8 +27,8 @@ pub struct Readiness {
     pub writable: bool,
     /// See [`Ready::hangup`].
     pub hangup: bool,
-    /// A send found the connection broken. Received bytes are read first: a response that arrived
-    /// before the end of the request (such as 413) counts.
+    /// Whether a send found the connection broken. Received bytes are still read first: a response
+    /// that arrived before the end of the request (such as 413) counts.
     pub broken: bool,
 }
 
@@ -42,7 +42,7 @@ impl Readiness {
         Readiness { readable: event.readable, writable: event.writable, hangup: event.hangup, broken: false }
     }
 
-    /// Adds another readiness.
+    /// Adds the flags of another readiness to this one.
     pub fn join(&mut self, other: Readiness) {
         self.readable |= other.readable;
         self.writable |= other.writable;
@@ -56,7 +56,8 @@ impl Readiness {
 pub struct Connection<S> {
     pub socket: Option<S>,
     pub state: State,
-    /// Increases with every socket, so that late events of an earlier one are ignored.
+    /// Number of sockets that the slot has had, so that late events of an earlier socket are
+    /// ignored.
     pub generation: u32,
     /// The protocol state with its exchanges.
     pub conn: Conn,
@@ -64,23 +65,23 @@ pub struct Connection<S> {
     pub waiting: WaitingLine,
     /// Whether a send was partial: the next writable event continues it.
     pub sending: bool,
-    /// Readiness left for the next turn of the loop.
+    /// Readiness that the next turn of the event loop handles.
     pub deferred: Readiness,
-    /// Whether the slot is in the list of idle or free ones (open loops).
+    /// Whether the slot is in the worker's list of idle or free slots (open loops only).
     pub listed: bool,
-    /// Whether the connection belongs to one user's session (open loops), so that others do not use
-    /// it.
+    /// Whether the connection belongs to one user's session (open loops), so that other users
+    /// cannot use it.
     pub owned: bool,
     /// The slot that takes new exchanges of this connection after the server's GOAWAY (closed
     /// loops).
     pub stand_in: Option<u32>,
     /// Whether this slot is the stand-in of another one.
     pub stands_in: bool,
-    /// Start of the connect, or of the handshake once connected, ns.
+    /// Time of the start of the connect; once connected, of the TLS handshake; ns.
     pub began_ns: u64,
     /// Number of its target address.
     pub address: u16,
-    /// Number of addresses tried, including this one.
+    /// Number of addresses tried so far for this connection, including the current one.
     pub tried: u16,
 }
 
@@ -104,31 +105,31 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Whether an exchange is in flight on it or waits for it.
+    /// Whether an exchange is in flight on the connection or waits for it.
     #[inline]
     pub fn is_at_work(&self) -> bool {
         !self.waiting.is_empty() || self.conn.is_busy()
     }
 
-    /// Whether it is connecting or in its handshake.
+    /// Whether the connection is connecting or in its TLS handshake.
     pub fn is_opening(&self) -> bool {
         matches!(self.state, State::Connecting | State::Handshaking)
     }
 
-    /// Whether an exchange can start at once.
+    /// Whether an exchange can start on the connection at once.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.state == State::Standing && self.conn.room() > 0
     }
 }
 
-/// The token of a slot's current socket.
+/// The event token of the slot's current socket.
 #[inline]
 pub fn token(slot: u32, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(slot)
 }
 
-/// Slot and generation of a token.
+/// The slot number and generation in an event token.
 #[inline]
 pub fn of_token(token: u64) -> (u32, u32) {
     (token as u32, (token >> 32) as u32)

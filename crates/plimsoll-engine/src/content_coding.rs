@@ -1,20 +1,20 @@
-//! Decodes content codings (`content-encoding: gzip`) up to a given size.
+//! Decodes content codings (`content-encoding: gzip`), up to a given size.
 //!
-//! Only checked content is decoded; byte counts refer to encoded bytes. Not here: the request for a
-//! coding.
+//! Only content that a check needs is decoded; byte counts refer to encoded bytes. Not here: the
+//! request field that asks for a coding.
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use plimsoll_model::foreign;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most nested codings.
+/// Most content codings applied on top of each other.
 const CODINGS_MAX: usize = 3;
 /// Size of the pieces in which a brotli stream is read.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// The memory budget, in bytes, for contents of all responses in flight. Each may be long, and
-/// there are as many as connections.
+/// A memory budget, in bytes, for the contents of all responses in flight. It is needed because
+/// each content may be long, and there is one for each connection.
 #[derive(Debug)]
 pub struct AnswerRoom(AtomicUsize);
 
@@ -42,7 +42,7 @@ impl AnswerRoom {
 pub enum DecodeError {
     /// The content is invalid or cut.
     Broken,
-    /// The decoded content exceeds the searched length.
+    /// The decoded content exceeds the length that checks search.
     TooLong,
     /// The coding is unknown.
     Unknown,
@@ -55,7 +55,7 @@ impl DecodeError {
     pub const ALL: [DecodeError; 4] =
         [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::Crowded];
 
-    /// The message for the error. `bytes_max`: the searched length.
+    /// The message for the error. `bytes_max`: the length that checks search.
     pub fn reason(self, bytes_max: usize) -> String {
         match self {
             DecodeError::Broken => "the content does not decode as its content-encoding says".to_owned(),
@@ -84,7 +84,7 @@ pub fn is_coded<'a>(fields: impl Iterator<Item = &'a [u8]>) -> bool {
 /// Decodes content into `text`, up to `bytes_max` bytes.
 ///
 /// # Errors
-/// The reason; `text` is then meaningless.
+/// Why the content could not be decoded; `text` is then meaningless.
 pub fn decode<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
     content: &[u8],
@@ -115,7 +115,7 @@ fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Re
     if is("gzip") || is("x-gzip") {
         bounded(MultiGzDecoder::new(content), bytes_max, text)
     } else if is("deflate") {
-        // The standard demands zlib framing; many servers send raw deflate.
+        // The standard demands zlib framing, but many servers send raw deflate.
         match content {
             [first, second, ..] if first & 0xF == 8 && (u32::from(*first) << 8 | u32::from(*second)) % 31 == 0 => {
                 bounded(ZlibDecoder::new(content), bytes_max, text)

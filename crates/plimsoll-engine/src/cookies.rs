@@ -1,10 +1,10 @@
-//! A user's cookies for one host, as a browser stores them ([RFC
-//! 6265](https://www.rfc-editor.org/rfc/rfc6265)): set by responses, sent with requests of matching
-//! path, removed when they expire.
+//! The cookies of one user for one host, stored as a browser stores them ([RFC
+//! 6265](https://www.rfc-editor.org/rfc/rfc6265)). Responses set cookies, and requests with a
+//! matching path send them. Expired cookies are removed.
 //!
-//! Not here: other hosts, since a load has one; cookies of scripts.
+//! Not here: other hosts, since a load has one; cookies that scripts set.
 
-/// Most cookies of a user, and longest cookie in bytes: the minimum of browsers.
+/// Most cookies of a user, and longest cookie in bytes: the minimum that RFC 6265 asks of browsers.
 const COOKIES_MAX: usize = 50;
 const COOKIE_BYTES_MAX: usize = 4096;
 
@@ -20,12 +20,12 @@ struct Cookie {
     name: String,
     value: String,
     path: String,
-    /// Expiry, s since 1970; `None`: with the user's session.
+    /// Expiry in s since 1970; `None`: the cookie ends with the user's session.
     until_s: Option<u64>,
     https_only: bool,
 }
 
-/// The request for which cookies are set or sent.
+/// The request that sets or sends cookies.
 #[derive(Debug, Clone, Copy)]
 pub struct CookieScope<'a> {
     /// The host, without its port.
@@ -109,7 +109,7 @@ impl CookieJar {
                 && (scope.https || !cookie.https_only)
                 && cookie.until_s.is_none_or(|until_s| until_s > scope.now_s)
         };
-        // There are few cookies, so each step searches the next shorter path.
+        // There are few cookies, so each round searches for the longest path below the last one.
         let mut longest = usize::MAX;
         let mut first = true;
         while let Some(length) =
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(sent(&jar, scope("/shopping")), "sid=a; brief=b; mine=m");
         assert_eq!(sent(&jar, CookieScope { https: true, ..scope("/") }), "sid=a; safe=s; brief=b; mine=m");
         assert_eq!(sent(&jar, CookieScope { now_s: 1_000_000_060, ..scope("/") }), "sid=a; mine=m");
-        // Replaced in place, and removed.
+        // The cookie is replaced in place, and then removed.
         jar.set(b"sid=b; Path=/", scope("/"));
         jar.set(b"mine=; Path=/; Max-Age=0", scope("/"));
         assert_eq!(sent(&jar, scope("/")), "sid=b; brief=b");

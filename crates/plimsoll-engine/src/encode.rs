@@ -1,4 +1,4 @@
-//! Preparations of a plan's connections: encoded requests, and the TLS configuration.
+//! Prepares what a plan's connections need: encoded requests, and the TLS configuration.
 
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{ConnectionPlan, HttpChoice, Plan, Request};
@@ -16,7 +16,8 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         keep_alive: plan.carriage.keep_alive,
     };
     let encoded = EncodedRequest::new(&parts)?;
-    // Encode for HTTP/2 only if a connection may use it: templates are encoded for each request.
+    // Encode for HTTP/2 only if a connection may use it, because a template is encoded for each
+    // request.
     let ConnectionPlan { http, tls, .. } = &plan.carriage;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })

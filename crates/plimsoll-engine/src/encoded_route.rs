@@ -1,7 +1,7 @@
-//! A route encoded for the wire: once, or from a template for each exchange, with the checks of its
-//! responses.
+//! A route (a kind of request in the plan) encoded for the wire, with the checks of its responses.
+//! A fixed request is encoded once, a template for each exchange.
 //!
-//! Not here: which route is next.
+//! Not here: the choice of the next route.
 
 use crate::answers::AnswerChecks;
 use crate::encode::{encode_request, host_field};
@@ -27,10 +27,10 @@ pub enum SourceError {
     /// An expectation has an invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A filled-in body is no valid message.
+    /// A filled-in body cannot be converted to a valid message.
     #[error("its body, filled in, does not fit the message that the method takes")]
     Message,
-    /// The list of requests is missing.
+    /// The plan's list of requests is missing.
     #[error("the plan has no list of requests")]
     Unlisted,
 }
@@ -38,32 +38,32 @@ pub enum SourceError {
 /// Which parts of a response are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerRetention {
-    /// Nothing: the status suffices.
+    /// Nothing is stored: the status suffices.
     Nothing,
-    /// The head.
+    /// The head is stored.
     Head,
-    /// Head and content.
+    /// Head and content are stored.
     All,
 }
 
-/// An encoded route with the checks of its responses.
+/// A route encoded for the wire, with the checks of its responses.
 #[derive(Debug, Clone)]
 pub struct EncodedRoute {
-    /// The encoded request; of a template, the first one.
+    /// The encoded request. For a template it is the first filled-in request.
     pub request: EncodedRequest,
     /// The statuses that count as success.
     pub ok_status: StatusSet,
     /// For a gRPC call, the gRPC statuses that count as success.
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// Whether responses are streams of messages with a time each.
+    /// Whether responses are streams in which the arrival time of each message is recorded.
     pub times_messages: bool,
-    /// The timeout, from the start to the last byte, ns.
+    /// The timeout of a request, from its start to the last byte of the response, ns.
     pub timeout_ns: u64,
     /// Most redirects to follow.
     pub follow: u8,
-    /// Which parts of its responses are stored.
+    /// Which parts of the route's responses are stored.
     pub kept: AnswerRetention,
-    /// The checks of its responses.
+    /// The checks of the route's responses; `None`: the status suffices.
     pub checks: Option<Box<AnswerChecks>>,
     /// The template, if the request has one.
     pub(crate) form: Option<Box<RouteForm>>,
@@ -72,10 +72,10 @@ pub struct EncodedRoute {
 /// A request template with its buffers.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteForm {
-    /// `None`: the request varies only by cookies.
+    /// The compiled template; `None`: the request varies only by cookies.
     form: Option<RequestForm>,
     request: Request,
-    /// Number of its own header fields; cookies follow them.
+    /// Number of the request's own header fields; the cookie field follows them.
     headers: usize,
     /// A buffer for the `Cookie` field while there are no cookies.
     cookie: Option<(String, String)>,
@@ -104,8 +104,8 @@ impl RouteForm {
         h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
     }
 
-    /// Converts a call's body to messages. False if it does not encode: the call is then sent
-    /// empty, and the server reports that.
+    /// Converts the filled-in body of a gRPC call to messages. Returns false if the body does not
+    /// encode. The call is then sent empty, and the server reports the error.
     fn make_messages(&mut self) -> bool {
         let Some(FilledMessages { text, content }) = &mut self.messages else { return true };
         content.clear();
@@ -117,7 +117,7 @@ impl RouteForm {
         self.request.headers[..self.headers].iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"))
     }
 
-    /// Adds the cookies for its path and query, if there are any.
+    /// Adds a `Cookie` field for the request's path and query, if there are matching cookies.
     fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
         if self.request.headers.len() > self.headers {
             self.cookie = self.request.headers.pop();
@@ -143,13 +143,13 @@ pub(crate) struct RouteCompiler<'a, 'p> {
     pub patterns: &'a mut PatternCache,
     /// Offset from the monotonic clock to Unix time, ns.
     pub unix_offset_ns: u64,
-    /// Whether users have cookies: heads are then stored, and every request may vary.
+    /// Whether users have cookies. Heads of responses are then stored, and every request may vary.
     pub cookies: bool,
 }
 
 impl EncodedRoute {
-    /// Sets the converter of messages. A filled-in body must encode with the values of the first
-    /// request.
+    /// Sets the converter of gRPC messages. A filled-in body must encode with the values of the
+    /// first request; otherwise this is an error.
     pub fn translate(&mut self, plan: &Plan, text: &Arc<dyn MessageText>) -> Result<(), SourceError> {
         if let Some(checks) = &mut self.checks {
             checks.read_by(Arc::clone(text));
@@ -160,7 +160,7 @@ impl EncodedRoute {
         let fits = form.make_messages();
         let like = self.request.clone();
         self.request.rewrite(&like, &form.parts());
-        // Captured values are unknown before the first response.
+        // Captured values are unknown before the first response, so a failure here proves nothing.
         if fits || !plan.traffic.captured().is_empty() { Ok(()) } else { Err(SourceError::Message) }
     }
 }
@@ -210,7 +210,7 @@ pub(crate) fn unix_offset_ns() -> u64 {
     unix.saturating_sub(plimsoll_sys::clock::monotonic_ns())
 }
 
-/// Routes, and the requests filled in from them, by exchange number.
+/// The encoded routes of a plan, and the requests filled in from them, by exchange number.
 #[derive(Debug, Clone)]
 pub(crate) struct FilledRoutes {
     pub routes: Vec<EncodedRoute>,
@@ -222,15 +222,15 @@ pub(crate) struct FilledRoutes {
 #[derive(Debug, Clone)]
 struct FilledRequest {
     request: EncodedRequest,
-    /// Whether the exchange sends this request, in place of the fixed one.
+    /// Whether the exchange sends this filled-in request instead of the route's fixed one.
     is_asked: bool,
-    /// Redirects followed, and whether one of them changed the method to GET.
+    /// Number of redirects followed, and whether one of them changed the method to GET.
     hops: u8,
     as_get: bool,
 }
 
 impl FilledRequest {
-    /// The slot of an exchange, created if missing.
+    /// Returns the slot of an exchange in `all`, created from `like` if missing.
     fn for_exchange<'a>(
         all: &'a mut Vec<FilledRequest>,
         exchange: u32,
@@ -255,7 +255,7 @@ impl FilledRoutes {
     }
 
     /// Fills in the request of an exchange for `route`, which has a template. `cookies` writes the
-    /// cookies for a path and query.
+    /// cookies for a given path and query.
     pub fn fill(
         &mut self,
         exchange: u32,
@@ -276,15 +276,15 @@ impl FilledRoutes {
         filled.is_asked = true;
     }
 
-    /// The exchange sends the fixed request.
+    /// Marks that the exchange sends the route's fixed request.
     pub fn leave(&mut self, exchange: u32) {
         if let Some(filled) = self.filled.get_mut(exchange as usize) {
             (filled.is_asked, filled.hops, filled.as_get) = (false, 0, false);
         }
     }
 
-    /// Makes an exchange for `route` follow the redirect of a response: its first request with
-    /// another path. Redirects are rare, so they may allocate.
+    /// Makes an exchange for `route` follow the redirect of a response. The exchange then sends its
+    /// first request with another path. Redirects are rare, so this may allocate.
     pub fn redirect(
         &mut self,
         exchange: u32,

@@ -1,8 +1,8 @@
-//! Exchanges in flight: a request with its response each, ordered by deadline. Their slots are
-//! reused; at a stable concurrency nothing is allocated.
+//! Exchanges in flight, ordered by deadline. An exchange is one request with its response. The
+//! slots of exchanges are reused, so nothing is allocated at a stable concurrency.
 //!
-//! For one timeout the order of deadlines equals the order of starts: a doubly linked list through
-//! the exchanges, with constant cost. Each distinct timeout of the routes has its own list (a
+//! With one timeout, the order of deadlines equals the order of starts. So a doubly linked list of
+//! the exchanges gives constant cost. Each distinct timeout of the routes has its own list (a
 //! lane). The earliest deadline is the minimum over the first entries of the lanes.
 
 use crate::source::Source;
@@ -16,36 +16,36 @@ const NONE: u32 = u32::MAX;
 pub struct Exchange {
     /// The number of the user (closed loop) or arrival (open loop).
     pub user: u64,
-    /// The intended start.
+    /// Time at which the request was intended to start.
     pub intended_ns: u64,
-    /// The send of the first byte; 0 before.
+    /// Time at which the first byte was sent; 0 before.
     pub sent_ns: u64,
-    /// The first byte of the response; 0 before.
+    /// Time at which the first byte of the response arrived; 0 before.
     pub first_byte_ns: u64,
-    /// The deadline.
+    /// Time at which the request times out.
     pub deadline_ns: u64,
-    /// The connection slot.
+    /// The number of its connection slot.
     pub slot: u32,
-    /// The route.
+    /// The route of the request.
     pub route: RouteNumber,
-    /// Whether the request is measured.
+    /// Whether the request counts in the measured window.
     pub measured: bool,
-    /// Number of resends.
+    /// How often the request was sent again.
     pub resent: u8,
-    /// Messages with a response still to come after the current one.
+    /// Number of messages whose responses are still to come after the current one.
     pub further: u32,
-    /// Neighbours by deadline in the lane.
+    /// The neighbours in the lane, which is ordered by deadline.
     before: u32,
     after: u32,
     /// The next exchange in its waiting line.
     behind: u32,
 }
 
-// Each busy connection has one, and there may be very many.
+// Each busy connection has an exchange, and there may be very many: so its size is limited.
 const _: () = assert!(size_of::<Exchange>() <= 64);
 
 impl Exchange {
-    /// An exchange without anything sent.
+    /// Creates an exchange that has sent nothing yet.
     #[inline]
     pub fn new(slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) -> Exchange {
         Exchange {
@@ -88,7 +88,7 @@ impl WaitingLine {
     }
 }
 
-/// Exchanges with the same timeout, by deadline.
+/// A list of the exchanges with the same timeout, ordered by deadline.
 #[derive(Debug, Clone, Copy)]
 struct Lane {
     timeout_ns: u64,
@@ -104,7 +104,7 @@ pub struct Exchanges {
     places: Vec<Exchange>,
     free: Vec<u32>,
     lanes: Vec<Lane>,
-    /// The lane of each route.
+    /// The index of the lane of each route.
     lane_of: Vec<u32>,
 }
 
@@ -113,7 +113,7 @@ impl Exchanges {
         Exchanges::with_timeouts(source.routes().iter().map(|route| route.timeout_ns))
     }
 
-    /// Exchanges for routes with these timeouts.
+    /// Creates an empty set for routes with these timeouts.
     fn with_timeouts(timeouts_ns: impl Iterator<Item = u64>) -> Exchanges {
         let mut lanes: Vec<Lane> = Vec::new();
         let lane_of = timeouts_ns
@@ -128,9 +128,11 @@ impl Exchanges {
         Exchanges { places: Vec::new(), free: Vec::new(), lanes, lane_of }
     }
 
-    /// Begins one; its timeout counts from `now_ns`, which never goes back. Returns its number.
-    // Always, here and below: once a request, and the call with its copies costs as much as the
-    // work.
+    /// Begins an exchange and returns its number. Its timeout counts from `now_ns`, which never
+    /// goes back.
+    ///
+    /// Always inlined, like the functions below: each runs once a request, and a call with its
+    /// copies would cost as much as the work.
     #[inline(always)]
     pub fn begin(&mut self, mut exchange: Exchange, now_ns: u64) -> u32 {
         let lane = &mut self.lanes[self.lane_of[usize::from(exchange.route)] as usize];
@@ -154,7 +156,7 @@ impl Exchanges {
         number
     }
 
-    /// Ends an exchange; it stays readable until the next begins.
+    /// Ends an exchange. Its data stays readable until the next exchange begins.
     #[inline(always)]
     pub fn end(&mut self, number: u32) {
         let Exchange { route, before, after, .. } = self.places[number as usize];
@@ -175,7 +177,7 @@ impl Exchanges {
         self.free.push(number);
     }
 
-    /// Appends an exchange to a line.
+    /// Appends an exchange to a waiting line.
     pub fn queue(&mut self, line: &mut WaitingLine, number: u32) {
         self.places[number as usize].behind = NONE;
         match line.last {
@@ -186,7 +188,7 @@ impl Exchanges {
         line.length += 1;
     }
 
-    /// Removes the first exchange of a line.
+    /// Removes the first exchange of a waiting line and returns its number.
     pub fn take_first(&mut self, line: &mut WaitingLine) -> Option<u32> {
         let number = line.first;
         if number == NONE {
@@ -200,7 +202,7 @@ impl Exchanges {
         Some(number)
     }
 
-    /// Removes an exchange from a line. Returns whether it was in the line.
+    /// Removes an exchange from a waiting line. Returns whether the exchange was in the line.
     pub fn take_out(&mut self, line: &mut WaitingLine, number: u32) -> bool {
         let Some(before) = self.in_line(line).take_while(|other| *other != number).last() else {
             return line.first == number && self.take_first(line).is_some();
@@ -216,7 +218,7 @@ impl Exchanges {
         true
     }
 
-    /// The exchanges of a line, in order.
+    /// The numbers of the exchanges in a waiting line, in order.
     pub fn in_line(&self, line: &WaitingLine) -> impl Iterator<Item = u32> {
         let some = |number: u32| (number != NONE).then_some(number);
         std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].behind))
@@ -230,7 +232,7 @@ impl Exchanges {
             .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.after)))
     }
 
-    /// The earliest deadline, and its exchange.
+    /// The earliest deadline (ns), and the number of its exchange.
     #[inline]
     pub fn first_deadline(&self) -> Option<(u64, u32)> {
         let mut earliest = (u64::MAX, NONE);

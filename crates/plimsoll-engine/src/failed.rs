@@ -1,16 +1,18 @@
-//! The first failed response of each kind: its first bytes are stored until the end of the load.
+//! The first failed response of each kind. Its first bytes are stored until the end of the load.
 //!
-//! A response in one piece costs nothing here unless it fails, and then one lookup in a short list;
-//! only the first of a kind is copied. For a response in several pieces, the first piece usually
-//! has the status. If it is too short for that, it is stored until the next one arrives. Not here:
-//! which responses fail, and their text (`plimsoll_model::failed_answer`).
+//! A response that arrives in one piece costs nothing here unless it fails. A failed response costs
+//! one lookup in a short list; only the first of a kind is copied. The first piece of a longer
+//! response usually has the status. If the piece is too short for that, it is stored until the next
+//! piece arrives.
+//!
+//! Not here: which responses fail, and their text (`plimsoll_model::failed_answer`).
 
 use crate::answers::AnswerText;
 use plimsoll_model::failed_answer::{AnswerMiss, KEPT_BYTES, KINDS_MAX};
 use plimsoll_model::{CallFault, FailedAnswer, GrpcStatus, Redact};
 use plimsoll_wire::ProtocolError;
 
-/// The kind of a failed response.
+/// The kind of a failed response; one response of each kind is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerKind {
     /// A response whose status has not arrived yet.
@@ -23,7 +25,8 @@ pub enum AnswerKind {
         status: u16,
         /// The gRPC status.
         ended: GrpcStatus,
-        /// Whether the response has a `grpc-status`; otherwise it was derived from `status`.
+        /// Whether the response has a `grpc-status` field; otherwise the gRPC status was derived
+        /// from `status`.
         is_said: bool,
         /// The fault in its messages, if any.
         fault: Option<CallFault>,
@@ -33,7 +36,7 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// Whether two kinds count as one for readers: all protocol errors do, and calls with equal
+    /// Whether two kinds count as one in a report: all protocol errors do, and calls with equal
     /// status.
     fn is_like(self, other: AnswerKind) -> bool {
         match (self, other) {
@@ -65,7 +68,7 @@ struct FailedAnswerCopy {
     kind: AnswerKind,
     at_ns: u64,
     bytes: Vec<u8>,
-    /// The exchange that may bring further pieces.
+    /// The exchange whose further pieces belong to this copy; `None` once it is complete.
     open: Option<u32>,
 }
 
@@ -88,18 +91,18 @@ pub struct FailedAnswers {
 }
 
 impl FailedAnswers {
-    /// An empty collection, with its redaction.
+    /// Creates an empty collection that redacts responses as `redact` says.
     pub fn new(redact: Redact) -> FailedAnswers {
         FailedAnswers { redact, ..FailedAnswers::default() }
     }
 
-    /// A piece of an unfinished response that fails, or may fail.
+    /// Takes a piece of an unfinished response that has failed, or may fail.
     #[cold]
     pub fn begun(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         self.take(kind, piece);
     }
 
-    /// The last piece of a failed response.
+    /// Takes the last piece of a failed response.
     #[cold]
     pub fn ended(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         if let Some(at) = self.take(kind, piece) {
@@ -124,17 +127,17 @@ impl FailedAnswers {
         }
     }
 
-    /// The exchange gets no further bytes; an unfinished response is dropped.
+    /// Drops the unfinished response of an exchange that receives no further bytes.
     #[cold]
     pub fn given_up(&mut self, exchange: u32) {
         self.kept.retain(|kept| kept.open != Some(exchange));
     }
 
-    /// Stores a piece of the first response of its kind. Returns the index of the copy.
+    /// Stores a piece if its response is the first of its kind. Returns the index of the copy.
     fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
         let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
-            // An earlier response of the exchange, which succeeded in the end.
+            // The copy belongs to an earlier response of the exchange, which succeeded in the end.
             Some(at) if piece.first => {
                 self.kept.swap_remove(at);
                 None

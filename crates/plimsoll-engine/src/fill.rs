@@ -1,4 +1,5 @@
-//! Fills in request templates: compiled once, and written into reused buffers.
+//! Fills in request templates. A template is compiled once, and each request is written into reused
+//! buffers.
 //!
 //! Random values are a function of the seed and the number of the request or session, independent
 //! of threads and machines. Once the buffers have grown, nothing is allocated.
@@ -11,7 +12,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Separates these random numbers from other ones of the same seed.
+/// Mixed into the seed, so that values are independent of other random numbers of the same seed.
 const SEED_OF_VALUES: u64 = 0x0056_414c_5545_5321;
 /// Characters of `text(n)`, `uuid()` and `hex(n)`.
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
@@ -22,7 +23,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 #[error("{0}")]
 pub struct FormError(String);
 
-/// The section of a request, which decides how values are escaped.
+/// The section of a request; it decides how values are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestSection {
     Target,
@@ -30,7 +31,7 @@ enum RequestSection {
     Body,
 }
 
-/// The source of a value, resolved to numbers.
+/// The source of a template's value, with names resolved to indices.
 #[derive(Debug, Clone)]
 enum ValueSource {
     Drawn(Value),
@@ -39,7 +40,7 @@ enum ValueSource {
         data: usize,
         column: usize,
     },
-    /// A capture, by the number of its name.
+    /// A captured value, by the number of its name.
     Captured(usize),
 }
 
@@ -54,7 +55,8 @@ enum FormPiece {
 /// A compiled request template.
 #[derive(Debug, Clone)]
 pub struct RequestForm {
-    /// The parts that are templates; others are fixed in the request.
+    /// The pieces of the path and query, if they are a template. Sections without a template are
+    /// fixed in the request.
     target: Option<Vec<FormPiece>>,
     headers: Vec<Option<Vec<FormPiece>>>,
     body: Option<Vec<FormPiece>>,
@@ -74,11 +76,11 @@ pub struct FormNames<'p> {
 #[derive(Debug)]
 struct KnownNames<'p> {
     variables: HashMap<&'p str, &'p str>,
-    /// Tables and their columns, by name, with their numbers.
+    /// For each table name, its number, and the number of each of its columns by name.
     data: HashMap<&'p str, (usize, HashMap<&'p str, usize>)>,
-    /// Values captured by the setup.
+    /// Values that requests of the setup captured, by name.
     given: HashMap<&'p str, &'p str>,
-    /// The number of each capture's name.
+    /// The number of each capture, by name.
     captured: HashMap<&'p str, usize>,
 }
 
@@ -94,7 +96,7 @@ impl<'p> FormNames<'p> {
             let columns = |table: &'p Data| table.columns.iter().enumerate().map(|(at, name)| (name.as_str(), at));
             let table = |(at, table): (usize, &'p Arc<Data>)| (table.name.as_str(), (at, columns(table).collect()));
             KnownNames {
-                // The first of equal names counts.
+                // The first of several equal names counts.
                 variables: traffic.variables.iter().rev().map(pair).collect(),
                 data: traffic.data.iter().enumerate().rev().map(table).collect(),
                 given: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
@@ -142,8 +144,8 @@ impl<'p> FormNames<'p> {
 pub struct FormValues {
     seed: u64,
     data: Vec<RankedData>,
-    /// Room for what is drawn before it is written as it may stand.
-    /// Uses of rows so far in what is being filled in, of tables that have another row for each.
+    /// Number of row uses so far in the current request. It counts tables that take another row for
+    /// each use.
     uses: u64,
     scratch: String,
     /// A buffer for a value of a body.
@@ -156,14 +158,14 @@ struct RankedData {
     ranks: Arc<[f64]>,
 }
 
-/// The context of one filled-in request.
+/// The context of one filled-in request: the numbers and values that its template may use.
 #[derive(Debug, Clone, Copy)]
 pub struct FormTurn<'a> {
     /// The number of the request or session.
     pub number: u64,
     /// The number of the request in its session; 0 for single requests.
     pub request: u64,
-    /// The index of its row in tables with unique rows.
+    /// The row index that the session has in tables with unique rows.
     pub unique: u64,
     /// The current time, ms since 1970.
     pub unix_ms: u64,
@@ -190,7 +192,7 @@ impl FormValues {
         }
     }
 
-    /// Number of unique rows; `None`: there is no such table.
+    /// Number of rows in the shortest table with unique rows; `None`: there is no such table.
     pub fn unique_rows(&self) -> Option<u64> {
         self.data.iter().filter(|table| table.rows.pick == Pick::Unique).map(|table| table.rows.rows()).min()
     }
@@ -227,7 +229,7 @@ impl FormValues {
         }
     }
 
-    /// The random numbers of a request, separate for each request of a session.
+    /// The random number generator of a request. Each request of a session has its own.
     fn rng(&self, turn: &FormTurn) -> Rng {
         let seed = if turn.request == 0 { self.seed } else { mix(self.seed.rotate_left(32) ^ turn.request) };
         Rng::stream(seed, turn.number)
@@ -252,7 +254,7 @@ impl FormValues {
         for piece in pieces {
             match piece {
                 FormPiece::Text(text) => out.push_str(text),
-                // A text template has no byte pieces.
+                // A text template has no pieces of raw bytes.
                 FormPiece::Bytes(_) => {}
                 // These values need no escape.
                 FormPiece::Value(ValueSource::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
@@ -280,14 +282,14 @@ impl FormValues {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
-            // Rows in sequence, starting at that of the session.
+            // Rows in sequence: the first use takes the row of the session's number.
             Pick::Sequential if rows.each_use => {
                 self.uses += 1;
                 rows.row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
             }
             Pick::Sequential => rows.row(turn.number, rng, ranks),
             _ if rows.each_use => rows.row(turn.number, rng, ranks),
-            // The same row for every use in a session, with its own random numbers.
+            // Every use in a session takes the same row, chosen by the table's own random numbers.
             _ => rows.row(turn.number, &mut Rng::stream(mix(self.seed ^ (data as u64 + 1)), turn.number), ranks),
         }
     }
@@ -451,7 +453,7 @@ fn decimal(mut number: u64, digits_min: usize, out: &mut String) {
 fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
     let seconds = unix_ms / 1_000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // From days to a date of the Gregorian calendar, in years that begin with March.
+    // Converts days to a date of the Gregorian calendar, in years that begin with March.
     let day = days + 719_468;
     let era = day / 146_097;
     let of_era = day % 146_097;
@@ -479,7 +481,7 @@ fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
     }
 }
 
-/// Turns a filled-in text into a path and query: it may be a whole URL or empty.
+/// Turns a filled-in text, which may be a whole URL or empty, into a path and query.
 fn as_target(target: &mut String) {
     if target.starts_with('/') {
         return;
@@ -494,7 +496,7 @@ fn as_target(target: &mut String) {
     }
 }
 
-/// Appends a text, escaped for its place.
+/// Appends a text, escaped for its section of the request.
 fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut String) {
     match writing {
         ValueWriting::Url => text.bytes().for_each(|byte| match byte {
@@ -597,7 +599,7 @@ mod tests {
             ),
             ("/\u{e9} x", "/%C3%A9%20x", "/\u{e9} x", "/\u{e9} x"),
         ] {
-            // Fixed parts stay in the request.
+            // Parts without a template stay fixed in the request.
             let fixed = Template::parse(template).expect("a template").is_fixed();
             let request = filled(template, template, template, TURN);
             if !fixed {

@@ -1,4 +1,4 @@
-//! The job of one worker: its share of a plan, prepared once, so that a request needs no lookup.
+//! The job of one worker: its part of a plan, prepared once, so that a request needs no lookup.
 
 use crate::addresses::{Addresses, ResolvedAddresses};
 use crate::source::Source;
@@ -6,11 +6,11 @@ use plimsoll_model::{HttpChoice, Injector, Load, Plan, Redact, Schedule, Spin, S
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
-/// Connections that all workers open in a second during preparation: what a server on the same two
-/// cores can accept.
+/// Most connections that all workers together open in a second during preparation. A server on the
+/// same two cores can accept about as many.
 const OPENED_PER_S_MAX: u64 = 20_000;
 
-/// The prepared resources of a load's workers, besides its plan.
+/// The prepared resources that all workers of a load need besides its plan.
 #[derive(Debug)]
 pub struct Resources {
     /// The source of requests.
@@ -23,7 +23,7 @@ pub struct Resources {
 
 /// The job of one worker.
 pub struct Job {
-    /// Number of the worker in this process, and among all machines.
+    /// The worker's number within this process. `number` is its number among all machines.
     pub index: usize,
     pub number: u32,
     /// The source of requests.
@@ -34,11 +34,11 @@ pub struct Job {
     pub tls: Option<tls::Client>,
     /// Whether connections without TLS use HTTP/2.
     pub plain_h2: bool,
-    /// Concurrent exchanges on a connection; in a closed loop this number of users shares one.
+    /// Most concurrent exchanges on a connection. In a closed loop this number of users shares one.
     pub streams_max: u32,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,
-    /// Whether a number of requests ends the open loop, rather than its duration.
+    /// Whether a fixed number of requests ends the open loop, rather than its duration.
     pub ends_by_number: bool,
     pub grace_ns: u64,
     pub connections_max: usize,
@@ -54,7 +54,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job of worker `index` on this machine's part `whole` of the plan.
+    /// Creates the job of worker `index` in this machine's part `whole` of the plan.
     pub fn new(
         plan: &Plan,
         injector: &Injector,
@@ -65,11 +65,11 @@ impl Job {
         spare_core: bool,
     ) -> Job {
         let workers = u64::from(injector.workers.max(1));
-        // The worker's part of arrivals, users and connections.
+        // The worker's share of arrivals, users and connections.
         let stripe = whole.split(index, workers);
         let users = (!schedule.is_open()).then(|| schedule.users_max());
         let (ready, shared) = (u64::from(plan.load.connections_ready), u64::from(plan.carriage.streams_max.max(1)));
-        // Closed loop: users are divided, and connections follow.
+        // Closed loop: users are divided among workers, and connections follow the users.
         let connections_ready = match users {
             // Without keep-alive, each request opens its own connection.
             _ if !plan.carriage.keep_alive => 0,

@@ -1,12 +1,13 @@
-//! Finds values in JSON bytes by path, without a tree: other values are skipped, nothing is
-//! allocated. The document is untrusted: if it is cut, too deep or invalid, nothing is found.
+//! Finds values in JSON bytes by path, without building a tree. Other values are skipped, and
+//! nothing is allocated. The document is untrusted: if it is cut, too deep or invalid, nothing is
+//! found.
 //!
 //! Not here: the syntax of paths (`plimsoll_model::json_path`), and the use of values.
 
 use plimsoll_model::expect::JsonExpectation;
 use plimsoll_model::json_path::{JsonPath, JsonSelector, JsonStep};
 
-/// Deepest nesting.
+/// Deepest nesting of lists and objects; a deeper document counts as invalid.
 const DEPTH_MAX: u32 = 128;
 
 /// The bytes of the first value at the path; a string includes its quotation marks.
@@ -15,8 +16,8 @@ pub fn find<'a>(document: &'a [u8], path: &JsonPath) -> Option<&'a [u8]> {
     reader.find(path.steps()).ok().flatten()
 }
 
-/// Appends a value: a string without quotation marks and escapes, any other value as spelt. An
-/// unpaired surrogate is dropped.
+/// Appends a value as text: a string without quotation marks and escapes, any other value as
+/// written. An unpaired surrogate is dropped.
 pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     let Some(inside) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         out.extend_from_slice(value);
@@ -34,7 +35,7 @@ pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The character of an escape, and the length of the escape.
+/// Decodes an escape. Returns its character and its length in bytes.
 fn escaped(text: &[u8]) -> (Option<char>, usize) {
     let unit = |at: usize| -> Option<u32> {
         let digits = text.get(at..at + 4)?;
@@ -68,7 +69,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
             if value == number.as_bytes() {
                 return true;
             }
-            // The same number may have another spelling.
+            // The same number may be written in another way.
             let read = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
             value.first().is_some_and(|first| matches!(first, b'-' | b'0'..=b'9'))
                 && read(value).is_some_and(|value| read(number.as_bytes()) == Some(value))
@@ -81,7 +82,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
     }
 }
 
-/// The bytes are invalid or cut.
+/// The error that the bytes are cut or no valid JSON.
 struct NotJson;
 
 struct JsonWalker<'a> {
@@ -91,8 +92,8 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// The value at the steps, from the current value. If there is none, the current value is
-    /// skipped.
+    /// Returns the value that the steps lead to from the current value. If there is none, skips the
+    /// current value.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
             self.peek()?;
@@ -152,7 +153,7 @@ impl<'a> JsonWalker<'a> {
         Ok(None)
     }
 
-    /// Number of elements of the current list; the position stays.
+    /// Counts the elements of the current list; the position stays.
     fn count(&mut self) -> Result<u64, NotJson> {
         let from = self.at;
         self.step();
@@ -214,7 +215,7 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    /// Reads a key and its colon; the value follows.
+    /// Reads a key and its colon, so that the value follows.
     fn key(&mut self) -> Result<&'a [u8], NotJson> {
         if self.peek()? != b'"' {
             return Err(NotJson);
@@ -225,7 +226,7 @@ impl<'a> JsonWalker<'a> {
         Ok(key)
     }
 
-    /// Reads this byte and the blanks after it.
+    /// Reads this byte and the white space after it.
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
         if self.peek()? != byte {
             return Err(NotJson);
@@ -234,7 +235,7 @@ impl<'a> JsonWalker<'a> {
         Ok(())
     }
 
-    /// Skips one byte and the blanks after it.
+    /// Skips one byte and the white space after it.
     fn step(&mut self) {
         self.at += 1;
         self.blanks();
@@ -245,14 +246,14 @@ impl<'a> JsonWalker<'a> {
         self.at += rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(rest.len());
     }
 
-    /// The next byte that is no blank.
+    /// Returns the next byte that is not white space, without reading it.
     fn peek(&mut self) -> Result<u8, NotJson> {
         self.blanks();
         self.bytes.get(self.at).copied().ok_or(NotJson)
     }
 }
 
-/// Whether an encoded key equals this name.
+/// Whether a key as written in the document (with escapes) equals this name.
 fn is_key(key: &[u8], name: &str) -> bool {
     if !key.contains(&b'\\') {
         return key == name.as_bytes();

@@ -104,7 +104,8 @@ impl<'p> RouteCheck<'p> {
         RouteCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
-    /// Checks that a route can be encoded with any values. `text`: the converter of a gRPC call.
+    /// Checks that a route can be encoded with any values. `text`: the converter of a gRPC call's
+    /// messages.
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
@@ -119,13 +120,13 @@ impl<'p> RouteCheck<'p> {
     }
 }
 
-/// The first route of each arrival in a stripe of an open loop, to count arrivals that a lost part
-/// never sent.
+/// The first route of each arrival in a stripe of an open loop. A stripe is one part's share of the
+/// arrivals. This counts arrivals that a lost part never sent.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
 impl ArrivalRoutes {
-    /// For one stripe of `plan`.
+    /// Creates the sequence for one stripe of `plan`.
     pub fn new(plan: &Plan, stripe: Stripe) -> Result<ArrivalRoutes, Error> {
         Ok(ArrivalRoutes(Source::compile(plan)?.for_worker(stripe, None)))
     }
@@ -145,11 +146,12 @@ impl ArrivalRoutes {
 pub struct FirstRequest {
     /// The number of the arrival, from 0.
     pub arrival: u64,
-    /// The think time before it, ns.
+    /// The think time before the request, ns.
     pub wait_ns: u64,
     /// The route.
     pub route: RouteNumber,
-    /// The encoded request, over HTTP/2 with its head as lines; captures appear by name.
+    /// The encoded request; over HTTP/2 its head is written as lines. Captured values appear by
+    /// name.
     pub bytes: Vec<u8>,
 }
 
@@ -193,7 +195,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     Ok(asked)
 }
 
-/// Placeholder for a captured value; the number of its name follows.
+/// Placeholder for a captured value; the number of the capture's name follows it.
 const CAPTURED_MARK: &str = "plimsoll-captured-";
 
 #[cfg(test)]
@@ -211,7 +213,7 @@ fn marks_become_names() {
     }
 }
 
-/// A request with the names of captures in place of placeholders.
+/// Replaces the placeholders in a request by the names of captures.
 fn with_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -1,4 +1,5 @@
-//! Routes drawn by weight: a function of the seed, the user's number, and the user's request count.
+//! Routes drawn at random by weight. A draw is a function of the seed, the user's number, and the
+//! user's request count.
 
 use crate::encoded_route::FilledRoutes;
 use crate::fill::FormTurn;
@@ -7,10 +8,10 @@ use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Origin, Plan, Route, RouteNumber};
 use plimsoll_wire::redirect::RedirectRefusal;
 
-/// Separates these random numbers from other ones of the same seed.
+/// Mixed into the seed, so that routes are independent of other random numbers of the same seed.
 const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
 
-/// The requests of a mix.
+/// The requests of a mix: a set of routes with weights.
 #[derive(Debug, Clone)]
 pub struct MixSource {
     pub(crate) filled: FilledRoutes,
@@ -20,14 +21,16 @@ pub struct MixSource {
     origin: Origin,
 }
 
-/// Maps a random number to a route by weight. A binary search would mispredict half of its
-/// branches. So the table stores a starting route for about as many intervals as there are routes,
-/// and a linear search from there usually ends at once.
+/// A table that maps a random number to a route by weight.
+///
+/// A binary search would mispredict half of its branches. So the table divides the total weight
+/// into about as many intervals as there are routes, and stores the route at each interval's start.
+/// A linear search from that route usually ends at once.
 #[derive(Debug, Clone)]
 struct WeightTable {
-    /// Cumulated weights up to each route.
+    /// The cumulated weight up to each route, including it.
     up_to: Vec<u64>,
-    /// For each interval of `1 << stretch_bits` of the total, the route at its beginning.
+    /// The route at the beginning of each interval; an interval is `1 << stretch_bits` of weight.
     begins: Vec<RouteNumber>,
     stretch_bits: u32,
 }
@@ -51,7 +54,7 @@ impl WeightTable {
         self.up_to.last().copied().unwrap_or(0)
     }
 
-    /// The route at position `at` of the total weight, with `at` below it.
+    /// The route at position `at` of the total weight; `at` must be below the total.
     #[inline]
     fn route_at(&self, at: u64) -> RouteNumber {
         let mut route = self.begins[(at >> self.stretch_bits) as usize];
@@ -65,7 +68,7 @@ impl WeightTable {
 impl MixSource {
     pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> MixSource {
         let choice = WeightTable::new(&plan.traffic.routes);
-        // Routes and arrivals have separate random numbers.
+        // The random numbers of routes and of arrivals are independent.
         let origin = plan.traffic.origin.clone();
         MixSource { filled, choice, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
     }

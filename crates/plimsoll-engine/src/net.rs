@@ -1,5 +1,6 @@
-//! The environment of a worker: a clock, connections, and readiness events. [`real`] is this
-//! machine. In tests a simulation takes its place, so that the whole engine runs on simulated time.
+//! The environment of a worker: a clock, connections, and readiness events. [`real`] implements it
+//! with this machine's clock and network. Tests implement it by a simulation, so that the whole
+//! engine runs on simulated time.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +9,7 @@ pub mod real;
 /// How a worker waits for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Poll without waiting; yield the core if there is no event.
+    /// Poll without waiting, and yield the core to other threads if there is no event.
     Poll,
     /// Sleep until an event or this absolute time, ns.
     Until(u64),
@@ -23,7 +24,7 @@ pub struct Ready {
     pub readable: bool,
     /// Writable; for a new connection, the result of the connect is known.
     pub writable: bool,
-    /// The peer closed or broke the connection: read until that shows.
+    /// The peer closed or broke the connection; a read returns the details.
     pub hangup: bool,
 }
 

@@ -1,6 +1,7 @@
-//! Single requests outside a load: filled in and checked like those of the load.
+//! Single requests outside a load (setup and teardown), filled in and checked like those of the
+//! load.
 //!
-//! Not here: who sends them, and when.
+//! Not here: when they are sent, and by which connection.
 
 use crate::Error;
 use crate::answers::{AnswerChecks, AnswerText};
@@ -12,7 +13,7 @@ use plimsoll_model::{Origin, Plan, Route};
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{EncodedRequest, Piece};
 
-/// A single request outside a load.
+/// A single request outside a load, such as one of the setup.
 #[derive(Debug)]
 pub struct OneOffRequest {
     filled: FilledRoutes,
@@ -25,7 +26,7 @@ pub struct OneOffRequest {
     turn: FormTurn<'static>,
 }
 
-/// Its response in progress.
+/// The received part of a response to a single request.
 #[derive(Debug, Default)]
 pub struct OneOffAnswer(AnswerText);
 
@@ -35,7 +36,7 @@ impl OneOffAnswer {
         self.0.add(piece);
     }
 
-    /// Adds the fields that arrive separately over HTTP/2.
+    /// Sets the head's fields, which arrive separately from the content over HTTP/2.
     pub fn told_apart(&mut self, fields: &[u8]) {
         self.0.told_apart(fields);
     }
@@ -94,7 +95,7 @@ impl OneOffRequest {
         self.filled.routes[0].ok_status.contains(status)
     }
 
-    /// The captured values of a response that took `took_ns`, by name.
+    /// Checks a response that took `took_ns`, and returns its captured values with their names.
     ///
     /// # Errors
     /// The missed expectation or capture.
@@ -122,7 +123,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape, OneOffRoute, Request};
     use plimsoll_wire::{Conn, Fact};
 
-    /// The captures of a response with these bytes.
+    /// Returns the captured values of a response with these bytes.
     fn left(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
         let _ = conn.start(0, once.request(0));

@@ -1,7 +1,7 @@
-//! The regular expressions of a plan, compiled once for each distinct text, within one memory
-//! budget.
+//! The regular expressions of a plan. Each distinct pattern is compiled once, and all share one
+//! memory budget.
 //!
-//! Not here: the searched texts.
+//! Not here: the texts that are searched.
 
 use plimsoll_model::pattern_budget::{PatternBudget, PatternRefusal};
 use regex::bytes::{Regex, RegexBuilder};
@@ -12,10 +12,10 @@ use std::collections::HashMap;
 #[error("{0}")]
 pub struct PatternError(String);
 
-/// Characters of a pattern that a message repeats.
+/// Most characters of a pattern that an error message repeats.
 const SHOWN_CHARS: usize = 100;
 
-/// Compiled patterns, or the errors of their compilation.
+/// The compiled patterns of a plan, or the errors of their compilation.
 #[derive(Debug, Default)]
 pub struct PatternCache {
     compiled: HashMap<String, Result<Regex, PatternError>>,

@@ -1,4 +1,4 @@
-//! A load of this machine in two steps: [`prepare`] opens its connections, [`PreparedLoad::run`]
+//! A load on this machine in two steps. [`prepare`] opens its connections; [`PreparedLoad::run`]
 //! starts its schedule at a given time, so that several machines begin together.
 
 use crate::Error;
@@ -18,18 +18,18 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A message of a worker's thread.
+/// A message from a worker's thread.
 #[expect(clippy::large_enum_variant, reason = "most of what is said are ticks, ten a second")]
 enum Message {
-    /// Its connections are ready.
+    /// The worker's connections are ready.
     Ready,
-    /// The system refused an event loop.
+    /// The system refused the worker's event loop.
     Refused(std::io::Error),
-    /// A report about its part of the load.
+    /// The worker reports about its part of the load.
     Reported(PartReport),
 }
 
-/// Helpers of workers, for what a plan alone does not contain.
+/// Inputs for workers that a plan alone does not contain.
 #[derive(Debug, Default)]
 pub struct LoadHelpers {
     /// The authors of requests: one for each worker in order, or none.
@@ -38,8 +38,8 @@ pub struct LoadHelpers {
     pub texts: MessageTexts,
 }
 
-/// Reports a worker as lost when it panics: otherwise no tick would be complete until the other
-/// workers end.
+/// Reports a worker as lost when its thread panics. Otherwise no tick would be complete until the
+/// other workers end.
 struct PanicWatch<'a> {
     part: usize,
     sender: &'a mpsc::Sender<Message>,
@@ -70,14 +70,14 @@ struct Workers {
     starts: Vec<mpsc::Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    /// For each worker that can be abandoned, the reason if it was.
+    /// The reason why a worker was abandoned, for each worker that can be.
     given_up: Vec<Arc<OnceLock<String>>>,
-    /// Abandoned workers: nobody receives their reports or joins them.
+    /// Numbers of abandoned workers: nothing receives their reports or joins their threads.
     abandoned: Vec<usize>,
 }
 
-/// Prepares one stripe of `plan` on this machine, `injector`: its workers, and the connections to
-/// open before the schedule.
+/// Prepares one stripe (one machine's share) of `plan` on this machine, `injector`: the workers,
+/// and the connections to open before the schedule.
 ///
 /// `on_tick` is called about every 100 ms; `Break(reason)` ends the load as soon as it begins.
 pub fn prepare(
@@ -89,7 +89,7 @@ pub fn prepare(
     prepare_aided(plan, injector, stripe, LoadHelpers::default(), on_tick)
 }
 
-/// The same with helpers.
+/// Like [`prepare`], with helpers for the workers.
 pub fn prepare_aided(
     plan: &Plan,
     injector: &Injector,
@@ -106,7 +106,7 @@ pub fn prepare_aided(
     if !plan.load.shape.is_whole() {
         return Err(Error::NotWhole);
     }
-    // Draw from the log; the record has the seed of the draw.
+    // Draw the traffic from the log here; the record keeps the seed of the draw.
     let recorded = plan.record();
     let drawn = plan.drawn().ok_or(Error::NotWhole)?;
     let plan: &Plan = &drawn;
@@ -155,8 +155,8 @@ pub fn prepare_aided(
         let thread =
             std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
                 plimsoll_sys::clock::set_timer_slack_ns(1);
-                // Each worker may have as many connections as a process may open files. Without own
-                // file tables the workers share one, and its limit.
+                // Each worker may open as many files as a process may, if it gets its own file
+                // table. If that fails, the workers share one table, and its limit.
                 let _ = plimsoll_sys::process::own_file_table(None);
                 let net = match RealNet::new(close_reset) {
                     Ok(net) => net,
@@ -196,8 +196,8 @@ impl PreparedLoad {
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     self.workers.heed(self.collector.idle_tick(on_tick));
-                    // A worker that ends before the start has panicked: release the others and pass
-                    // on the panic.
+                    // A worker that ends before the start has panicked. Release the other workers
+                    // and pass on the panic.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
                         self.workers.join();
                     }
@@ -220,7 +220,7 @@ impl PreparedLoad {
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
         self.collector.begin(origin_ns);
         for start in &self.workers.starts {
-            // A lost worker has reported that by closing its channel.
+            // The channel of a lost worker is closed; that worker reports its loss by itself.
             let _ = start.send(origin_ns);
         }
         loop {
@@ -255,7 +255,7 @@ impl Workers {
         }
     }
 
-    /// Newly abandoned workers, with the reasons.
+    /// Returns the numbers of newly abandoned workers, with the reasons.
     fn give_up(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
         let lost = self.given_up.iter().enumerate().filter_map(reason);
@@ -264,13 +264,13 @@ impl Workers {
         lost
     }
 
-    /// Whether all workers but the abandoned ones have ended, and some were abandoned.
+    /// Whether all workers that were not abandoned have ended. False if no worker was abandoned.
     fn are_over(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }
 
-    /// The threads that will end.
+    /// Removes and returns the threads of the workers that were not abandoned: only these will end.
     fn ending(&mut self) -> Vec<JoinHandle<()>> {
         let threads = self.threads.drain(..).enumerate();
         threads.filter(|(part, _)| !self.abandoned.contains(part)).map(|(_, thread)| thread).collect()
@@ -328,7 +328,7 @@ mod tests {
         let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
         plan.load.duration_ns = Some(300_000_000);
         plan.load.connections_ready = 4;
-        // Machines may differ.
+        // The injectors may differ from machine to machine.
         let injectors = vec![Injector { workers: 2, ..Injector::default() }, Injector::default()];
         let parts: Vec<PreparedLoad> = (0..2)
             .map(|index| {
@@ -421,7 +421,7 @@ mod tests {
         }
 
         fn write(&mut self, _: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::Halt> {
-            // After its release it has no request.
+            // After its release the author has no request to write.
             let _ = self.0.recv();
             Err(plimsoll_wire::Halt::Asked)
         }

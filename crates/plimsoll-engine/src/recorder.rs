@@ -1,4 +1,5 @@
-//! Turns samples into intervals: a worker counts during a tick, and hands over at its end.
+//! Counts the finished requests of one worker. At the end of each tick the worker hands over its
+//! counts as an interval.
 
 use plimsoll_model::{
     CallFault, CountingHistogram, GrpcStatus, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures,
@@ -8,35 +9,36 @@ use plimsoll_model::{
 /// One finished request; times are absolute, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct FinishedRequest {
-    /// The route.
+    /// The route of the request.
     pub route: RouteNumber,
-    /// The intended start.
+    /// Time at which the request was intended to start.
     pub intended_ns: u64,
-    /// The send of the first byte; 0 if none was sent.
+    /// Time at which its first byte was sent; 0 if none was sent.
     pub sent_ns: u64,
-    /// The first byte of the response; 0 if none arrived.
+    /// Time at which the first byte of the response arrived; 0 if none arrived.
     pub first_byte_ns: u64,
-    /// The end.
+    /// Time at which the request ended.
     pub done_ns: u64,
-    /// The status; 0 without a response.
+    /// The status of the response; 0 without a response.
     pub status: u16,
-    /// The outcome.
+    /// The outcome of the request.
     pub outcome: Outcome,
-    /// Its timeout, if that ended it.
+    /// The request's timeout in ns, if it ended the request.
     pub timeout_ns: u64,
 }
 
 /// The counters of one worker.
 pub struct Recorder {
-    /// Figures of the load; byte counts are updated directly.
+    /// Figures of the load. Other modules update its byte counts directly.
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
-    /// By route, the times of successes sent on time whose response arrived at once. One number
-    /// then serves three histograms, whose updates are most of the cost with many routes.
+    /// Response times of successes that were sent on time and whose response arrived at once, by
+    /// route. One number then serves three histograms; with many routes, updates of histograms are
+    /// most of the cost.
     at_once: Vec<CountingHistogram>,
     pub work_ns: u64,
-    /// Requests in flight, the sum of their intended starts, and the time of finished requests
-    /// since the last flush.
+    /// The number of requests in flight and the sum of their intended starts; and the in-flight
+    /// time of requests that finished since the last flush.
     in_flight: u64,
     in_flight_starts_ns: u128,
     in_flight_closed_ns: i128,
@@ -86,7 +88,7 @@ impl Recorder {
         at_ns >= self.window_ns.0 && at_ns <= self.window_ns.1
     }
 
-    /// A request for `route` starts, or should have.
+    /// Counts a request for `route` that starts, or should have started.
     #[inline]
     pub fn started(&mut self, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.in_flight += 1;
@@ -96,20 +98,20 @@ impl Recorder {
         figures.ledger.scheduled += u64::from(measured);
     }
 
-    /// A request's lag behind the schedule, caused by the generator.
+    /// Counts how late a request was sent because of the load generator.
     #[inline]
     pub fn lagged(&mut self, lag_ns: u64) {
         self.load.lag.record(lag_ns);
     }
 
-    /// A scheduled request for `route` was never sent.
+    /// Counts a scheduled request for `route` that was never sent.
     pub fn unsent(&mut self, route: RouteNumber) {
         let ledger = &mut self.routes[usize::from(route)].ledger;
         ledger.scheduled += 1;
         ledger.unsent += 1;
     }
 
-    /// Bytes of a response for `route` arrived at `at_ns`.
+    /// Counts bytes of a response for `route` that arrived at `at_ns`.
     #[inline]
     pub fn received(&mut self, route: RouteNumber, bytes: usize, at_ns: u64, measured: bool) {
         let in_window = self.in_window(at_ns);
@@ -118,7 +120,7 @@ impl Recorder {
         figures.answers_bytes_in_window += if in_window { bytes as u64 } else { 0 };
     }
 
-    /// At `at_ns` bytes were read that had been readable for `wait_ns`.
+    /// Counts a read at `at_ns` of bytes that had been readable for `wait_ns`.
     #[inline]
     pub fn read(&mut self, at_ns: u64, wait_ns: u64) {
         if self.in_window(at_ns) {
@@ -126,73 +128,73 @@ impl Recorder {
         }
     }
 
-    /// A connection is open.
+    /// Counts a connection that opened, `took_ns` after the start of the connect.
     pub fn connected(&mut self, took_ns: u64) {
         self.load.connections_opened += 1;
         self.load.connect.record(took_ns);
     }
 
-    /// A connection to the address with this number failed to open.
+    /// Counts a failed connect to the address with this number.
     pub fn connect_failed(&mut self, error: u16, address: u16) {
         self.load.connect_errors.add(error, 1);
         self.load.address_errors.add(address, 1);
     }
 
-    /// A TLS handshake has ended.
+    /// Counts a finished TLS handshake.
     pub fn handshaken(&mut self, took_ns: u64, resumed: bool) {
         self.load.handshake.record(took_ns);
         self.load.handshakes_resumed += u64::from(resumed);
     }
 
-    /// TLS has failed.
+    /// Counts a TLS failure.
     pub fn tls_failed(&mut self, reason: TlsFailure) {
         self.load.tls_errors.add(reason as u16, 1);
     }
 
-    /// An open connection uses HTTP/2.
+    /// Counts an open connection that uses HTTP/2.
     pub fn speaks_h2(&mut self) {
         self.load.h2_connections += 1;
     }
 
-    /// A request waits because all streams of its connection are in use.
+    /// Counts a request that waits because all streams of its connection are in use.
     pub fn waits_for_stream(&mut self) {
         self.load.stream_waits += 1;
     }
 
-    /// A server over HTTP/2 is blocked by a flow-control window of plimsoll.
+    /// Counts an HTTP/2 server that is blocked by a flow-control window of plimsoll.
     pub fn window_empty(&mut self) {
         self.load.windows_empty += 1;
     }
 
-    /// A redirect is followed.
+    /// Counts a redirect that is followed.
     pub fn redirected(&mut self, measured: bool) {
         self.load.redirects += u64::from(measured);
     }
 
-    /// A request is sent again.
+    /// Counts a request that is sent again.
     pub fn resent(&mut self) {
         self.load.resent += 1;
     }
 
-    /// The server has reset a stream.
+    /// Counts a stream that the server has reset.
     pub fn stream_reset(&mut self, error: H2Error) {
         self.load.stream_resets.add(error as u16, 1);
     }
 
-    /// The server announced the end of a connection (GOAWAY).
+    /// Counts a connection whose end the server announced (GOAWAY).
     pub fn leaves(&mut self, error: H2Error) {
         self.load.goaways.add(error as u16, 1);
     }
 
-    /// A connection had surplus bytes outside a response, and is closed.
+    /// Counts surplus bytes outside a response; their connection is closed.
     #[cold]
     pub fn surplus(&mut self, bytes: usize) {
         self.load.surplus_bytes += bytes as u64;
         self.load.surplus_connections += 1;
     }
 
-    /// A measured call for `route` ended with this status, possibly through a fault in its
-    /// messages. `is_large`: a message is longer than clients accept by default.
+    /// Counts a measured gRPC call for `route` that ended with this status, possibly through a
+    /// fault in its messages. `is_large`: a message is longer than clients accept by default.
     #[inline]
     pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, fault: Option<CallFault>, is_large: bool) {
         let figures = &mut self.routes[usize::from(route)];
@@ -203,14 +205,15 @@ impl Recorder {
         }
     }
 
-    /// Complete messages of a measured call for `route` arrived.
+    /// Counts complete messages of a measured call for `route`.
     #[inline]
     pub fn messages_came(&mut self, route: RouteNumber, count: u32) {
         self.routes[usize::from(route)].grpc_messages += u64::from(count);
     }
 
-    /// Messages of a stream arrived together, `after_ns` after the last one of the response, or
-    /// after the first byte sent (`is_first`).
+    /// Counts messages of a stream that arrived together. `after_ns` is the time since the previous
+    /// message of the response. For the first message (`is_first`) it is the time since the first
+    /// byte was sent.
     pub fn stream_messages_came(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
         let figures = &mut self.routes[usize::from(route)];
         if is_first {
@@ -221,7 +224,7 @@ impl Recorder {
         (1..count).for_each(|_| figures.message_gap.record(0));
     }
 
-    /// A request that was [`Recorder::started`] has finished.
+    /// Counts the end of a request that was counted by [`Recorder::started`].
     #[inline]
     pub fn finished(&mut self, sample: &FinishedRequest, measured: bool) {
         self.in_flight -= 1;
@@ -269,23 +272,23 @@ impl Recorder {
         }
     }
 
-    /// A measured response for `route` has another status than the replayed log.
+    /// Counts a measured response for `route` whose status differs from the replayed log.
     pub fn status_changed(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].status_changed += 1;
     }
 
-    /// A measured request for `route` is still in flight at the end of the run.
+    /// Counts a measured request for `route` that is still in flight at the end of the run.
     pub fn abandoned(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].ledger.in_flight += 1;
     }
 
-    /// A measured session has begun.
+    /// Counts a measured session that has begun.
     pub fn session_started(&mut self) {
         self.load.sessions_started += 1;
     }
 
-    /// A measured session has ended `took_ns` after its intended start; `None`: a request of it
-    /// failed.
+    /// Counts a measured session that ended, `took_ns` after its intended start; `None`: one of its
+    /// requests failed.
     pub fn session_ended(&mut self, took_ns: Option<u64>) {
         match took_ns {
             Some(took_ns) => {
@@ -296,12 +299,12 @@ impl Recorder {
         }
     }
 
-    /// Measured sessions cut by the end of the load.
+    /// Counts measured sessions that the end of the load cut.
     pub fn sessions_cut(&mut self, count: u64) {
         self.load.sessions_cut += count;
     }
 
-    /// A poll without events, on a core that no other thread wanted.
+    /// Adds the time of a poll without events, on a core that no other thread wanted.
     #[inline]
     pub fn looked(&mut self, ns: u64) {
         self.load.looked_ns += ns;
@@ -380,7 +383,7 @@ mod tests {
         recorder.started(0, 110, true);
         recorder.started(0, 150, true);
         finish(&mut recorder, 110, 160);
-        // 50 by the first, 50 by the second up to 200.
+        // 50 by the first request, 50 by the second request up to time 200.
         assert_eq!(recorder.flush(200, 0, 2).load.in_flight_ns, 100);
         assert_eq!(recorder.flush(300, 0, 2).load.in_flight_ns, 100);
         finish(&mut recorder, 150, 350);
@@ -410,7 +413,7 @@ mod tests {
         }
     }
 
-    /// A finished request of `route` with this service time.
+    /// Creates a finished request of `route` with this service time.
     fn sample(route: RouteNumber, service_ns: u64, outcome: Outcome) -> FinishedRequest {
         let first_byte_ns = 1 + service_ns / 2;
         let (done_ns, timeout_ns) = (1 + service_ns, 1_000_000_000);
@@ -544,7 +547,7 @@ mod tests {
             bytes += recorder.at_once.iter().map(CountingHistogram::bytes).sum::<usize>();
         }
         assert!(bytes < 40_000_000, "{bytes}");
-        // The test must have counted something.
+        // Guard against an empty test: something must have been counted.
         assert!(bytes > 5_000_000, "{bytes}");
     }
 }

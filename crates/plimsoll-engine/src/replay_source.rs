@@ -1,7 +1,9 @@
-//! Requests from a list: arrival n sends entry n. An entry has eight bytes, its path is in an arena
-//! of distinct paths, and the rest of the request belongs to its route. A request is assembled in a
-//! buffer of its exchange when it is sent, so that tens of millions of requests need only the
-//! memory of their paths. Once the buffers have grown, nothing is allocated.
+//! Requests from a list (such as a log to replay): arrival n sends entry n.
+//!
+//! An entry takes eight bytes. Its path is in an arena of distinct paths, and the rest of the
+//! request belongs to its route. A request is assembled in its exchange's buffer when it is sent.
+//! So tens of millions of requests need only the memory of their paths. Once the buffers have
+//! grown, nothing is allocated.
 //!
 //! Not here: the times of requests, and how a log becomes a list
 //! ([`plimsoll_model::request_list`]).
@@ -21,8 +23,8 @@ pub struct ReplaySource {
     host: Arc<str>,
     keep_alive: bool,
     listed: Arc<RequestList>,
-    /// Arrival n sends entry n. Users of a closed loop go through the list together, and each load
-    /// starts at another place.
+    /// Numbers the requests of users. In an open loop arrival n sends entry n. Users of a closed
+    /// loop share the list, and each load begins at another entry.
     users: UserNumbers,
     begins_at: u64,
     /// The assembled requests, by exchange number.
@@ -30,7 +32,7 @@ pub struct ReplaySource {
 }
 
 impl ReplaySource {
-    /// The list of `plan`. All paths are checked here, and never again.
+    /// Compiles the list of `plan`. All paths are checked here, so that no check is needed later.
     pub fn compile(plan: &Plan, listed: &Arc<RequestList>) -> Result<ReplaySource, h1::RequestError> {
         let unwritten = |target: &&str| target.is_empty() || !target.bytes().all(|byte| byte.is_ascii_graphic());
         if let Some(target) = listed.targets.iter().find(unwritten) {
@@ -47,7 +49,7 @@ impl ReplaySource {
         })
     }
 
-    /// The same for the users of one worker.
+    /// Assigns the users of one worker to this source.
     pub fn for_users(&mut self, users: UserNumbers) {
         self.users = users;
     }
@@ -59,7 +61,7 @@ impl ReplaySource {
         let _ = self.users.begin(user);
     }
 
-    /// The index of a user's entry; a list that is too short starts again.
+    /// The index of the entry that a user sends; after its end the list starts again.
     #[inline]
     fn place(&self, user: u64) -> u64 {
         let count = self.listed.entries.len() as u64;
@@ -70,7 +72,7 @@ impl ReplaySource {
         if number < count { number } else { number.checked_rem(count).unwrap_or(number) }
     }
 
-    /// The entry of a user; `None` for an empty list.
+    /// The entry that a user sends; `None` for an empty list.
     #[inline]
     fn entry(&self, user: u64) -> Option<&ListedRequest> {
         self.listed.entries.get(self.place(user) as usize)
@@ -82,7 +84,7 @@ impl ReplaySource {
         self.entry(user).map(|entry| entry.route)
     }
 
-    /// Assembles a user's request for its exchange; `like`: the request of its route.
+    /// Assembles a user's request for its exchange; `like` is the request of its route.
     pub fn write(&mut self, exchange: u32, user: u64, like: &EncodedRequest) {
         let Some(entry) = self.entry(user).copied() else { return };
         let Request { method, target: _, headers, body } = &self.requests[usize::from(entry.route)];
@@ -100,13 +102,14 @@ impl ReplaySource {
         &self.written[exchange as usize]
     }
 
-    /// Whether the log expects this status for a user's request, even an unsuccessful one.
+    /// Whether the log has this status for a user's request; an unsuccessful status is then
+    /// expected.
     #[inline]
     pub fn expects(&self, user: u64, status: u16) -> bool {
         self.listed.expects(self.place(user), status)
     }
 
-    /// Whether a response to a user has another status than the log.
+    /// Whether this status of a user's response differs from the status in the log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
         !self.listed.is_as_then(self.place(user), status)

@@ -13,20 +13,20 @@ use plimsoll_model::session::SessionOp;
 use plimsoll_model::{Origin, Outcome, Plan, RouteNumber};
 use plimsoll_wire::redirect::RedirectRefusal;
 
-/// The end of a session.
+/// A session that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedSession {
-    /// Its intended start (absolute, ns).
+    /// The session's intended start (absolute, ns).
     pub intended_ns: u64,
-    /// Whether it is measured.
+    /// Whether the session counts in the measured window.
     pub measured: bool,
-    /// Whether it completed; otherwise a request failed.
+    /// Whether the session completed; otherwise one of its requests failed.
     pub completed: bool,
-    /// Its own connection.
+    /// The slot of the session's own connection, if it had one.
     pub slot: Option<u32>,
 }
 
-/// The owner and facts of a response.
+/// The user, route and facts of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerOf {
     /// The user.
@@ -51,14 +51,14 @@ pub struct SessionSource {
     sessions: UserSessions,
     /// Compiled conditions, by scenario and operation.
     conditions: Vec<Vec<Option<FormText>>>,
-    /// The session's number for each capture of each route.
+    /// The number of the captured name, for each capture of each route.
     captured: Vec<Vec<usize>>,
     origin: Origin,
     /// See [`Load::new_users`](plimsoll_model::Load::new_users).
     newcomers: bool,
     /// The last ended session.
     ended: Option<EndedSession>,
-    /// A buffer for texts.
+    /// A buffer for filled-in texts.
     scratch: String,
 }
 
@@ -95,13 +95,13 @@ impl SessionSource {
         })
     }
 
-    /// The same for other users.
+    /// Assigns the users of a worker to this source.
     pub(crate) fn for_users(&mut self, users: UserNumbers) {
         self.sessions.stay(users.stay() && !self.newcomers);
         self.users = users;
     }
 
-    /// The next action of `user` after its last request; `None`: it begins.
+    /// Returns the next action of `user` after its last request; `None`: the user begins.
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         let went_well = match last {
             Some(last) => last.outcome == Outcome::Success,
@@ -131,14 +131,14 @@ impl SessionSource {
         }
     }
 
-    /// Sets the intended start of the session of `user`.
+    /// Sets the intended start of the session of `user`, and whether it is measured.
     pub fn began(&mut self, user: u64, intended_ns: u64, measured: bool) {
         if let Some(session) = self.sessions.of_mut(user) {
             (session.intended_ns, session.measured) = (intended_ns, measured);
         }
     }
 
-    /// Cuts the session of `user`.
+    /// Ends the session of `user` early, and returns it if it was active.
     pub fn cut(&mut self, user: u64) -> Option<EndedSession> {
         self.end(user, false)
     }
@@ -150,7 +150,7 @@ impl SessionSource {
         Some(EndedSession { intended_ns, measured, completed, slot })
     }
 
-    /// The session of the last [`UserAction::End`].
+    /// Returns the session that the last [`UserAction::End`] ended.
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.ended.take()
     }
@@ -170,19 +170,20 @@ impl SessionSource {
         self.sessions.has_own_connection(user)
     }
 
-    /// The session's own connection.
+    /// The slot of the session's own connection.
     pub fn slot_of(&self, user: u64) -> Option<u32> {
         self.sessions.active_session(user)?.slot
     }
 
-    /// Sets the session's own connection.
+    /// Sets the slot of the session's own connection.
     pub fn keep_slot(&mut self, user: u64, slot: u32) {
         if let Some(session) = self.sessions.of_mut(user) {
             session.slot = Some(slot);
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether it has a template.
+    /// Fills in the request of an exchange that `user` begins. Returns whether the request has a
+    /// template.
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique(user);
@@ -218,8 +219,8 @@ impl SessionSource {
         })
     }
 
-    /// Checks a response: returns the first miss, or stores its captures. Cookies are stored in any
-    /// case.
+    /// Checks a response. Returns the first failed check, or stores the captured values. Cookies
+    /// are stored in any case.
     pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
         let AnswerOf { user, route, exchange, .. } = of;
         if let Some(session) = self.sessions.of_mut(user) {
@@ -237,7 +238,7 @@ impl SessionSource {
         checks.judge(answer, of.took_ns, &mut |capture, value| sessions.capture(user, numbers[capture], value))
     }
 
-    /// Stores these values as the captures of a response of the route.
+    /// Stores invented values as if a response of the route had been captured.
     pub fn pretend(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
         for number in &self.captured[usize::from(route)] {
             self.sessions.capture(user, *number, value(*number).as_bytes());

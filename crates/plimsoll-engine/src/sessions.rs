@@ -11,11 +11,12 @@ use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::session::{LOOPS_MAX, Scenario, SessionOp};
 use std::collections::HashMap;
 
-/// Separates scenario choices and think times from other random numbers of the same seed.
+/// Mixed into the seed, so that scenario choices and think times are independent of other random
+/// numbers.
 const SEED_OF_SCENARIOS: u64 = 0x5343_454e_4152_494f;
 const SEED_OF_THOUGHT: u64 = 0x0054_4849_4e4b_5321;
-/// Most operations between two requests; above it repetitions end, since one without requests has
-/// no effect.
+/// Most operations of a scenario between two requests. Above this number repetitions end, since a
+/// repetition without requests has no effect.
 const OPS_BETWEEN_MAX: u32 = 100_000;
 /// Longest captured value in bytes; longer ones are cut.
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -23,7 +24,7 @@ pub const VALUE_BYTES_MAX: usize = 64 << 10;
 /// The next step of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
-    /// Sends a request after a wait.
+    /// Send a request after a wait.
     Ask {
         /// The wait, ns.
         wait_ns: u64,
@@ -40,7 +41,7 @@ pub enum SessionStep {
 #[derive(Debug, Clone, Default)]
 pub struct UserSession {
     scenario: usize,
-    /// The index of the next operation.
+    /// The index of the next operation in the scenario.
     at: usize,
     /// The number of finished passes of each enclosing repetition.
     rounds: [u32; LOOPS_MAX],
@@ -58,7 +59,7 @@ pub struct UserSession {
     pub intended_ns: u64,
     /// Whether it is measured.
     pub measured: bool,
-    /// Whether the session continues if the current request fails.
+    /// Whether the session continues if its current request fails.
     goes_on: bool,
     /// The random numbers of think times.
     thought: Option<Rng>,
@@ -75,9 +76,9 @@ pub struct UserSessions {
     /// Cumulated weights of the scenarios.
     up_to: Vec<u64>,
     seed: u64,
-    /// Number of capture names: each session has as many values.
+    /// Number of captured names; each session has as many values.
     captured: usize,
-    /// Sessions by user or arrival; those of a closed loop stay.
+    /// Sessions by the number of the user or arrival. Sessions of a closed loop are never removed.
     places: HashMap<u64, Box<UserSession>>,
     /// Sessions of finished arrivals, for reuse.
     #[expect(clippy::vec_box, reason = "they go back into their boxes' places")]
@@ -99,7 +100,7 @@ impl UserSessions {
         UserSessions { scenarios, up_to, seed, captured, places: HashMap::new(), free: Vec::new(), stays, under_way: 0 }
     }
 
-    /// Sets whether users persist; must be called before any begins.
+    /// Sets whether users persist between sessions. It must be called before any session begins.
     pub fn stay(&mut self, stays: bool) {
         self.stays = stays;
     }
@@ -109,7 +110,7 @@ impl UserSessions {
         let free = &mut self.free;
         let session = self.places.entry(user).or_insert_with(|| free.pop().unwrap_or_default());
         if !self.stays {
-            // A new user in the memory of a finished one.
+            // The memory of a finished user is reused for a new one.
             session.begun = 0;
             session.cookies = CookieJar::default();
             session.captured.iter_mut().for_each(String::clear);
@@ -190,7 +191,7 @@ impl UserSessions {
         SessionStep::Completed
     }
 
-    /// Ends the session of `user`; an arrival is removed.
+    /// Ends the session of `user`. In an open loop it is removed.
     pub fn end(&mut self, user: u64) {
         let Some(session) = self.places.get_mut(&user) else { return };
         self.under_way -= u64::from(std::mem::take(&mut session.under_way));
@@ -240,7 +241,7 @@ mod tests {
         scenario
     }
 
-    /// The requests of a session and its end; requests for the routes in `fail` fail.
+    /// Runs a session, and returns its routes and its end. Requests for the routes in `fail` fail.
     fn route_sequence(sessions: &mut UserSessions, user: u64, fail: &[RouteNumber]) -> (Vec<RouteNumber>, SessionStep) {
         let (mut all, mut went_well) = (Vec::new(), true);
         loop {

@@ -17,7 +17,7 @@ pub struct RealNet {
 }
 
 impl RealNet {
-    /// `close_reset`: connections are closed with a reset.
+    /// Creates the network. `close_reset`: connections are closed with a reset.
     pub fn new(close_reset: bool) -> io::Result<RealNet> {
         Ok(RealNet { epoll: Epoll::new(EVENTS)?, close_reset })
     }
@@ -42,8 +42,8 @@ impl Net for RealNet {
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectError> {
         let connecting = match peer {
             Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address).and_then(|socket| {
-                // Waiting for an event that is already due would cost a turn, and the server
-                // another wake-up.
+                // The connect may have succeeded already. Waiting for its event would cost a loop
+                // turn, and another wake-up of the server.
                 let stands = address.ip().is_loopback() && socket.stands(address)?;
                 Ok((socket, stands))
             }),
@@ -96,7 +96,7 @@ impl Net for RealNet {
             Wait::Poll => 0,
             Wait::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
         };
-        // Only errors of a wrong call are left (EBADF, EFAULT, EINVAL).
+        // Only errors of a wrong call remain (EBADF, EFAULT, EINVAL), so an error here is a bug.
         let events = self.epoll.wait(Some(timeout_ns)).unwrap_or_else(|error| panic!("epoll_wait: {error}"));
         let idle = events.is_empty() && wait == Wait::Poll;
         ready.extend(events.iter().map(|event| Ready {

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Sim {
     pub run: Run,
     pub schedule: Arc<Schedule>,
-    /// The account of all simulated worlds.
+    /// The summed counts of all simulated worlds (one a worker).
     pub account: Account,
     /// Length of the longest preparation of a worker, ns.
     pub prepared_ns: u64,
@@ -36,7 +36,7 @@ pub struct Sim {
     pub over_ns: u64,
 }
 
-/// A plan with its injector.
+/// A plan, and the machine that executes it.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub plan: Plan,
@@ -44,7 +44,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The same with a change.
+    /// Returns the setup after `change` modified it.
     pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Setup {
         change(&mut self);
         self
@@ -74,20 +74,21 @@ pub struct Simulation<'a> {
     pub seed: u64,
 }
 
-/// Executes `plan` on an ideal machine against `server`.
+/// Executes `plan` on an ideal machine against `server`, with random numbers from `seed`.
 pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()))
 }
 
 impl Simulation<'_> {
-    /// Executes the stripe. Workers have a world each and run one after another, so `on_tick` can
-    /// stop a run with a single worker only. It is called once before the preparation.
+    /// Executes the simulation's stripe of the plan. Each worker has its own simulated world, and
+    /// workers run one after another. So `on_tick` can stop a run only if there is a single worker.
+    /// It is called once before the preparation.
     pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Sim {
         self.run_from(&mut |_| (), on_tick)
     }
 
-    /// The same with a source changed by `sourced`.
+    /// Like [`Simulation::run`], with a source that `sourced` modifies first.
     pub fn run_from(
         &self,
         sourced: &mut dyn FnMut(&mut Source),
@@ -96,7 +97,7 @@ impl Simulation<'_> {
         let Setup { plan, injector } = self.plan;
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(plan).expect("requests that can be written");
-        // The world knows one request: routes differ only in their expectations.
+        // The simulated world knows one request: routes differ only in their expectations.
         let request = source.route(0).request.clone();
         let resources = Resources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
@@ -139,8 +140,8 @@ impl Simulation<'_> {
     }
 }
 
-/// Checks the invariants of every run: the ledger closes, all figures agree with it, and the
-/// worker's counts equal those of the world. The error names the violation.
+/// Checks the invariants of every run. The ledger closes, all figures agree with it, and the
+/// worker's counts equal those of the simulated world. The error names the violation.
 pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
@@ -189,7 +190,7 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     } else {
         claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
     }
-    // No response is faster than the round trip. (Early responses skip the service time.)
+    // No response is faster than the round trip. (An early response skips the service time.)
     let way_ns = 2 * server.latency_ns;
     claim(
         totals.routes_sum.ttfb.count() == 0 || totals.routes_sum.ttfb.min_ns() >= way_ns,

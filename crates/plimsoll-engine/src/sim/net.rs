@@ -16,14 +16,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-/// Duration of a poll without events, ns.
+/// Simulated duration of a poll without events, ns.
 const POLL_NS: u64 = 500;
 /// Most events returned at once.
 const EVENTS: usize = 256;
-/// Most reads and sends between two waits: more means that the worker starves its other
-/// connections.
+/// Most reads and sends between two waits. A worker that makes more starves its other connections,
+/// so the test fails.
 const UNSEEN_MAX: u32 = 10_000;
-/// Most consecutive waits without events or progress: more means that the worker is stuck.
+/// Most consecutive waits without events or progress. A worker that makes more is stuck, so the
+/// test fails.
 const STUCK: u32 = 100_000;
 const REFUSED: ConnectError = 111;
 const RESET: ConnectError = 104;
@@ -46,7 +47,7 @@ pub struct SimMachine {
     pub lose_event: Option<u64>,
 }
 
-/// The simulation's own account, to compare with the worker's.
+/// The simulation's own counts, to compare with those of the worker.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     pub connects: u64,
@@ -56,27 +57,27 @@ pub struct Account {
     pub connects_beside_idle: u64,
     /// Most concurrent connections, including opening ones.
     pub connections_max: u64,
-    /// Connections reported as open.
+    /// Connections that the worker was told are open.
     pub connected: u64,
     /// Requests received completely.
     pub requests: u64,
-    /// Requests and connections with a fault.
+    /// Requests and connections that a fault affected.
     pub faults: u64,
-    /// Bytes that differ from the request's.
+    /// Bytes received that differ from the expected request.
     pub bytes_wrong: u64,
     /// Bytes that the client's sockets accepted.
     pub bytes_sent: u64,
     /// Bytes that the client read.
     pub bytes_read: u64,
-    /// Sends without room.
+    /// Sends that found no room in the buffer.
     pub blocked: u64,
     /// Sends on a broken connection.
     pub broken: u64,
-    /// HTTP/2 streams that the server refused, or ignored after GOAWAY.
+    /// HTTP/2 streams that the server refused, or that it ignored after its GOAWAY.
     pub untaken: u64,
-    /// Streams above a limit that the client knew.
+    /// Streams that the client opened above a limit that it knew.
     pub streams_over: u64,
-    /// Connections by number, in the order of their first requests.
+    /// Numbers of the connections, in the order of their first requests.
     pub first_asked: Vec<usize>,
 }
 
@@ -118,7 +119,7 @@ enum SimEventKind {
     Reaches(usize),
     Takes,
     Answers,
-    /// Over HTTP/2: a stream and its number of remaining messages.
+    /// The server answers over HTTP/2: a stream, and its number of remaining messages.
     AnswersStream(u32, u32),
     Closes,
     AnswersAgain,
@@ -155,16 +156,16 @@ enum SocketState {
     Opening,
     Open,
     Refused,
-    /// A reset arrived.
+    /// A reset arrived from the server.
     Dead,
 }
 
-/// A connection with both ends.
+/// A simulated connection with both ends.
 struct Link {
     token: u64,
     standing: SocketState,
     inbox: VecDeque<BytesInTransit>,
-    /// Whether the server's end arrived.
+    /// Whether the end of the server's stream has arrived at the client.
     ended: bool,
     /// Whether a reset arrived that no call has returned yet.
     error: bool,
@@ -178,25 +179,25 @@ struct Link {
     reply_left: usize,
     /// For an endless chunked response, the position in [`FLOOD`].
     flood_at: Option<usize>,
-    /// Bytes sent and not yet read by the server.
+    /// Bytes that the client sent and the server has not read yet.
     in_pipe: usize,
     /// Position of the next byte within the request.
     sent_at: usize,
 
     server_closed: bool,
-    /// Bytes that arrived at the server unread.
+    /// Bytes that arrived at the server and are not read yet.
     arrived: usize,
-    /// Bytes read of the current request.
+    /// Bytes of the current request that the server has read.
     taken: usize,
     fault: Option<Fault>,
-    /// Whether the request is in service.
+    /// Whether the server is serving the request.
     serving: bool,
     taking: bool,
-    /// Whether the server reads no more.
+    /// Whether the server has stopped reading.
     deaf: bool,
     /// Increases with everything the server receives or sends.
     activity: u64,
-    /// Latest arrival at the client: later data cannot overtake it.
+    /// Time of the latest arrival at the client, ns; later data cannot overtake it.
     last_ns: u64,
     /// The server's HTTP/2 state.
     streams: Option<Box<SimStreams>>,
@@ -223,7 +224,7 @@ pub struct SimWorld {
     links_idle: u64,
     events: u64,
     stuck: u32,
-    /// Reads and sends since the last wait.
+    /// Reads and sends since the last wait; see [`UNSEEN_MAX`].
     unseen: u32,
     pub account: Account,
 }
@@ -231,7 +232,7 @@ pub struct SimWorld {
 impl SimWorld {
     pub fn new(server: &SimServer, machine: SimMachine, request: &[u8], seed: u64) -> SimWorld {
         SimWorld {
-            // Not 0, since a real machine has run before.
+            // The clock does not start at 0, since a real machine has run for a while.
             now_ns: 1_000_000_000,
             cpu_ns: 0,
             machine,
@@ -365,7 +366,7 @@ impl SimWorld {
         }
     }
 
-    /// Queues the link for the next fetch of events.
+    /// Queues the link, so that the next wait returns an event for it.
     fn wake(&mut self, link: usize) {
         let it = &mut self.links[link];
         if !it.queued && !it.client_closed {
@@ -374,7 +375,7 @@ impl SimWorld {
         }
     }
 
-    /// Draws the fault of a connection or request.
+    /// Draws whether a fault affects a connection or request, and which.
     fn draw_fault(&mut self, at_ns: u64, of_connection: bool) -> Option<Fault> {
         let over = self.origin_ns != u64::MAX && at_ns.saturating_sub(self.origin_ns) >= self.server.faults_until_ns;
         if over || self.server.faults.is_empty() {
@@ -392,12 +393,12 @@ impl SimWorld {
         None
     }
 
-    /// Schedule time; 0 before its start.
+    /// Converts an absolute time to schedule time, ns; 0 before the schedule starts.
     fn schedule_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_sub(self.origin_ns)
     }
 
-    /// Creates a link. Returns its number, and whether it is open already.
+    /// Creates a link. Returns its number, and whether it is already open.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectError> {
         self.spend(self.machine.connect_ns);
         self.account.connects += 1;
@@ -505,7 +506,7 @@ impl SimWorld {
         if let Some(streams) = &mut it.streams {
             streams.sent(&bytes[..count]);
         } else {
-            // A send never exceeds its request.
+            // A send never goes beyond the end of its request.
             let expected = self.request.get(it.sent_at..it.sent_at + count);
             self.account.bytes_wrong += if expected == Some(&bytes[..count]) { 0 } else { count as u64 };
             it.sent_at = (it.sent_at + count) % self.request.len();
@@ -556,7 +557,7 @@ impl SimWorld {
                 self.set_idle(link, true);
             }
             if floods {
-                // The rest is a separate event.
+                // Unread bytes cause a separate event.
                 self.wake(link);
             }
             return ReceiveOutcome::Bytes(count);
@@ -569,7 +570,8 @@ impl SimWorld {
         }
     }
 
-    /// The worker does something other than waiting.
+    /// Counts a read or send of the worker, and fails the test if it makes too many between two
+    /// waits.
     fn look_away(&mut self) {
         self.unseen += 1;
         assert!(self.unseen < UNSEEN_MAX, "the worker has looked at nothing else until {} ns", self.now_ns);

@@ -15,13 +15,13 @@ pub struct SimStall {
 }
 
 impl SimStall {
-    /// `at_ns`, or the end of the stall around it, ns of schedule time.
+    /// Returns `at_ns`, or the end of the stall if `at_ns` lies in one; ns of schedule time.
     pub fn end_of(self, at_ns: u64) -> u64 {
         let phase_ns = at_ns % self.every_ns;
         if phase_ns >= self.every_ns - self.length_ns { at_ns - phase_ns + self.every_ns } else { at_ns }
     }
 
-    /// The end of work of `need_ns` that begins at `at_ns`.
+    /// Returns the end of work of `need_ns` that begins at `at_ns` and stops during stalls.
     pub fn work(self, at_ns: u64, need_ns: u64) -> u64 {
         let (mut at_ns, mut need_ns) = (self.end_of(at_ns), need_ns);
         loop {
@@ -35,7 +35,7 @@ impl SimStall {
     }
 }
 
-/// The service time of a request.
+/// The distribution of service times.
 #[derive(Debug, Clone, Copy)]
 pub enum Service {
     Constant(u64),
@@ -56,8 +56,8 @@ impl Service {
     }
 }
 
-/// A fault or peculiarity of a server. Those of the first group affect a connection, the others a
-/// request.
+/// A fault or unusual behaviour of a server. The first group affects connections, the second group
+/// requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
     /// The client's system refuses the connect (no free port).
@@ -99,7 +99,7 @@ pub enum Fault {
     Large,
     /// Sends a response of 3 MB at once.
     Huge,
-    /// The same, ended by the connection.
+    /// Sends a response of 3 MB at once that ends with the connection.
     HugeUntilClose,
     /// Sends an endless body of small chunks, as fast as it is read.
     Floods,
@@ -162,7 +162,7 @@ impl Fault {
         matches!(self, Fault::NoPort | Fault::Refuses | Fault::NeverAccepts | Fault::ResetsOnAccept)
     }
 
-    /// Possible outcomes of requests when the fault affects all of them: whether success is
+    /// The possible outcomes of requests if the fault affects all of them: whether success is
     /// possible, and which failures.
     pub fn may_end(self) -> (bool, &'static [RequestFailure]) {
         match self {
@@ -200,7 +200,7 @@ impl Fault {
     }
 }
 
-/// How the server's bytes are split.
+/// How the server's bytes are split into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// A response is one piece, unless a fault splits it.
@@ -209,7 +209,7 @@ pub enum Cut {
     Bytes,
 }
 
-/// A server.
+/// The description of a simulated server.
 #[derive(Debug, Clone)]
 pub struct SimServer {
     /// Concurrent requests in service, first come, first served; `None`: any number.
@@ -220,20 +220,20 @@ pub struct SimServer {
     pub accepts_in_stall: bool,
     /// One-way latency, ns.
     pub latency_ns: u64,
-    /// Faults, with the share of connections or requests affected.
+    /// Faults, each with the share (0 to 1) of connections or requests that it affects.
     pub faults: Vec<(Fault, f64)>,
-    /// End of all faults, ns of schedule time.
+    /// Schedule time after which no fault occurs, ns.
     pub faults_until_ns: u64,
-    /// Addresses without a listener.
+    /// Addresses on which no server listens.
     pub dead: Vec<SocketAddr>,
     /// Bytes of buffer between the client's send and the server's read.
     pub buffer_bytes: usize,
-    /// Most bytes read in an interval of ns; `None`: no limit.
+    /// Most bytes that the server reads in an interval, and the interval in ns; `None`: no limit.
     pub intake: Option<(usize, u64)>,
     pub cut: Cut,
     /// Closes connections after this idle time, ns.
     pub idle_close_ns: Option<u64>,
-    /// Uses HTTP/2, without faults of requests.
+    /// The server's HTTP/2 behaviour, without faults of requests; `None`: HTTP/1.1.
     pub h2: Option<SimH2>,
 }
 
@@ -246,19 +246,21 @@ pub struct SimH2 {
     pub refuses_every: Option<u64>,
     /// Sends GOAWAY after this number of streams, and closes after their responses.
     pub leaves_after: Option<u64>,
-    /// Number of messages in a streamed response, and their distance in ns; 0: a single response.
+    /// Number of messages in a streamed response, and the interval between them in ns. 0 messages:
+    /// a single response.
     pub messages: (u32, u64),
 }
 
 impl SimH2 {
-    /// A server without faults, with this limit of streams.
+    /// Creates an HTTP/2 server without faults, with this limit of streams.
     pub fn new(streams_max: u32) -> SimH2 {
         SimH2 { streams_max, refuses_every: None, leaves_after: None, messages: (0, 0) }
     }
 }
 
 impl SimServer {
-    /// A server without faults: unlimited concurrency, `service_ns` each, 50 us latency.
+    /// Creates a server without faults: unlimited concurrency, `service_ns` of service time, 50 us
+    /// latency.
     pub fn new(service_ns: u64) -> SimServer {
         SimServer {
             slots: None,
@@ -277,17 +279,18 @@ impl SimServer {
         }
     }
 
-    /// The same server with one fault.
+    /// Returns the server with a fault added that affects this share of connections or requests.
     pub fn with_fault(self, fault: Fault, share: f64) -> SimServer {
         SimServer { faults: vec![(fault, share)], ..self }
     }
 }
 
-/// A response as bytes.
+/// Returns the bytes of a response.
 pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
     let (head, body) = match fault {
         Some(Fault::Garbage) => {
-            // Invalid from the first byte, from a later byte, or in its framing.
+            // Responses that are invalid from the first byte, from a later byte, or in their
+            // framing.
             let texts = ["\0\x01\x02garbage\r\n\r\n", "HTTP/9.9 nonsense\r\n\r\n", "SSH-2.0-thing\r\n", "HTTP/1.1 abc\r\n\r\n"];
             return texts[serial as usize % texts.len()].into();
         }

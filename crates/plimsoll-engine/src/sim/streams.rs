@@ -1,5 +1,5 @@
 //! The server's side of HTTP/2 in the simulation. Frames are written and parsed by hand, so that no
-//! client code checks itself. Requests have no content or one message, and are all equal.
+//! client code checks itself. All requests are equal, with no content or one message.
 //!
 //! Not here: the timing of responses and bytes.
 
@@ -26,33 +26,34 @@ const MESSAGE: &[u8] = &[0; 5];
 /// The server's reaction to received bytes.
 #[derive(Debug)]
 pub enum StreamAction {
-    /// Sends these bytes at once.
+    /// The server sends these bytes at once.
     Says(Vec<u8>),
     /// A request is complete and accepted.
     Asks(u32),
-    /// A stream is refused with these bytes; and whether the client knew the limit.
+    /// The server refuses a stream with these bytes. The flag says whether the client knew the
+    /// limit.
     Untaken(Vec<u8>, bool),
     /// The client sent invalid bytes.
     Wrong,
 }
 
-/// One connection.
+/// The server's state of one HTTP/2 connection.
 #[derive(Debug)]
 pub struct SimStreams {
     how: SimH2,
-    /// Bytes sent by the client; how many have arrived.
+    /// The bytes that the client sent, and the number of them that have arrived.
     bytes: Vec<u8>,
     arrived: usize,
     begun: bool,
     /// Whether the client knows the limit of streams.
     acknowledged: bool,
-    /// Accepted streams without a complete response.
+    /// Accepted streams whose response is not complete.
     active: Vec<u32>,
     /// Number of opened streams.
     opened: u64,
     last_stream: u32,
     leaves: bool,
-    /// The head of the first request: all are equal.
+    /// The head of the first request; all heads must equal it.
     head: Vec<u8>,
 }
 
@@ -113,7 +114,7 @@ impl SimStreams {
                 SETTINGS => return Some(StreamAction::Says(frame(SETTINGS, ACK, 0, &[]))),
                 PING if flags & ACK == 0 => return Some(StreamAction::Says(frame(PING, ACK, 0, &payload))),
                 HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
-                // Data of a refused request may still arrive.
+                // Data of a refused request may still arrive, so the stream must be active.
                 DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => {
                     return Some(StreamAction::Asks(stream));
                 }
@@ -150,12 +151,12 @@ impl SimStreams {
             );
         }
         self.active.push(stream);
-        // A request with content is complete later.
+        // A request with content is complete only when its content has arrived.
         if is_whole { StreamAction::Asks(stream) } else { StreamAction::Says(Vec::new()) }
     }
 
-    /// The bytes of a response with `left` remaining messages, and whether the connection ends with
-    /// it; `None`: the client cancelled the stream.
+    /// Returns the bytes of a response with `left` remaining messages, and whether the connection
+    /// ends with it. `None`: the client cancelled the stream.
     pub fn answer(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
         let at = self.active.iter().position(|active| *active == stream)?;
         let (messages, _) = self.how.messages;

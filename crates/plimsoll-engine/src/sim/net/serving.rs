@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 impl SimWorld {
-    /// The link becomes idle at the server.
+    /// Starts the server's idle timeout of a link, if the server has one.
     pub(super) fn expect_work(&mut self, at_ns: u64, link: usize) {
         if let Some(idle_ns) = self.server.idle_close_ns {
             let activity = self.links[link].activity;
@@ -15,7 +15,7 @@ impl SimWorld {
         }
     }
 
-    /// Reads the available bytes, and reacts.
+    /// Makes the server read the available bytes and react to them.
     pub(super) fn read(&mut self, at_ns: u64, link: usize) {
         let length = self.request.len();
         let it = &mut self.links[link];
@@ -73,7 +73,7 @@ impl SimWorld {
         }
     }
 
-    /// Sends bytes to the client.
+    /// Sends bytes of the server to the client.
     pub(super) fn bring(&mut self, at_ns: u64, link: usize, bytes: Vec<u8>) {
         let (bytes, to): (Rc<[u8]>, usize) = (bytes.as_slice().into(), bytes.len());
         let pieces = if self.server.cut == Cut::Bytes { to } else { usize::from(to > 0) };
@@ -87,7 +87,7 @@ impl SimWorld {
         }
     }
 
-    /// HTTP/2 bytes arrived.
+    /// Makes the server handle HTTP/2 bytes that arrived.
     pub(super) fn hear(&mut self, at_ns: u64, link: usize, count: usize) {
         let it = &mut self.links[link];
         if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
@@ -131,7 +131,7 @@ impl SimWorld {
         }
     }
 
-    /// When a request that arrives now is done, ns.
+    /// Queues a request that arrives at `at_ns`, and returns when its service is done, ns.
     fn work(&mut self, at_ns: u64) -> u64 {
         let need_ns = self.server.service.draw_ns(&mut self.rng);
         let slot = self.slots.pop();
@@ -175,7 +175,7 @@ impl SimWorld {
             _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
             _ => self.say(at_ns, link, fault, 0),
         }
-        // Events after the last byte of the response.
+        // These events follow the last byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;
         match fault {
@@ -198,7 +198,7 @@ impl SimWorld {
         self.read(at_ns, link);
     }
 
-    /// Sends a response; `gap_ns`: byte by byte, at this distance.
+    /// Sends a response. With `gap_ns` it is sent byte by byte, at this interval.
     pub(super) fn say(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
         let mut bytes = reply(fault, self.head_request, self.serial);
         if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {

@@ -1,6 +1,6 @@
-//! Which run files a folder has, as the file system states them.
+//! Lists the run files of a folder with their sizes and times, as the file system reports them.
 //!
-//! Not here: what is in them.
+//! Not here: the contents of run files (`run_file`, `whole_file`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,24 +8,24 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How run files end.
+/// The suffix of run files.
 pub const SUFFIX: &str = ".plimsoll";
-/// How files of marks end, which stand beside them.
+/// The suffix of marks files: each stands beside its run file and contains the run's pin and tags.
 pub const MARKS_SUFFIX: &str = ".marks";
 
-/// A file as the file system states it: another stamp is another content.
+/// The size, time and inode of a run file. The file is read again when any of them changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
-    /// Its length.
+    /// Length of the run file and its marks file, in bytes.
     pub bytes: i64,
-    /// When it was written last, in ns since 1970.
+    /// The later of the last changes of the run file and its marks file, in ns since 1970.
     pub modified_ns: i64,
-    /// Its number in the file system.
+    /// Inode number of the run file.
     pub inode: i64,
 }
 
-/// The run files of a folder by name. A folder that is not there has none; links and folders are
-/// none.
+/// Returns the stamps of the run files in `folder` by file name; a folder that does not exist has
+/// none. Links, subfolders and hidden files are skipped.
 pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -39,7 +39,8 @@ pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
         if stem_of_marks.is_none() && !name.ends_with(SUFFIX) || name.starts_with('.') {
             continue;
         }
-        // Of the entry itself; a file that was removed meanwhile is none.
+        // The metadata is that of the entry itself, so links are not followed. A file removed since
+        // the listing is skipped.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() {
             let modified_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
@@ -50,7 +51,7 @@ pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
             }
         }
     }
-    // A run with other marks is read again.
+    // The stamp includes the marks file, so that a run whose marks changed is read again.
     for (name, marks) in marks {
         if let Some(stamp) = files.get_mut(&name) {
             stamp.bytes = stamp.bytes.saturating_add(marks.bytes);

@@ -1,10 +1,11 @@
-//! The index of a store ([`Index`]): a file of SQLite beside the run files. What is damaged is made
-//! anew, and where no file can be written the index is in memory: a store that is read-only or full
-//! is read all the same. So it is where another program has a database of this name: it stays as it
-//! is.
+//! The index of a store ([`Index`]): an SQLite file beside the run files that holds a list entry
+//! for each run. A damaged index is created again. Where the file cannot be written, the index is
+//! in memory, so that a read-only or full store remains readable. The index is also in memory where
+//! another program's database has the same name. That database is left unchanged.
 //!
-//! Several processes write one index: each waits for the others, and writes what it read of the run
-//! files, which is the same. Not here: its rows (`rows`).
+//! Several processes may write one index. Each process waits for the lock. All processes write
+//! equal rows, because they read the rows from the same run files. Not here: the rows of the index
+//! (`rows`).
 
 use crate::rows;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
@@ -13,27 +14,27 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file of the index in a store.
+/// The file name of the index in a store.
 const FILE: &str = "index.sqlite";
-/// So long one writer waits for the others.
+/// The maximum time that one writer waits for another process's lock on the index.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// An index that is open.
+/// An open index of a store.
 pub struct Index {
-    /// The database.
+    /// The SQLite database of the index.
     pub connection: Connection,
-    /// Its file; `None`: it is in memory.
+    /// Path of the database file; `None`: the database is in memory.
     path: Option<PathBuf>,
 }
 
 impl Index {
-    /// The index of a folder. A folder that is not there gets none: nothing is written where nobody
-    /// has kept a run.
+    /// Opens the index of a store's folder. Creates nothing if the folder does not exist, and then
+    /// returns an empty index in memory.
     pub fn open(folder: &Path) -> Result<Index, Error> {
-        // SQLite follows no link at all, so that the folder itself may not lie behind one.
+        // SQLite is told to follow no links, so the path must not contain a link to the folder.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
         let path = folder.join(FILE);
-        // Another name of the same file is somebody else's: a copy of the store by hard links.
+        // A file with several hard links may belong to a copy of the store. It must not be written.
         if with_suffixes(&path).any(|file| fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.nlink() > 1)) {
             return Index::anew(path);
         }
@@ -44,17 +45,18 @@ impl Index {
         }
     }
 
-    /// An empty index in memory.
+    /// Creates an empty index in memory.
     pub fn in_memory() -> Result<Index, Error> {
         let connection = Connection::open_in_memory()?;
         rows::create(&connection)?;
         Ok(Index { connection, path: None })
     }
 
-    /// An empty index in the place of a damaged one.
+    /// Deletes a damaged index and creates an empty one. The new index is in memory if no file can
+    /// be created.
     fn anew(path: PathBuf) -> Result<Index, Error> {
         for beside in with_suffixes(&path) {
-            // What is not there needs no removing; what cannot be removed is found when it is
+            // A missing file needs no removal. A file that cannot be removed fails when it is
             // opened.
             let _ = fs::remove_file(beside);
         }
@@ -64,8 +66,9 @@ impl Index {
         }
     }
 
-    /// Does `work` on the index; where the index proves damaged, full or read-only, again on one
-    /// that was made anew or is in memory. `work` writes all that it needs.
+    /// Runs `work` on the index, and repeats it once or twice after an error. A damaged index is
+    /// created again first; after any other error the work is repeated in memory. `work` must write
+    /// all rows that it needs, because the new index is empty.
     pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
@@ -79,7 +82,7 @@ impl Index {
     }
 }
 
-/// The file of an index, and those that SQLite has beside it.
+/// Returns the path of the index and the paths of the files that SQLite creates beside it.
 fn with_suffixes(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-journal", "-wal", "-shm"].into_iter().map(move |suffix| {
         let mut beside = path.as_os_str().to_owned();
@@ -95,7 +98,7 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
-    // The index can be made anew: it need not survive a loss of power.
+    // The index can be created again, so it need not survive a loss of power.
     connection.pragma_update(None, "synchronous", "OFF")?;
     let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if rows::is_foreign(&connection)? {
@@ -112,14 +115,15 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     }
 }
 
-/// Whether the content of the file is wrong, and not its place or its rights.
+/// Returns whether the content of the index is unusable, as opposed to its place or its
+/// permissions.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::SqliteFailure(failure, _) => matches!(
             failure.code,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SchemaChanged | ErrorCode::Unknown
         ),
-        // Of another layout, or with a row that does not read.
+        // The index has another layout, or a row that cannot be decoded.
         _ => true,
     }
 }

@@ -1,6 +1,7 @@
-//! Run files in a folder ([`Store`]): which there are, what a list shows of each, and which one a
-//! name means. The run files are the truth. The index beside them is derived from their heads and
-//! ends, made anew when it is missing or damaged, and never needed to read a file.
+//! Run files in a folder ([`Store`]): lists the runs, reads the list entry of each, and finds the
+//! run that a name means. The run files are the source of truth. The index beside the run files is
+//! derived from their heads and ends. It is created again when it is missing or damaged, and no run
+//! file needs it to be read.
 //!
 //! What must never be known here: which runs may be compared and where a series changed
 //! (`plimsoll-analysis`), how anything looks, and who makes runs.

@@ -1,7 +1,8 @@
-//! Marks of a run that were given after it was made ([`RunMarks`]): tags, and a pin. They stand in
-//! a small file beside the run file, which is never changed; so a copy of the run file has none.
+//! Marks that a user gave a run after it was made ([`RunMarks`]): tags and a pin. Marks stand in a
+//! small file beside the run file, because the run file is never changed. A copy of the run file
+//! alone therefore has no marks.
 //!
-//! Not here: tags that a run was made with, which stand in the run file.
+//! Not here: tags that were given when the run was made; the run file contains them.
 
 use crate::folder::{MARKS_SUFFIX, SUFFIX};
 use plimsoll_model::failure::Failure;
@@ -11,31 +12,32 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The longest file of marks that is read.
+/// The maximum length of a marks file in bytes; a longer file is ignored.
 const BYTES_MAX: u64 = 64 << 10;
-/// Tags of a run.
+/// The maximum number of tags of a run.
 const TAGS_MAX: usize = 50;
-/// Characters of a tag's key or value.
+/// The maximum number of characters in a tag of the form `key=value`: this many for the key, this
+/// many for the value.
 const TAG_CHARS_MAX: usize = 200;
 
-/// Marks of a run.
+/// The marks that a user gave a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunMarks {
-    /// The run is kept, whatever `clean` removes.
+    /// Whether the run is pinned: `clean` never removes a pinned run.
     #[serde(default)]
     pub is_pinned: bool,
-    /// Tags.
+    /// Tags as pairs of key and value; each key occurs once.
     #[serde(default)]
     pub tags: Vec<(String, String)>,
 }
 
 impl RunMarks {
-    /// Where the marks of a run file stand.
+    /// Returns the path of the marks file of a run file.
     fn path(run_file: &Path) -> PathBuf {
         run_file.with_extension(MARKS_SUFFIX.trim_start_matches('.'))
     }
 
-    /// Those of a run file. A file that cannot be read marks nothing.
+    /// Reads the marks of a run file. A missing or unreadable marks file gives no marks.
     pub fn read(run_file: &Path) -> RunMarks {
         let path = RunMarks::path(run_file);
         let is_small = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= BYTES_MAX);
@@ -43,7 +45,9 @@ impl RunMarks {
         is_small.then(read).flatten().unwrap_or_default()
     }
 
-    /// The same with a tag `key=value`, which takes the place of one with that key.
+    /// Returns the marks with the tag `key=value` added; an existing tag with this key is replaced.
+    /// Fails if the tag has no key, is too long or has control characters, or if the run has too
+    /// many tags.
     pub fn with_tag(mut self, tag: &str) -> Result<RunMarks, Failure> {
         let pair = tag.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
         let is_good = |text: &String| text.chars().count() <= TAG_CHARS_MAX && !text.chars().any(char::is_control);
@@ -58,18 +62,18 @@ impl RunMarks {
         Ok(self)
     }
 
-    /// The same without a tag.
+    /// Returns the marks without the tag that has this key.
     pub fn without_tag(mut self, key: &str) -> RunMarks {
         self.tags.retain(|(known, _)| known != key);
         self
     }
 
-    /// Keeps them beside a run file.
+    /// Writes the marks to the file beside a run file. Empty marks remove that file.
     pub fn write(&self, run_file: &Path) -> Result<(), Failure> {
         let path = RunMarks::path(run_file);
         let done = match *self == RunMarks::default() {
             true => remove_if_there(&path),
-            // Plain values: nothing of them fails to be written.
+            // The marks are plain values, which always serialise.
             false => output_file::write(&path, &serde_json::to_vec(self).unwrap_or_default()),
         };
         done.map_err(|error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error))))
@@ -83,8 +87,8 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a run of a folder with the page, profiles, logs and marks beside it, the run file last.
-/// A pinned run stays.
+/// Removes a run from a folder with its page, profiles, logs and marks. The run file is removed
+/// last. Returns an error for a pinned run and removes nothing.
 pub fn remove_run(folder: &Path, name: &str) -> Result<(), Failure> {
     let run_file = folder.join(name);
     if RunMarks::read(&run_file).is_pinned {

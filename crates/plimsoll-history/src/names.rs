@@ -1,24 +1,24 @@
 //! Names of runs on a command line ([`RunName`]): `@latest`, `@2`, `@main`, `@3f2c1ab`, or the path
 //! of a file.
 //!
-//! Not here: which runs there are (`store`).
+//! Not here: the list of runs (`store`).
 
 use plimsoll_analysis::history::{HistoryRun, RunState};
 use std::path::PathBuf;
 
-/// What a word names.
+/// A run as a user names it on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunName {
-    /// A file.
+    /// The path of a run file.
     Path(PathBuf),
-    /// The run before so many others; 1 is the latest.
+    /// The position of the run, counted from the latest finished run: 1 is the latest.
     FromLast(usize),
-    /// The latest run of a branch, of a commit by the beginning of its name, or with a tag
+    /// The latest finished run of a branch, of a commit that begins with this text, or with the tag
     /// `key=value`.
     Marked(String),
 }
 
-/// Why a name means no run.
+/// The error message for a name that matches no run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameError(String);
 
@@ -28,11 +28,12 @@ impl std::fmt::Display for NameError {
     }
 }
 
-/// Letters of a commit's name that tell it apart.
+/// The minimum number of letters that identify a commit. Shorter numbers count runs from the
+/// latest.
 const COMMIT_CHARS_MIN: usize = 4;
 
 impl RunName {
-    /// What a word of a command line names.
+    /// Parses a word of the command line. A word without `@` is a path.
     pub fn parse(word: &str) -> RunName {
         match word.strip_prefix('@') {
             None => RunName::Path(word.into()),
@@ -44,8 +45,8 @@ impl RunName {
         }
     }
 
-    /// The run that it means among `runs`, the oldest first; `None` of a path. Runs that came to no
-    /// end are not meant.
+    /// Returns the run that this name means. `runs` must be sorted, the oldest first. Unfinished
+    /// runs are skipped. Returns `None` for a path, and an error if no run matches.
     pub fn find<'a>(&self, runs: &'a [HistoryRun]) -> Result<Option<&'a HistoryRun>, NameError> {
         let whole = || runs.iter().rev().filter(|run| run.state == RunState::Whole);
         let found = match self {

@@ -1,4 +1,5 @@
-//! The rows of the index: what its table holds, and every statement that reads or writes it.
+//! The rows of the index: the layout of its tables, and every SQL statement that reads or writes
+//! them.
 //!
 //! Not here: where the index is, and what happens when it is damaged (`index`).
 
@@ -7,10 +8,10 @@ use plimsoll_analysis::history::{HistoryRun, RunState};
 use rusqlite::{Connection, Error, Row, Transaction, params};
 use std::collections::BTreeMap;
 
-/// The number of this layout; an index of another one is made anew.
+/// The version of the index layout; an index with another version is created again.
 pub const SCHEMA: i64 = 2;
 
-/// Makes the table of an empty index.
+/// Creates the tables of an empty index.
 pub fn create(connection: &Connection) -> Result<(), Error> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
@@ -37,7 +38,8 @@ pub fn create(connection: &Connection) -> Result<(), Error> {
     ))
 }
 
-/// Whether a database holds what no index ever held: then another program has made it.
+/// Returns whether a database has tables that no version of the index ever had. Another program
+/// created such a database.
 pub fn is_foreign(connection: &Connection) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE tbl_name NOT IN ('runs', 'unreadable'))";
     connection.query_row(sql, [], |row| row.get(0))
@@ -47,7 +49,8 @@ fn stamp(row: &Row) -> Result<(String, FileStamp), Error> {
     Ok((row.get(0)?, FileStamp { bytes: row.get(1)?, modified_ns: row.get(2)?, inode: row.get(3)? }))
 }
 
-/// The files that the index knows, readable or not.
+/// Returns the stamps of all files in the index, readable or not. A stamp that differs from the
+/// file's means that the file must be read again.
 pub fn stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Error> {
     let mut statement = connection.prepare_cached(
         "SELECT file, bytes, modified_ns, inode FROM runs \
@@ -57,7 +60,8 @@ pub fn stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Er
     rows.collect()
 }
 
-/// Puts what is known of a file into the index.
+/// Writes the list entry of a run file to the index, or the reason why the file cannot be read.
+/// Replaces the earlier row of the file.
 pub fn put(
     transaction: &Transaction,
     file: &str,
@@ -66,7 +70,8 @@ pub fn put(
 ) -> Result<(), Error> {
     remove(transaction, file)?;
     let FileStamp { bytes, inode, .. } = stamp;
-    // A run under way may end without another word: its file is read again each time.
+    // A run in progress may end without a change of its file. A time of 0 makes every refresh read
+    // the file again.
     let is_under_way = read.as_ref().is_ok_and(|run| run.state == RunState::UnderWay);
     let modified_ns = if is_under_way { 0 } else { stamp.modified_ns };
     match read {
@@ -90,7 +95,7 @@ pub fn put(
     Ok(())
 }
 
-/// Writes what was computed of a run; its file is the same.
+/// Writes a run whose summary was computed. The stamp stays, because the run file did not change.
 pub fn complete(connection: &Connection, run: &HistoryRun) -> Result<(), Error> {
     connection
         .prepare_cached("UPDATE runs SET run = ?2, summary_pending = 0 WHERE file = ?1")?
@@ -98,29 +103,29 @@ pub fn complete(connection: &Connection, run: &HistoryRun) -> Result<(), Error> 
     Ok(())
 }
 
-/// Takes a file out of the index.
+/// Removes the rows of a file from the index.
 pub fn remove(transaction: &Transaction, file: &str) -> Result<(), Error> {
     transaction.prepare_cached("DELETE FROM runs WHERE file = ?1")?.execute([file])?;
     transaction.prepare_cached("DELETE FROM unreadable WHERE file = ?1")?.execute([file])?;
     Ok(())
 }
 
-/// Runs whose summary is not computed yet, the latest first.
+/// Returns the runs whose summary is not computed yet, the latest first.
 pub fn pending(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
     runs_of(connection, "SELECT run FROM runs WHERE summary_pending ORDER BY started_unix_ms DESC", [])
 }
 
-/// All runs, the oldest first.
+/// Returns all runs, the oldest first.
 pub fn all(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
     runs_of(connection, "SELECT run FROM runs ORDER BY started_unix_ms, file", [])
 }
 
-/// The runs of one service, the oldest first.
+/// Returns the runs of one service, the oldest first.
 pub fn of_service(connection: &Connection, service: &str) -> Result<Vec<HistoryRun>, Error> {
     runs_of(connection, "SELECT run FROM runs WHERE service = ?1 ORDER BY started_unix_ms, file", [service])
 }
 
-/// Files that cannot be read, and why.
+/// Returns the files that cannot be read, each with the reason.
 pub fn unreadable(connection: &Connection) -> Result<Vec<(String, String)>, Error> {
     let mut statement = connection.prepare_cached("SELECT file, reason FROM unreadable ORDER BY file")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -134,11 +139,11 @@ fn runs_of(connection: &Connection, sql: &str, values: impl rusqlite::Params) ->
 }
 
 fn text(run: &HistoryRun) -> String {
-    // Plain values of numbers and text: nothing of them fails to be written.
+    // The run consists of numbers and text, which always serialise.
     serde_json::to_string(run).unwrap_or_default()
 }
 
-/// A row that does not read is damage, as any other.
+/// Decodes a row. A row that cannot be decoded is an error, which counts as damage of the index.
 fn parse(text: &str) -> Result<HistoryRun, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))

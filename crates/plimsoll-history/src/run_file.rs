@@ -1,6 +1,7 @@
-//! What a list shows of a run file ([`read_run`]): two small reads, one at each end of it.
+//! Reads the list entry of a run file ([`read_run`]) with two small reads: the head and the end of
+//! the file.
 //!
-//! Not here: what lies between (`plimsoll_model::codec::decode`).
+//! Not here: the content between head and end (`plimsoll_model::codec::decode`).
 
 use crate::marks::RunMarks;
 use plimsoll_analysis::conclude;
@@ -11,11 +12,11 @@ use plimsoll_sys::system_text;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-/// As much as most heads have.
+/// The length of the first read in bytes: most heads are shorter.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// What a list shows of the run file at `path`, which is called `name` there. An error completes
-/// "'PATH' ...".
+/// Reads the list entry of the run file at `path`; `name` is its file name in the store. An error
+/// text completes the sentence "'PATH' ...".
 pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", system_text(&error));
     let damaged = |error: FileError| format!("is left out: {error}");
@@ -35,8 +36,8 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     Ok(HistoryRun::new(name, &head, end, state).marked(is_pinned, tags))
 }
 
-/// The same with a summary that is computed from the whole file, for a file without one. That takes
-/// as long as to show it.
+/// Returns the run with a summary computed from the whole file, for files that contain none. The
+/// computation takes as long as showing the run.
 pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     let computed = || {
         let bytes = files::read(path, Use::RunFile).ok()?;
@@ -47,8 +48,8 @@ pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     HistoryRun { summary: computed(), ..run }
 }
 
-/// Whether somebody holds the lock of a recording. Who writes a file has its lock before its first
-/// bytes are there.
+/// Returns whether another process holds the lock of a recording. A recorder locks its file before
+/// it writes the first bytes.
 fn is_being_written(path: &Path) -> bool {
     let file = File::open(path);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

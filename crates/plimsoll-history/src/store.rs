@@ -1,6 +1,6 @@
-//! A folder of run files with its index ([`Store`]): what a list of runs is made of.
+//! A folder of run files with its index ([`Store`]): gives the entries for a list of runs.
 //!
-//! Not here: how the index is kept (`index`), and how names are understood (`names`).
+//! Not here: the file of the index (`index`), and names of runs on the command line (`names`).
 
 use crate::folder::run_files;
 use crate::index::Index;
@@ -13,16 +13,17 @@ use rusqlite::TransactionBehavior;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// In one refresh summaries of files without one are computed for so long; the next refresh goes
-/// on.
+/// The maximum time in one refresh for computing missing summaries. The next refresh computes the
+/// rest.
 const COMPUTE_MAX: Duration = Duration::from_secs(5);
 
-/// Which runs are wanted.
+/// The conditions that a list of runs must meet.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// Of this service, or of a target whose URL begins so.
+    /// Only runs of this service, or of a target whose URL is at or below this URL. `None`: any
+    /// service.
     pub service: Option<String>,
-    /// Made at this branch.
+    /// Only runs that were made at this branch. `None`: any branch.
     pub branch: Option<String>,
 }
 
@@ -35,32 +36,32 @@ impl RunFilter {
     }
 }
 
-/// Whether a URL lies at or below another: `http://h:80` has `http://h:80/items` below it, and
-/// `http://h:8` has not.
+/// Returns whether `url` is at or below the URL `wanted`. For example, `http://h:80/items` is below
+/// `http://h:80` but not below `http://h:8`.
 fn is_below(wanted: &str, url: &str) -> bool {
     let wanted = wanted.trim_end_matches('/');
     url.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ', '?']))
 }
 
-/// A folder of run files.
+/// A folder of run files and the index of their list entries.
 pub struct Store {
     folder: PathBuf,
     index: Index,
 }
 
 impl Store {
-    /// The store in `folder`, which need not be there.
+    /// Opens the store in `folder`. The folder need not exist.
     pub fn open(folder: &Path) -> Result<Store, Failure> {
         let index = Index::open(folder).map_err(|error| failed(folder, &error))?;
         Ok(Store { folder: folder.to_owned(), index })
     }
 
-    /// Its folder.
+    /// Returns the folder of the store.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Brings the index up to the files that are there now: only files that changed are read.
+    /// Updates the index to the current files. Only new and changed files are read.
     pub fn refresh(&mut self) -> Result<(), Failure> {
         let folder = self.folder.clone();
         let files = run_files(&folder).map_err(|error| {
@@ -73,7 +74,8 @@ impl Store {
             if changed.is_empty() && gone.is_empty() {
                 return Ok(());
             }
-            // Read before the lock is taken: other writers wait for the writing alone.
+            // Read the files before the lock is taken, so that other writers wait only for the
+            // write.
             let read: Vec<_> =
                 changed.into_iter().map(|(name, stamp)| (name, *stamp, read_run(&folder.join(name), name))).collect();
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -89,7 +91,8 @@ impl Store {
         self.compute_summaries()
     }
 
-    /// Files of before have no summary: it is computed once.
+    /// Computes summaries for files of older versions, which contain none. Each summary is computed
+    /// once.
     fn compute_summaries(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + COMPUTE_MAX;
         let pending =
@@ -103,7 +106,7 @@ impl Store {
         Ok(())
     }
 
-    /// The runs that a filter takes, the oldest first, as of the last refresh.
+    /// Returns the runs that match a filter, the oldest first, as of the last refresh.
     pub fn runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
         let service = filter.service.clone();
         let found = self.index.run(|connection| match &service {
@@ -117,7 +120,7 @@ impl Store {
         Ok(found.into_iter().filter(|run| filter.takes(run)).collect())
     }
 
-    /// Files that are no run files that this version reads, and why.
+    /// Returns the files that this version cannot read as run files, each with the reason.
     pub fn unreadable(&mut self) -> Result<Vec<(String, String)>, Failure> {
         self.index.run(|connection| rows::unreadable(connection)).map_err(|error| failed(&self.folder, &error))
     }

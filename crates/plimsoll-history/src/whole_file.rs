@@ -1,7 +1,8 @@
-//! A whole run file, read ([`read_experiment`]): what was asked and measured, with warnings about
-//! what the file lacks.
+//! Reads a whole run file ([`read_experiment`]): its settings and measurements, with warnings about
+//! missing parts.
 //!
-//! Not here: what a list shows of a run file (`run_file`), and the bytes (`plimsoll_model::codec`).
+//! Not here: the list entry of a run file (`run_file`), and the file format
+//! (`plimsoll_model::codec`).
 
 use plimsoll_model::codec::{self, RunFileContents};
 use plimsoll_model::failure::Failure;
@@ -9,13 +10,14 @@ use plimsoll_model::{Experiment, ExperimentSpec};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// Reads the run file at `path`; `warn` is given a sentence for each thing that is missing from it.
+/// Reads the run file at `path`. Calls `warn` with a sentence for each missing part.
 pub fn read_experiment(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
     let bytes = files::read(path, Use::RunFile).map_err(|why| Failure::start(format!("'{}' {why}", path.display())))?;
     decode_experiment(path, &bytes, warn)
 }
 
-/// The same of the bytes of the file at `path`.
+/// Decodes the bytes of the run file at `path` as [`read_experiment`] does. The path is for
+/// messages.
 pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
     let shown = path.display();
     let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =

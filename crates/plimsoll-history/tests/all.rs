@@ -1,5 +1,5 @@
-//! A store as its users see it: run files are written as a recording writes them, and what a list
-//! shows of them is looked at.
+//! Tests of a store through its public interface: writes run files in the format of a recording and
+//! checks their list entries.
 
 use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// An empty folder of a test's own.
+/// Creates an empty folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("plimsoll-history-{}-{name}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
@@ -20,8 +20,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The bytes of a search, number so many of its store. `filler`: bytes between head and end, as
-/// trials have them.
+/// Returns the bytes of a `find` run. `number` sets its start time, commit and tag. `filler`: the
+/// number of bytes between head and end, where a real run has its trials.
 fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
     let plan = Plan::get("127.0.0.1", 8080, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
     let asked = ExperimentSpec::Find(FindSpec {
@@ -90,7 +90,7 @@ fn the_index_follows_the_files() {
     assert_eq!(count(&mut store), 5);
     let unreadable = store.unreadable().expect("listed");
     assert!(unreadable.len() == 1 && unreadable[0].1.contains("not a plimsoll run file"), "{unreadable:?}");
-    // A file that is gone, one that changed, one that is new.
+    // One file is removed, one is changed, and one is new.
     fs::remove_file(folder.join(&names[0])).expect("removed");
     fs::write(folder.join(&names[1]), run_file(1, 1500.0, 10, None)).expect("written");
     write(&folder, 9, 2000.0);
@@ -134,7 +134,7 @@ fn a_damaged_index_is_made_anew() {
 fn a_store_that_cannot_be_written_is_read() {
     let folder = folder("read-only");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
-    // A folder in the place of the index: no rights can be taken from who may do everything.
+    // The test puts a folder in the place of the index, because root ignores file permissions.
     fs::create_dir(folder.join("index.sqlite")).expect("a folder");
     assert_eq!(count(&mut refreshed(&folder)), 3);
     fs::remove_dir(folder.join("index.sqlite")).expect("removed");
@@ -218,14 +218,14 @@ fn a_run_that_came_to_no_end_is_told_apart() {
     let mut store = refreshed(&folder);
     let state = |store: &mut Store| store.runs(&RunFilter::default()).expect("runs")[0].state;
     assert_eq!(state(&mut store), RunState::UnderWay);
-    // Its writer is gone and its bytes are the same.
+    // The writer is gone, but the bytes of the file are unchanged.
     drop(file);
     store.refresh().expect("refreshed");
     assert_eq!(state(&mut store), RunState::BrokenOff);
     fs::write(&cut, &whole).expect("written");
     store.refresh().expect("refreshed");
     assert_eq!(state(&mut store), RunState::Whole);
-    // A head that says something else than heads say.
+    // The head is cut off.
     for length in [0, 5, 12, 200] {
         fs::write(&cut, &whole[..length]).expect("written");
         assert!(read_run(&cut, "x").is_err(), "{length}");
@@ -265,7 +265,7 @@ fn runs_have_names() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// A head is read without the rest, and a summary of a file without one is computed once.
+/// Reading a list entry reads only the head and the end of a file, so a long file costs no more.
 #[test]
 fn a_list_reads_the_ends_of_files() {
     let folder = folder("ends");
@@ -277,13 +277,13 @@ fn a_list_reads_the_ends_of_files() {
         assert_eq!(read_run(&path, "x").expect("read").followed_rps(), Some(2000.0));
     }
     let each_us = started.elapsed().as_micros() / rounds;
-    // A test is not optimised, and shares its machine: a tenth of a second would be the whole file.
+    // A test build is slow and its machine is busy. Reading the whole file would take about 100 ms.
     assert!(each_us < 20_000, "{each_us} us");
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// How long 10 000 run files take: `cargo test --release -p plimsoll-history -- --ignored
-/// --nocapture`.
+/// Prints how long 10 000 run files take. Run it with `cargo test --release -p plimsoll-history --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "writes 10 000 files"]
 fn ten_thousand_runs() {

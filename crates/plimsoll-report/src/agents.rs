@@ -1,5 +1,5 @@
-//! The agents of a fleet as a table and as fields of JSON: the work of each, its load, its lag, and
-//! whether it was lost.
+//! The table and the JSON fields of the agents of a fleet: their scheduled requests, their load,
+//! their lag, and the reason why an agent was lost.
 //!
 //! Not here: whether an agent was the limit (`plimsoll_analysis::fleet`).
 
@@ -8,7 +8,7 @@ use crate::format::{count, duration, share};
 use plimsoll_model::AgentAccount;
 use serde::Serialize;
 
-/// The headings of [`rows`].
+/// The column headings of the table that [`rows`] fills.
 pub(crate) const HEADINGS: [&str; 10] =
     ["agent", "threads", "scheduled", "share", "succeeded", "failed", "unsent", "busy", "lag p99", "clock within"];
 

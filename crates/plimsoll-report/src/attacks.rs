@@ -9,7 +9,7 @@ use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::series;
 use plimsoll_traffic::vegeta::{AttackCourse, CoursePoint, VegetaCourse};
 
-/// The maximum number of intervals in a chart.
+/// The maximum number of intervals on the time axis of a chart.
 const COLUMNS: usize = 150;
 /// The maximum number of errors shown for one attack.
 const ERRORS_SHOWN: usize = 20;

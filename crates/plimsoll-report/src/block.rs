@@ -12,7 +12,7 @@ fn all_seen(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows.into_iter().map(|row| row.into_iter().map(visible_text).collect()).collect()
 }
 
-/// The role of a sentence in a report.
+/// The role of a sentence in a report, which sets its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// The sentence is ordinary text.
@@ -46,7 +46,7 @@ pub enum ReportBlock {
     Chart(ChartBlock),
     /// Unescaped HTML, such as a flame graph, which only pages show.
     Fragment(String),
-    /// A sentence.
+    /// A sentence with its role.
     Text(Tone, String),
     /// Labels and their values, one pair on each line.
     Facts(Vec<(String, String)>),
@@ -54,7 +54,7 @@ pub enum ReportBlock {
     Table(Vec<String>, Vec<Vec<String>>),
 }
 
-/// The blocks of a report, in order.
+/// A report as a list of blocks in reading order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// The blocks of the report.

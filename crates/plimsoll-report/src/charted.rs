@@ -1,6 +1,6 @@
-//! Reports with charts for pages: the answer, the chart, the evidence, the environment. The
-//! sentences and tables are those of the terminal. This file also contains the charts of one load,
-//! since every kind of experiment shows some.
+//! Reports with charts for pages. A page has the answer, the chart, the evidence and the
+//! environment. The sentences and tables are equal to those on the terminal. This file also
+//! contains the charts of one load, because every kind of experiment shows some.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
@@ -15,17 +15,17 @@ use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::series_table as table;
 use plimsoll_model::{Experiment, Purpose, Run, Trial};
 
-/// The maximum number of columns in a chart over time.
+/// The maximum number of intervals on the time axis of a chart.
 const COLUMNS: usize = 150;
-/// Number of rows of a heat map.
+/// The number of rows of a heat map: ranges of latencies.
 const ROWS: usize = 48;
 
-/// The parts of a page in addition to the figures of its experiment.
+/// The parts of a page that do not come from the recorded experiment itself.
 #[derive(Debug, Clone, Default)]
 pub struct PageContext {
-    /// The run file, in a form that the reader can name.
+    /// The run file as the reader can write it on a command line; empty if there is none.
     pub file: String,
-    /// Additional evidence before the environment: a flame graph, series of probes, a verdict.
+    /// Additional blocks before the environment: a flame graph, series of probes, a verdict.
     pub extra: Report,
 }
 
@@ -72,8 +72,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// The panels of observed series: title, unit, and the series. Each of the server's own metrics has
-/// an additional panel.
+/// The panels of the series that probes measured on the server: title, unit, and names of the
+/// series. Each metric that the server itself reports has an additional panel.
 const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -86,15 +86,16 @@ const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
     ("connections that waited to be accepted", AxisUnit::Count, &[table::LISTEN_QUEUE.name]),
 ];
 
-/// Renders the series of the server during one load; empty if the server was not observed.
+/// Renders a section with the server's series during one load. The section is empty if no probe
+/// observed the server.
 fn watched(run: &Run) -> Report {
     let line = |name: &str, shown: String| {
         let drawn = run.probes.series.get(name)?.drawn().into_iter().filter(|sample| sample.at_ns >= 0);
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
         (!points.is_empty()).then_some(Line { name: shown, points })
     };
-    // A series is named by the part after the point. If two series of a panel have equal endings,
-    // such as `cpu`, the whole name is used.
+    // The label of a series is the part of its name after the first dot. If two series of a panel
+    // share this part, such as `cpu`, the label is the whole name.
     let ending = |name: &'static str| name.split_once('.').map_or(name, |(_, rest)| rest);
     let shown = |names: &[&'static str], name: &'static str| {
         let alone = names.iter().filter(|&&other| ending(other) == ending(name)).count() == 1;
@@ -165,7 +166,7 @@ const TIME_HEADINGS: [&str; 9] =
 
 /// Adds the charts of one load: figures over time and, if a request succeeded, its latencies.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
-    // The text above already states how many requests succeeded.
+    // The text above the chart already states how many requests succeeded.
     let heading = heading::time(&run.plan, summary).untitled();
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
@@ -177,7 +178,7 @@ fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     report.drawn(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
-/// Renders the environment of the measurement, and how to repeat it.
+/// Renders the environment of the measurement, and the command that repeats it.
 pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &PageContext) -> Report {
     let mut report = Report::default();
     let environment = &experiment.environment;
@@ -220,13 +221,13 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &P
     report
 }
 
-/// Returns the unit of the rates of two searches: one word for both, unless the units differ.
+/// Returns the unit of the rates in a comparison of two searches: the common unit, or both units.
 pub(crate) fn counted_of_both(a: &Findings, b: &Findings) -> &'static str {
     if a.counted == b.counted { a.counted } else { "requests or sessions" }
 }
 
-/// Renders one chart of two searches, each with its name. The chart claims nothing beyond the
-/// measurements.
+/// Renders one chart of two separate searches, each with its name. The report claims no difference,
+/// because two searches cannot show how much they vary by chance.
 pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| NamedSearch { name, findings });
     let heading = Heading {
@@ -355,7 +356,7 @@ fn measuring(purpose: Purpose) -> bool {
     !matches!(purpose, Purpose::Settle | Purpose::Profile)
 }
 
-/// Returns the longest trial at the load line that met the SLO.
+/// Returns the longest trial that met the SLO at the lower end of the load line's interval.
 fn at_the_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
     let line = findings.load_line_rps.lower;
     let held = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass);

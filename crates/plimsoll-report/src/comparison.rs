@@ -1,5 +1,5 @@
-//! Two recordings side by side ([`RecordedPair`]): loads by their level, or searches for the load
-//! line. This file creates their table, their charts, their document and their page.
+//! The comparison of two recordings ([`RecordedPair`]): of measured levels, or of searches for the
+//! load line. This file creates the table, charts, JSON document and page of a pair.
 //!
 //! Not here: the text for each kind (`diff`, `searches`), and reading files.
 
@@ -12,12 +12,12 @@ use crate::searches::{
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use serde_json::Value;
 
-/// The comparable content of a run file.
+/// The content of a run file that can be compared with another run file.
 #[derive(Debug, Clone)]
 pub enum RecordedInput {
-    /// Levels with this unit of load, each with its figures.
+    /// Measured levels with their unit of load. A level is one load with its figures.
     Levels(LoadUnit, Vec<Level>),
-    /// A search for the load line.
+    /// A search for the load line with its result.
     Search(Box<RecordedSearch>),
 }
 
@@ -33,12 +33,12 @@ impl RecordedInput {
     }
 }
 
-/// Two recordings of one kind.
+/// Two recordings of one kind, ready for comparison.
 #[derive(Debug, Clone)]
 pub enum RecordedPair<'a> {
     /// Two recordings of levels with this unit of load.
     Levels(LoadUnit, [DiffSide<'a>; 2]),
-    /// Two searches.
+    /// Two searches for the load line.
     Searches([SearchSide<'a>; 2]),
 }
 
@@ -61,7 +61,7 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// Draws the charts of the pair, each with the suffix of its file name.
+    /// Draws the charts of the pair as SVG, each with the suffix of its file name.
     pub fn charts(&self) -> Vec<(&'static str, String)> {
         match self {
             RecordedPair::Searches(sides) => {
@@ -80,7 +80,7 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// Renders the table, and the sentence about its evidence.
+    /// Renders the table of the comparison, and a sentence about what the comparison can prove.
     pub fn report(&self) -> Report {
         match self {
             RecordedPair::Searches(sides) => searches_report(sides),
@@ -88,7 +88,7 @@ impl<'a> RecordedPair<'a> {
         }
     }
 
-    /// Renders the report for a page: two searches with their chart.
+    /// Renders the report for a page. A pair of searches also has its chart.
     pub fn page(&self) -> Report {
         let mut report = self.report();
         if let RecordedPair::Searches(sides) = self {

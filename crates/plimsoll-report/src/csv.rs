@@ -1,12 +1,13 @@
 //! The intervals of runs as CSV (RFC 4180), one row for each interval. If a load has several
-//! routes, a row for each route follows. The columns are those of the table of measures.
+//! routes, a row for each route follows the row of the interval. The columns are derived from the
+//! table of measures (`plimsoll_model::measures`).
 
 use crate::visible::visible;
 use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};
 use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;
 
-/// Returns the headings of a figure's columns.
+/// Returns the column headings of a figure; empty if the figure is not part of the CSV.
 fn headings(figure: &Figure) -> Vec<String> {
     let Some((name, columns)) = figure.csv else { return Vec::new() };
     let heading = |column: &Column| match (figure.kind, column) {
@@ -21,7 +22,7 @@ fn headings(figure: &Figure) -> Vec<String> {
     columns.iter().flat_map(heading).collect()
 }
 
-/// Returns the values of a figure in its columns.
+/// Returns the values of a figure, one for each of its columns.
 fn values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> {
     let Some((_, columns)) = figure.csv else { return Vec::new() };
     match held {
@@ -52,8 +53,8 @@ fn is_of_sessions(figure: &Figure) -> bool {
     figure.unit == Unit::Sessions || figure.name == "session_time"
 }
 
-/// Formats all intervals of an experiment. Times are in ns; `start_s` is schedule time within the
-/// trial.
+/// Formats all intervals of an experiment as CSV. Times are in ns, except `start_s`: the start of
+/// the interval in s of the trial's schedule.
 pub fn intervals(experiment: &Experiment) -> String {
     of_trials(&experiment.trials)
 }
@@ -91,8 +92,8 @@ fn of_trials(trials: &[Trial]) -> String {
     rows.iter().map(|row| row.join(",") + "\r\n").collect()
 }
 
-/// Formats text as a cell. Text with separators is quoted. Text that a spreadsheet would take for a
-/// formula gets an apostrophe (OWASP, CSV injection).
+/// Formats text as a CSV cell. Text with separators is quoted. Text that a spreadsheet would
+/// evaluate as a formula gets an apostrophe (OWASP, CSV injection).
 pub fn cell(text: &str) -> String {
     let text = visible(text);
     let is_formula =
@@ -104,7 +105,7 @@ pub fn cell(text: &str) -> String {
     }
 }
 
-/// Returns the name of a purpose in every output.
+/// Returns the name of a load's purpose, which is equal in every output.
 pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Run => "run",
@@ -123,8 +124,8 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
-/// Returns the name of a load in every output: its purpose; for a load of a block, the letter of
-/// its arm.
+/// Returns the name of a load, which is equal in every output. A load of a comparison's block is
+/// named by the letter of its arm. All other loads are named by their purpose.
 fn tag_name(tag: Tag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {
         (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),
@@ -138,7 +139,7 @@ mod tests {
     use plimsoll_model::record::ScenarioRecord;
     use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
 
-    /// The CSV of a load with routes of these names.
+    /// Returns the lines of the CSV of a load with routes of these names.
     fn written(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
         let text = of_trials(&[trial(names, intervals)]);
         text.lines().map(str::to_owned).collect()

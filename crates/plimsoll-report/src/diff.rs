@@ -1,5 +1,5 @@
-//! The comparison of two recordings side by side: a table of relative changes, and the sentence
-//! about their evidence.
+//! The comparison of two recordings of levels side by side: a table of relative changes, and a
+//! sentence about what two recordings can prove. A level is one load with its figures.
 
 use crate::block::{Report, Tone};
 use crate::chart::heading;
@@ -16,11 +16,11 @@ pub struct DiffSide<'a> {
     pub file: String,
     /// The name of the recording in tables and charts.
     pub name: &'a str,
-    /// The measured levels.
+    /// The measured levels: loads with their figures.
     pub levels: &'a [Level],
 }
 
-/// Returns (change, level of A, level of B) at each load that both recordings contain.
+/// Returns (change, level of A, level of B) for each load that both recordings contain.
 fn rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
     let of = |side: &DiffSide, load: f64| side.levels.iter().find(|l| l.load == load).cloned();
     let row = |change: LevelChange| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));
@@ -31,7 +31,7 @@ fn percent(change: Option<f64>) -> String {
     change.map_or("-".into(), |change| format!("{:+.1} %", change * 100.0))
 }
 
-/// Formats how many loads only one recording contains.
+/// Formats the number of loads that only one recording contains; `None` if there are none.
 fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
     let only = [0, 1].map(|n| sides[n].levels.len() - matched);
     match only {
@@ -43,7 +43,7 @@ fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
     }
 }
 
-/// Renders the table of relative changes of the second recording compared with the first.
+/// Renders the table of relative changes from the first recording to the second.
 pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     let mut report = Report::default();
     let rows = rows(sides);
@@ -84,8 +84,8 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
 }
 
 /// The document `plimsoll.diff/1` of two recordings of levels. Rates are in 1/s, times in ns,
-/// shares 0..=1, changes are B over A minus 1. A spread is a coefficient of variation, and null if
-/// a file lacks it.
+/// shares 0..=1. Relative changes are B divided by A, minus 1. A spread is the coefficient of
+/// variation of the goodput, and null if the file lacks it.
 #[derive(Serialize)]
 struct LevelsDiffDocument<'a> {
     schema: &'static str,

@@ -1,6 +1,7 @@
-//! The checks of a machine as a screen and as a document.
+//! The report of `plimsoll doctor`, which checks whether a machine is fit to measure: a screen and
+//! a JSON document.
 //!
-//! Not here: the checks themselves, and their bounds (`plimsoll_analysis::fitness`).
+//! Not here: the checks themselves, and their limits (`plimsoll_analysis::fitness`).
 
 use crate::block::{Report, Tone};
 use crate::document::value;
@@ -14,10 +15,10 @@ use plimsoll_model::machine_facts::{MachineFacts, SelfMeasurement};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The page with the figures of the benchmark machine.
+/// The documentation page with the figures of the benchmark machine.
 const BENCHMARK_PAGE: &str = "docs/reference/benchmarks.md";
 
-/// Formats the answer in one sentence.
+/// Formats the overall result of the checks as one sentence.
 fn answer(fitness: &MachineFitness) -> String {
     let list = |of: Fitness| fitness.named(of).join(", ");
     match fitness.fitness() {
@@ -27,8 +28,8 @@ fn answer(fitness: &MachineFitness) -> String {
     }
 }
 
-/// Returns the figures of this machine and of the benchmark machine: name, this machine, benchmark
-/// machine.
+/// Returns the rows that compare this machine with the benchmark machine: name of the figure, value
+/// here, value of the benchmark machine.
 fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     let row = |name: &str, here: String, there: String| [name.to_owned(), here, there];
     let (per_s, cpu) = (|rps: f64| format!("{}/s", rate(rps)), |us: f64| duration(us * 1e3));
@@ -40,8 +41,8 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     ]
 }
 
-/// Renders the screen: the answer, a line for each check, the figures of plimsoll itself, and the
-/// remedies.
+/// Renders the screen: the answer, a row for each check, the figures of plimsoll's measurement of
+/// itself, and the remedies. `columns`: the width of the terminal, if known.
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(fitness));
@@ -53,8 +54,8 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
         report.table(&["10 s against the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
-    // The most serious remedies come first. The document contains those that do not fit on the
-    // screen.
+    // The remedies of the most serious checks come first. Remedies that do not fit on the screen
+    // are only in the JSON document.
     let mut remedies: Vec<(Fitness, &str)> =
         fitness.checks.iter().filter_map(|check| Some((check.fitness, check.remedy.as_deref()?))).collect();
     remedies.sort_by_key(|(fitness, _)| std::cmp::Reverse(*fitness));

@@ -1,18 +1,18 @@
-//! The building blocks of documents: each document is a type whose fields are those of the document
-//! ([`value`]), with maps whose keys are known only at run time ([`ByName`]).
+//! The building blocks of JSON documents. Each document is a type whose fields are the fields of
+//! the document ([`value`]). Maps whose keys are known only at run time use [`ByName`].
 //!
-//! Not here: any document.
+//! Not here: any particular document.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Converts a document into a JSON value; figures that are no numbers become null.
+/// Converts a document into a JSON value. NaN and infinities become null.
 pub(crate) fn value(document: &impl Serialize) -> Value {
-    // Keys are strings, and no value of a document fails to serialise.
+    // Serialisation cannot fail: keys are strings, and every value is representable.
     serde_json::to_value(document).unwrap_or(Value::Null)
 }
 
-/// A map in a document: values under their names, in the order of the list.
+/// A JSON object whose keys are known only at run time, in the order of the list.
 pub(crate) struct ByName<K, V>(pub Vec<(K, V)>);
 
 impl<K: Serialize, V: Serialize> Serialize for ByName<K, V> {

@@ -1,6 +1,6 @@
-//! The events of a running study as lines of JSON (`--json-lines`): the study, each load, each
-//! tick, each load that ended, and the finding. docs/reference/json.md describes the lines
-//! (`plimsoll.events/1`).
+//! The events of a running study as lines of JSON (`--json-lines`): its start, the start of each
+//! load, each tick, the end of each load, and the finding. docs/reference/json.md describes the
+//! lines (`plimsoll.events/1`).
 //!
 //! Not here: when an event happens (`plimsoll-study`), and where the lines go (the binary).
 
@@ -14,10 +14,10 @@ use plimsoll_model::{ExperimentSpec, Interval, LoadShape, PlanRecord, Tag, Trial
 use serde::Serialize;
 use serde_json::Value;
 
-/// The schema of the lines.
+/// The schema of the event lines.
 const SCHEMA: &str = "plimsoll.events/1";
 
-/// The event at the beginning of a study.
+/// The event `begin` at the start of a study.
 #[derive(Serialize)]
 struct StudyBeginsFields {
     event: &'static str,
@@ -26,7 +26,8 @@ struct StudyBeginsFields {
     command: &'static str,
 }
 
-/// The event at the beginning of a load. Loads are numbered from 0, in the order of the run file.
+/// The event `load` at the start of a load. Loads are numbered from 0, in the order of the run
+/// file.
 #[derive(Serialize)]
 struct LoadBeginsFields {
     event: &'static str,
@@ -45,7 +46,7 @@ struct LoadBeginsFields {
     elapsed_s: f64,
 }
 
-/// The event after a tick of a load.
+/// The event `tick` with the figures of one tick: a short interval of a load.
 #[derive(Serialize)]
 struct TickEventFields {
     event: &'static str,
@@ -71,7 +72,7 @@ struct EventTimesFields {
     max: u64,
 }
 
-/// The event at the end of a load.
+/// The event `load_end` at the end of a load.
 #[derive(Serialize)]
 struct LoadEndsFields {
     event: &'static str,
@@ -85,7 +86,7 @@ struct LoadEndsFields {
     generator_limited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     interference_cores: Option<f64>,
-    /// The verdict of a search on the load.
+    /// The search's judgement of the load; absent if the load is not a trial of a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<TrialFields>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,25 +94,26 @@ struct LoadEndsFields {
     elapsed_s: f64,
 }
 
-/// The event with the finding: the document of `--json`.
+/// The event `finding` at the end of a study, with the document of `--json`.
 #[derive(Serialize)]
 struct FindingEventFields<'a> {
     event: &'static str,
     document: &'a Value,
 }
 
-/// Formats one event as its line, with figures as in every document.
+/// Formats one event as a line of JSON, with numbers rounded as in every document.
 fn line(event: &impl Serialize) -> String {
     crate::visible::json_line(&tidy(&value(event)))
 }
 
-/// Formats the first line, which names the study.
+/// Formats the first line of the output, which names the study.
 pub fn begin(asked: &ExperimentSpec) -> String {
     let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
     line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
 }
 
-/// Formats the line of a load that begins. `load`: the number of the load.
+/// Formats the line of a load that starts. `load`: the number of the load, from 0. `elapsed_ns`:
+/// the time since the start of the study.
 pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
     let level = plan.load.shape.curve().max();
     let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
@@ -130,7 +132,8 @@ pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -
     })
 }
 
-/// Formats the line of a tick of load number `load`, from `start_ns` to `end_ns` of its schedule.
+/// Formats the line of a tick of load number `load`. The tick lasts from `start_ns` to `end_ns` of
+/// the load's schedule.
 pub fn tick(
     load: usize,
     phase: &'static str,
@@ -159,7 +162,8 @@ pub fn tick(
     })
 }
 
-/// Formats the line of a load that ended: its figures, and the study's verdict on it.
+/// Formats the line of a load that ended: its figures, and the search's judgement of the load if
+/// the study is a search.
 pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
     let summary = Summary::from_run(&trial.run);
     let search = match study {
@@ -187,7 +191,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
     })
 }
 
-/// Formats the last line: the document of `--json`.
+/// Formats the last line of the output, with the document of `--json`.
 pub fn finding(document: &Value) -> String {
     line(&FindingEventFields { event: "finding", document })
 }

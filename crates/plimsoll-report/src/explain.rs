@@ -1,7 +1,7 @@
-//! The report of an explanation: the limit of the line, the evidence for it, the causes that were
-//! ruled out, and what would move the line.
+//! The report of an explanation: the limit of the load line, the evidence for it, the causes that
+//! were ruled out, and changes that would raise the line.
 //!
-//! Not here: its document (`explain_json`).
+//! Not here: its JSON document (`explain_json`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
@@ -16,7 +16,8 @@ use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubts, Findings};
 use plimsoll_model::Intervention;
 
-/// Formats the answer in one sentence, with its probability if a cause is named.
+/// Formats the cause and its explanation as one sentence, with the probability if the diagnosis
+/// names a cause.
 pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     if explanation.cause == Cause::Unknown {
         return spelled(&explanation.sentence);
@@ -26,8 +27,8 @@ pub(crate) fn explain_answer(explanation: &Explanation) -> String {
     format!("{}{sure}: {}", explanation.cause, spelled(&explanation.sentence))
 }
 
-/// Returns the names of the steady loads. Without a line, the loads are shares of the peak
-/// throughput.
+/// Returns the headings of the three steady loads: low, at the load line, and above it. Without a
+/// line, the middle load is near the peak throughput.
 pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     match findings.load_line_rps.rps > 0.0 {
         true => ["low load", "at the line", "past it"],
@@ -35,16 +36,17 @@ pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     }
 }
 
-/// Returns the headings of the table of places.
+/// Returns the headings of the table of places where requests in flight are.
 pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
     let [low, line, past] = level_headings(findings);
     ["where requests are", low, line, past]
 }
-/// A place with a smaller share is left out.
+/// The minimum share of the requests in flight for a place to be shown, in at least one of the
+/// loads.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
-/// Returns the places of requests in flight, the largest above the line first: shares at the low
-/// load, at the line and above.
+/// Returns the places of requests in flight, each with its shares at the low load, at the line and
+/// above. The place with the largest share at the highest load is first.
 fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
@@ -55,7 +57,7 @@ fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     found
 }
 
-/// Formats the rows of the table of places, with a bar of one character for each tenth.
+/// Formats the rows of the table of places, with a bar of one character for each 10 %.
 pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
@@ -65,10 +67,12 @@ pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     places(explanation).into_iter().map(row).collect()
 }
 
-/// From this share on, the report explains "not observed".
+/// The minimum share of requests at no observed place from which the report explains "not
+/// observed".
 const UNOBSERVED_MIN: f64 = 0.2;
 
-/// Formats a note if many requests are at no observed place: its meaning, and how to observe them.
+/// Returns a note if many requests are at no observed place: where they may wait, and how to
+/// observe them. Otherwise returns `None`.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
@@ -78,7 +82,7 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     })
 }
 
-/// Draws the places of the requests.
+/// Draws the shares of requests in flight at each place, for the three steady loads.
 fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
     let of = |(place, shares): (RequestPlace, [Option<f64>; 3])| EvidenceBars {
@@ -93,7 +97,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Returns the headings of the table of evidence.
+/// Returns the headings of the table of evidence for the causes.
 fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
     let [low, line, past] = level_headings(findings);
     ["signal", low, line, past, "evidence for", "from"]
@@ -120,7 +124,7 @@ fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
     }
 }
 
-/// Draws the evidence for a cause.
+/// Draws the signals that are evidence for the named cause, at the three steady loads.
 pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
     let heading = Heading {
@@ -130,7 +134,8 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Formats the prediction of an experiment, before it is made.
+/// Formats the effect that each remaining cause predicts for an experiment. The text is printed
+/// before the experiment is made.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => "the reference for loads with a change".to_owned(),
@@ -142,7 +147,7 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
     }
 }
 
-/// The headings of the table of experiments.
+/// The headings of the table of experiments, which separate causes.
 const EXPERIMENTS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
 
 fn experiment_row(made: &InterventionReport) -> Vec<String> {
@@ -158,7 +163,7 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
     vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
-/// Formats the effect of a setting of the server.
+/// Formats the effect on the throughput of a server setting that was varied.
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
@@ -179,7 +184,8 @@ fn varied_row(step: &VariedStep) -> Vec<String> {
     vec![step.value.to_string(), format!("{}/s", rate(step.goodput_rps)), counts.to_owned()]
 }
 
-/// What would move the line, and to where.
+/// Formats the predicted load lines: with twice the capacity of the limit, and without the limit.
+/// Returns `None` without a prediction.
 pub(crate) fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
@@ -194,7 +200,8 @@ pub(crate) fn moves_text(explanation: &Explanation, counted: &str) -> Option<Str
     ))
 }
 
-/// The report of a diagnosis, below the evidence against it.
+/// Renders the report of a diagnosis. `doubts`: the evidence against the load line, stated with the
+/// line.
 pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
     let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();

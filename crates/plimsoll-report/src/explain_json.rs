@@ -1,4 +1,4 @@
-//! The document of an explanation: `plimsoll.explain/2`.
+//! The JSON document of an explanation: `plimsoll.explain/2`.
 
 use crate::document::value;
 use crate::json::{FrameFields, LoadLineFields, LoadSetupFields};
@@ -43,7 +43,8 @@ struct ExplainDocument<'a> {
     profiles: Option<FunctionsFields<'a>>,
 }
 
-/// The functions of the server: from its own profiles if requested, otherwise from kernel samples.
+/// The functions that use the server's CPU time: from the server's own profiles if requested,
+/// otherwise from samples of the kernel.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FunctionsFields<'a> {
@@ -51,7 +52,8 @@ enum FunctionsFields<'a> {
     Sampled(SampledFields<'a>),
 }
 
-/// Profiles of the server's without what functions cost tell less than samples.
+/// Chooses the source of the functions. The server's own profiles come first if they could be
+/// compared, then samples of the kernel, then profiles without a comparison.
 fn functions<'a>(
     explanation: &'a Explanation,
     profiles: Option<&'a Assessment<Profiles>>,
@@ -69,7 +71,7 @@ struct CauseFields<'a> {
     subject: &'a str,
 }
 
-/// Where the requests in flight of one load are.
+/// The number of requests in flight in one load, in total and by place.
 #[derive(Serialize)]
 struct InFlightFields {
     in_flight: f64,
@@ -176,7 +178,7 @@ impl From<&SignalRow> for EvidenceFields {
     }
 }
 
-/// The document of an explanation.
+/// Renders the JSON document of an explanation.
 pub(crate) fn explain(
     experiment: &Experiment,
     context: &RunContext,

@@ -1,11 +1,13 @@
-//! How failed responses look: a fact for each kind, and the list of a JSON document.
+//! The failed responses of a report: a fact for each kind of failure, and the list of a JSON
+//! document.
 
 use crate::format::{count, duration};
 use plimsoll_analysis::failed::FailedKind;
 use plimsoll_model::Purpose;
 use serde::Serialize;
 
-/// A fact for each kind of failure: the first response, the count, and the first time.
+/// Returns a labelled fact for each kind of failure: the first response, the number of requests,
+/// and the time of the first.
 pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
         let side = match (kind.tag.purpose, kind.tag.arm) {
@@ -22,7 +24,7 @@ pub(crate) fn facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     kinds.iter().map(fact).collect()
 }
 
-/// One of the list `failed_answers` of every document.
+/// The fields of one kind of failure in the list `failed_answers` of a JSON document.
 #[derive(Serialize)]
 pub(crate) struct FailedAnswerFields<'a> {
     status: Option<u16>,
@@ -35,7 +37,7 @@ pub(crate) struct FailedAnswerFields<'a> {
     reason: Option<&'a str>,
 }
 
-/// The list `failed_answers` of every document.
+/// Returns the list `failed_answers`, which every JSON document contains.
 pub(crate) fn failed_answers(kinds: &[FailedKind]) -> Vec<FailedAnswerFields<'_>> {
     kinds.iter().map(FailedAnswerFields::from).collect()
 }

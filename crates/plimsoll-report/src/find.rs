@@ -1,4 +1,5 @@
-//! How the result of a search looks.
+//! The report of a search for the load line, the rows of its live log, and the sentences about its
+//! result.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -14,7 +15,7 @@ use plimsoll_model::{Arrivals, Experiment, LoadShape, PlanRecord, Purpose, Trial
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Why a search ended, in words.
+/// Returns the reason why a search ended, in words.
 pub fn stopped_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
         StopReason::Width => "the interval of the load line is narrow enough",
@@ -31,7 +32,8 @@ pub fn stopped_text(stopped_by: StopReason) -> &'static str {
     }
 }
 
-/// Formats the answer in one sentence, with the doubts about the line.
+/// Formats the result of a search as one sentence: the load line, or why none was found. The doubts
+/// about the line follow.
 pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
@@ -87,12 +89,14 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     line + &doubts + &disturbed
 }
 
-/// Formats a rate as a multiple of the log, as a prefix of the rate; empty without a log.
+/// Formats a rate as a multiple of the access log's rate, to be followed by the rate; empty without
+/// a log.
 pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
 
-/// Formats the upper bound of a load line without a lower bound, or that no line was found.
+/// Formats the result of a search without a lower bound: the upper bound of the line, or that no
+/// line was found.
 pub(crate) fn not_found_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.counted, &findings.slo);
     match findings.load_line_rps.upper {
@@ -106,8 +110,8 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     }
 }
 
-/// Formats a proven load line with its interval. `seen`: the observed time, placed after the
-/// arrivals.
+/// Formats a proven load line with its interval. `seen`: a suffix with the time for which loads met
+/// the SLO.
 pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
@@ -120,7 +124,7 @@ pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String
     )
 }
 
-/// Formats the spacing of arrivals as a suffix of a rate.
+/// Returns the spacing of arrivals in words.
 pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     match arrivals {
         Arrivals::Poisson => "random arrivals",
@@ -129,7 +133,8 @@ pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
     }
 }
 
-/// Formats a budget of at least `seconds` as the value of a flag.
+/// Formats a budget of at least `seconds` as a value of `--budget`, rounded up to 10 s or to
+/// minutes.
 pub(crate) fn budget_text(seconds: f64) -> String {
     if seconds < 120.0 {
         format!("{}s", (seconds / 10.0).ceil() * 10.0)
@@ -142,10 +147,10 @@ fn users(number: u64) -> String {
     if number == 1 { "1 user".to_owned() } else { format!("{} users", count(number)) }
 }
 
-/// Half of a 90 % interval in standard errors.
+/// Half the width of a 90 % interval in standard errors of a normal distribution.
 const INTERVAL_90: f64 = 1.645;
 
-/// The headings of [`trial_row`].
+/// The column headings of [`trial_row`].
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
     ["trial", "load", "length", "goodput", "success", "p50", "p99", "lag p99", "verdict"];
 
@@ -157,7 +162,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         OfferedLoad::Users(number) => users(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
-        // Closed trials and loads in between are not judged by the SLO.
+        // The SLO does not apply to closed-loop trials and settling loads.
         (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict, spelled(&trial.reason)),
@@ -175,21 +180,22 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     ]
 }
 
-/// The columns of the live log: the index of the cell of [`trial_row`], and the width. The kind is
-/// before them, the verdict after.
+/// The middle columns of the live log: index of the cell in [`trial_row`], and width in characters.
+/// The trial's kind is before these columns, and its verdict is after.
 const LIVE: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
-/// The columns that are left out first when space is short, in order.
+/// The cells of [`trial_row`] that are omitted in a narrow terminal, the least important first.
 const LEFT_OUT: [usize; 4] = [3, 2, 5, 4];
-/// Width of the time, the kind and the verdict of a trial, in columns.
+/// The width in characters of the columns that are always shown: time, kind and verdict of a trial.
 const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
-/// Indentation of the continuation of a broken row, in columns.
+/// The indentation of the second line of a broken row, in characters.
 const LIVE_INDENT: usize = 10;
 
-/// Returns the columns of the live log that fit.
+/// Returns the middle columns of the live log that fit a terminal of this width.
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
-    // Reasons also need space: below 110 columns the two least informative columns are left out.
+    // Reasons of verdicts also need space: terminals below 110 columns show no more columns than
+    // one of 79.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
     for left_out in LEFT_OUT {
         if wide(&shown) <= room {
@@ -208,7 +214,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     let (verdict, reason) = cells[8].split_once(": ").unwrap_or((&cells[8], ""));
     row.push_str(&format!("  {verdict}"));
     let row = row.trim_end();
-    // A reason without space beside the verdict is printed on separate lines.
+    // A reason that does not fit beside the verdict is printed on separate lines.
     match (reason.is_empty(), columns) {
         (true, _) => row.to_owned(),
         (false, Some(columns)) if width(row) + 2 + width(reason) >= columns => {
@@ -218,18 +224,18 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     }
 }
 
-/// Formats the headings of [`trial_line`].
+/// Formats the headings of the live log, whose rows are from [`trial_line`].
 pub fn trial_heading(columns: Option<usize>) -> String {
     live_row("at", &TRIAL_HEADINGS.map(str::to_owned), columns)
 }
 
-/// Formats one trial as a row of the live log, in lines of at most `columns`.
+/// Formats one trial as a row of the live log, in lines of at most `columns` characters.
 pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>) -> String {
     live_row(&format!("{:.1} s", elapsed_ns as f64 / 1e9), &trial_row(trial), columns)
 }
 
-/// Describes what a search does with a load, and why. `so_far`: the line as it would be reported
-/// now.
+/// Returns two texts about the next load of a search: what the search does, and why. `so_far`: the
+/// load line as it would be reported now.
 pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = load.curve().max();
@@ -267,7 +273,7 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
     }
 }
 
-/// Formats the load with headroom, as a rate for planning.
+/// Formats the load to plan with: the rate at the chosen headroom below the load line.
 pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
@@ -276,7 +282,8 @@ pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
-/// Formats the rate of the log, and the line as a multiple of its busiest times.
+/// Formats the rates of the access log, and the load line as a multiple of the log's busiest minute
+/// and second.
 pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
     let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
@@ -296,7 +303,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     text
 }
 
-/// Formats the number of required instances.
+/// Formats the number of instances required for a rate.
 pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
     let many = match instances {
@@ -308,7 +315,7 @@ pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     format!("{many} for {} {counted}/s{cores}", rate(rate_rps))
 }
 
-/// Formats the probable bottleneck of the line, and how to check it.
+/// Formats the probable bottleneck at the load line, and the command that checks it.
 fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
         [_] => format!("plimsoll explain {}", context.plan.traffic.url()),
@@ -317,9 +324,9 @@ fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
     format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
 }
 
-/// Renders the report of a search, below the evidence against its figures. The answer contains the
-/// doubts about the line. `held_by`: the probable bottleneck, if it is clear. `with_trials`:
-/// whether to include the table of all trials, which the live log may have shown already.
+/// Renders the report of a search. `doubts`: the evidence against the line, stated in the answer.
+/// `held_by`: the probable bottleneck, if it is clear. `with_trials`: whether to include the table
+/// of all trials, which the live log may have shown already.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,
@@ -399,8 +406,8 @@ pub(crate) fn find_report(
     report
 }
 
-/// Formats the number of loopback source addresses, one for each machine, unless all loads used the
-/// default address.
+/// Formats the number of loopback source addresses if the loads had to use more than one. Returns
+/// `None` if every load used the default address, or none did.
 fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     let source = |trial: &Trial| match trial.run.injectors.first()?.sources.as_slice() {
         [only] if only.count() == 1 => Some(only.nth(0)),
@@ -434,7 +441,7 @@ mod tests {
         };
         for (sources, count) in [
             (&["", ""][..], None),
-            // These trials are the requested load, and loads with a change that separates causes.
+            // Here the user chose the addresses, or one load of an experiment changed them.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
             (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),

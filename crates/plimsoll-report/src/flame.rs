@@ -1,11 +1,12 @@
-//! Flame graphs: merged stacks as a standalone drawing, as SVG and inside a page.
+//! Flame graphs: merged stacks as a drawing, in a standalone SVG file or inside a page.
 //!
-//! The drawing is complete without a script. Where a script runs, `flame.js` redraws it from the
-//! frames, which are stored beside it as JSON, and adds zoom, search and the inverted view. Both
-//! work offline: nothing is fetched.
+//! The drawing is complete without a script. Where scripts run, `flame.js` redraws it from the
+//! frames, which are stored beside it as JSON. The script adds zoom, search and the inverted view.
+//! Both work offline: nothing is fetched.
 //!
-//! In a difference, the width of a frame is the mean of both sides, so that removed frames stay
-//! visible. Red frames cost more, blue ones less, and grey changes may be chance.
+//! In the graph of a difference, the width of a frame is the mean of both sides, so that removed
+//! frames stay visible. Red frames cost more than before, and blue frames cost less. The changes of
+//! grey frames may be chance.
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), and the other content of the page.
 
@@ -16,7 +17,7 @@ use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Maximum number of frames that a browser draws smoothly.
+/// The maximum number of frames in a flame graph: more are not drawn smoothly by a browser.
 pub const FRAMES_MAX: usize = 20_000;
 
 const SCRIPT: &str = include_str!("flame.js");
@@ -32,44 +33,47 @@ const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo
     .plimsoll-flame .frames g:hover rect{stroke:#fff}.plimsoll-flame .button rect{fill:#1d2630;stroke:#5a6b7b}\
     .plimsoll-flame .button.on rect{fill:#28527a}}";
 
-/// Height of a row, in px; `flame.js` has an equal value.
+/// Height of a row of frames, in px; `flame.js` must have an equal value.
 const ROW: usize = 17;
 const TOP: usize = 76;
 const SIDE: f64 = 10.0;
 const WIDTH: f64 = 1200.0;
-/// Width of a character, in px, in the widest of the usual fonts.
+/// Estimated width of a character in px, by the widest of the usual monospace fonts.
 const CHARACTER: f64 = 7.3;
 /// Returns the script of flame graphs, for pages that load it from a separate URL.
 pub fn script() -> &'static str {
     SCRIPT
 }
 
-/// The drawing without script leaves out narrower frames; the unit is px.
+/// The minimum width in px of a frame in the drawing without script; narrower frames are omitted.
 const NARROWEST: f64 = 0.8;
 
-/// A flame graph with its texts.
+/// The frames and texts of a flame graph.
 #[derive(Debug, Clone, Copy)]
 pub struct Flame<'a> {
-    /// The frames, at most about [`FRAMES_MAX`].
+    /// The frames, at most about [`FRAMES_MAX`] of them.
     pub tree: &'a Tree,
     /// The heading.
     pub title: &'a str,
-    /// The line below the heading: the kind of samples, their duration, and the samples not shown.
+    /// The line below the heading: the kind of samples, their duration, and the samples that are
+    /// not shown.
     pub subtitle: &'a str,
-    /// Unit of the values, in the spelling of pprof; `percent` for shares.
+    /// The unit of the values in the spelling of pprof, such as `nanoseconds`; `percent` for
+    /// shares.
     pub unit: &'a str,
-    /// The unit that values are divided by, such as `request`.
+    /// The quantity that values are divided by, such as `request`; `None` for plain values.
     pub per: Option<&'a str>,
-    /// The sum of all values.
+    /// The sum of all values, in the unit of the values.
     pub total: f64,
 }
 
-/// Renders the flame graph as a standalone file.
+/// Renders the flame graph as a standalone SVG file.
 pub fn svg(flame: &Flame) -> String {
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", inline_svg(flame))
 }
 
-/// Renders the flame graph as a standalone page; `body` is inserted below it without escaping.
+/// Renders the flame graph as a standalone HTML page. `body` is inserted below the graph without
+/// escaping.
 pub fn html(flame: &Flame, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n<style>body{{margin:0;\
@@ -120,8 +124,8 @@ pub fn inline_svg(flame: &Flame) -> String {
     out
 }
 
-/// Returns the frames that are wide enough for the drawing without script, and the left end of
-/// each, in units of width.
+/// Returns the frames that are wide enough for the drawing without script. Each has its left end,
+/// in the unit of the frames' widths.
 fn drawn(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
     // The left end of the next frame at each depth.
     let mut next: Vec<f64> = vec![0.0];
@@ -161,8 +165,8 @@ fn flame_value(flame: &Flame, value: f64) -> String {
     format!("{}{per}", amount(value, flame.unit))
 }
 
-/// Formats the frames for the script as columns of numbers. No text in it can end the surrounding
-/// element.
+/// Formats the frames as JSON for the script: a list of numbers for each property. Special
+/// characters are escaped, so that no name ends the surrounding HTML element.
 fn data(flame: &Flame) -> String {
     let tree = flame.tree;
     let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| number(of(node))).collect::<Vec<_>>();
@@ -188,12 +192,12 @@ fn data(flame: &Flame) -> String {
     data.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// Formats whole numbers without a decimal point.
+/// Converts a number to JSON; whole numbers have no decimal point.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }
 }
 
-/// Removes characters that XML forbids, or that could control the surrounding text.
+/// Replaces characters that XML forbids, or that could control the surrounding text.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
 }
@@ -202,20 +206,22 @@ fn escaped(text: &str) -> String {
     chart::escaped(&printable(text))
 }
 
-/// Returns the part of a name that is its package, module or class: functions of one package share
-/// a hue.
+/// Returns the part of a function's name that is its package, module or class. Functions of one
+/// package share a hue.
 fn package(name: &str) -> &str {
     let base = name.rfind('/').map_or(0, |slash| slash + 1);
     let end = name[base..].find(['.', ':', '(']).map_or(name.len(), |end| base + end);
     &name[..end]
 }
 
-/// Computes the FNV-1a hash, so that colours are equal on every machine and in every version.
+/// Computes the FNV-1a hash of a name. Colours that derive from it are equal on every machine and
+/// in every version.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Returns a light colour: the package determines the hue, and the function the lightness.
+/// Returns the colour of a frame, which is always light: the package sets the hue, and the function
+/// the lightness.
 fn colour(name: &str) -> String {
     let hue = f64::from(hash(package(name)) % 360);
     let lightness = 0.70 + f64::from(hash(name) % 13) / 100.0;
@@ -228,7 +234,8 @@ fn colour(name: &str) -> String {
     format!("#{:02x}{:02x}{:02x}", channel(0.0), channel(8.0), channel(4.0))
 }
 
-/// Returns the colour of a difference; `flame.js` has an equal rule.
+/// Returns the colour of a frame in a difference: red for more, blue for less, and grey below two
+/// standard deviations. `flame.js` must have an equal rule.
 fn change_colour(node: &Node) -> String {
     let (delta, mean) = (node.value - node.before, (node.value.abs() + node.before.abs()) / 2.0);
     if mean == 0.0 || (node.variance > 0.0 && delta.abs() < 2.0 * node.variance.sqrt()) {

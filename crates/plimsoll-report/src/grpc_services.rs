@@ -1,6 +1,8 @@
-//! The services of a gRPC server as text: their methods, and for each method an example body.
+//! The services of a gRPC server as text: their methods, and an example request body for each
+//! method.
 //!
-//! Not here: asking the server (`plimsoll-study`), and what descriptors say (`plimsoll-traffic`).
+//! Not here: fetching descriptors from the server (`plimsoll-study`), and decoding them
+//! (`plimsoll-traffic`).
 
 use crate::visible::visible;
 use plimsoll_traffic::grpc::{Schema, SchemaError};
@@ -16,8 +18,8 @@ pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaErr
     finished(schema, text, service, "")
 }
 
-/// Describes the methods of a service, or one `method`, each with its messages and a command line
-/// with an example body. `origin`: the target of the calls.
+/// Describes the methods of a service, or only `method` if it is not empty. Each method has its
+/// messages and a command line with an example body. `origin`: the URL of the server.
 pub fn services_described(
     schema: &Schema,
     service: &str,
@@ -46,10 +48,10 @@ fn services(schema: &Schema, service: &str) -> Vec<String> {
 
 fn finished(schema: &Schema, text: String, service: &str, method: &str) -> Result<String, SchemaError> {
     if text.is_empty() {
-        // The error names the existing methods.
+        // Return the error of the schema, which names the existing methods.
         schema.method(&format!("/{service}/{method}"))?;
     }
-    // Names come from the server.
+    // Names come from the server, so control characters must be made visible.
     let lines: Vec<String> = text.lines().map(|line| visible(line).into_owned()).collect();
     Ok(format!("{}\n", lines.join("\n").trim_end()))
 }

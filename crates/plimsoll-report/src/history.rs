@@ -1,4 +1,5 @@
-//! Runs over time: lanes of runs as text, page and document, and the decision of a gate.
+//! Runs over time: lanes of comparable runs as text, page and JSON document, and the decision of a
+//! gate, which compares a commit with a branch.
 //!
 //! Not here: which runs share a lane, and where a lane changed (`plimsoll-analysis`).
 
@@ -14,20 +15,20 @@ use plimsoll_model::shell;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The longest sparkline, in characters: the latest points of a longer series.
+/// The maximum length of a sparkline in characters. A longer series shows only its latest points.
 const SPARKS_MAX: usize = 72;
 
-/// Characters of a sparkline, from low to high.
+/// The characters of a sparkline, from low to high.
 const SPARKS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// A sparkline ends at most this share below and above the values, so that small noise does not
-/// fill it.
+/// The space of a sparkline below the lowest and above the highest value, as a share of these
+/// values. It keeps small noise from filling the full height.
 const SPARK_MARGIN: f64 = 0.05;
 
-/// The content of a history.
+/// The lanes to show, and how to show them.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryView<'a> {
-    /// The lanes.
+    /// The lanes; each is a series of comparable runs of one service.
     pub lanes: &'a [HistoryLane],
     /// The order of the runs in a lane.
     pub order: LaneOrder,
@@ -37,7 +38,7 @@ pub struct HistoryView<'a> {
     pub unreadable: &'a [(String, String)],
 }
 
-/// Formats values as a sparkline between the lowest and the highest value of a range.
+/// Formats values as a sparkline, one character for each value, scaled to the range of all values.
 fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
     let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));
@@ -48,7 +49,8 @@ fn sparkline(values: &[f64]) -> String {
     values.iter().map(of).collect()
 }
 
-/// Formats a rate with its interval: `2 010/s (1 980 to 2 040)`.
+/// Formats the load line of a run with its interval, such as `2 010/s (1 980 to 2 040)`, or its
+/// goodput.
 fn rate_text(run: &HistoryRun) -> String {
     match (run.line(), run.followed_rps()) {
         (Some(line), _) => {
@@ -60,13 +62,13 @@ fn rate_text(run: &HistoryRun) -> String {
     }
 }
 
-/// Formats the size of a change in a few words: `-5.1 % (-6.3 to -3.9)`.
+/// Formats the size of a change with its interval, such as `-5.1 % (-6.3 to -3.9)`.
 fn change_text(found: &LaneChange) -> String {
     let [lower, upper] = [found.point.interval.lower, found.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
     format!("{} ({lower:+.1} to {upper:+.1})", change(found.point.ratio - 1.0))
 }
 
-/// Returns the name of a point of a series: its commit, or the time of its run.
+/// Returns the name of a point of a lane: its commit, or the date of its first run.
 fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[point].runs[0]];
     match (order, run.commit_short()) {
@@ -79,7 +81,7 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Formats other changes at the same time as a clause; `None`: none was observed.
+/// Formats further measures that changed at the same point; `None` if no change was observed.
 fn moved_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
@@ -102,14 +104,15 @@ fn runs_text(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs as u64)) }
 }
 
-/// Formats the answer about a lane in one sentence.
+/// Formats the result for a lane as one sentence: its latest value and its latest change.
 fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     let (measure, service) = (lane.measure, &lane.service);
     let Some(latest) = lane.points.last().map(|point| rate(point.rps)) else {
         return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
-        // Without a test there is no statement about changes.
+        // Below the minimum length no test for changes was made, so the text must not say "no
+        // change".
         None if lane.points.len() < SERIES_MIN => format!(
             "{measure} {latest}/s of {service}: too few runs to detect a change ({} of {} count, \
              {SERIES_MIN} are needed)",
@@ -125,7 +128,8 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     }
 }
 
-/// Lists the runs of a lane, and the reason why they are separate from other lanes.
+/// Returns labelled facts about a lane: the SLO, the machine, why it is separate from other lanes,
+/// and its changes.
 fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
@@ -143,7 +147,7 @@ fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String
 
 const HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "change", "cause", "p99", "CPU a request"];
 
-/// Formats the latest `last` rows of a lane, the oldest first.
+/// Formats the table rows of the latest `last` runs of a lane, the oldest first.
 fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     let changed: Vec<(usize, &LaneChange)> =
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
@@ -169,7 +173,8 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
     lane.runs.iter().enumerate().skip(skipped).map(|(number, run)| row(number, run)).collect()
 }
 
-/// Renders the history as text: for each lane the answer, a sparkline, the changes, and the rows.
+/// Renders the history as text. Each lane has the answer, a sparkline, its changes, and its table
+/// of runs.
 pub fn history_report(view: &HistoryView) -> Report {
     let mut report = Report::default();
     if view.lanes.is_empty() {
@@ -334,14 +339,15 @@ pub fn history_document(view: &HistoryView) -> Value {
     document
 }
 
-/// The decision of a gate, with the names of both sides.
+/// The decision of a gate on one run, with the names for its text. A gate judges whether a commit
+/// is worse than a branch.
 #[derive(Debug, Clone, Copy)]
 pub struct GateView<'a> {
-    /// The run that is judged.
+    /// The run that the gate judges.
     pub run: &'a HistoryRun,
-    /// The branch that the commit is compared with.
+    /// The name of the branch that the run is compared with.
     pub branch: &'a str,
-    /// The verdict.
+    /// The verdict with its evidence.
     pub finding: &'a GateFinding,
 }
 
@@ -350,10 +356,11 @@ impl GateView<'_> {
         self.run.commit_short().map_or_else(|| self.run.file.clone(), |commit| format!("commit {commit}"))
     }
 
-    /// Formats the command of a comparison that would decide.
+    /// Formats the command of a controlled comparison that would decide.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
-        // The name of a service is no address: the path is the user's.
+        // A run tagged with the name of a service has no URL here, so the user must fill in the
+        // path.
         let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
         let url = if is_named { "/PATH".to_owned() } else { shell::word(&self.run.service) };
         format!("plimsoll prove --a git:{} --b git:{commit} --build CMD --start CMD {url}", shell::word(self.branch))

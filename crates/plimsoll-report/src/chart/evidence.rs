@@ -16,7 +16,7 @@ pub struct EvidenceBars {
     pub values: [Option<(f64, String)>; 3],
 }
 
-/// The names of the loads, and their colours.
+/// The names of the three loads in a chart, and their colours.
 const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
 /// Height of a bar with its gap, and of the name above, in user units.
 const BAR: f64 = 16.0;

@@ -1,5 +1,6 @@
-//! The main picture: the response time of a server over the offered rate, its load line, and how
-//! busy the generator was. It shows one search, or two searches for comparison.
+//! The main chart: the response time of a server over the offered rate, the server's load line, and
+//! the utilisation of the load generator. The chart shows one search, or two searches for
+//! comparison.
 
 use super::place::{OccupiedArea, TextLabel};
 use super::plot::{
@@ -15,10 +16,10 @@ use plimsoll_analysis::summary::WORK_SHARE_MAX;
 use plimsoll_analysis::{Findings, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// One search to be drawn.
+/// A search in the chart: its result under the name of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedSearch<'a> {
-    /// Name of the server or build; drawn only where there are two.
+    /// Name of the server or build; drawn only where the chart has two searches.
     pub name: &'a str,
     /// The result of the search.
     pub findings: &'a Findings,
@@ -26,14 +27,15 @@ pub struct NamedSearch<'a> {
 
 const PLOT_HEIGHT: f64 = 270.0;
 const STRIP_HEIGHT: f64 = 46.0;
-/// The height of the name of a line.
+/// Height of the row with the name of a load line, in user units.
 const LABEL_ROW: f64 = 17.0;
-/// The name of the upright axis.
+/// The title of the vertical axis.
 const Y_NAME: &str = "p99 response time";
-/// Trials this near to each other on the page are one point of the curve.
+/// Trials closer than this many user units on the rate axis are joined to one point of the curve.
 const NEAR: f64 = 9.0;
 
-/// The open trials that say something about the server: (rate, trial).
+/// Returns the trials with an offered rate, each with this rate in requests/s, by ascending rate.
+/// Settling and profiling trials are excluded, because they measure something else.
 fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     let open = findings.trials.iter().filter(|t| !matches!(t.purpose, Purpose::Settle | Purpose::Profile));
     let mut trials: Vec<(f64, &TrialOutcome)> =
@@ -42,7 +44,8 @@ fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     trials
 }
 
-/// The median on a log axis.
+/// Returns the median on a log axis: with an even count, the geometric mean of the two middle
+/// values. Sorts `values`, which must not be empty.
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -52,9 +55,10 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// The curve through trials that are no voids: near ones joined to their mean rate and median p99.
-/// A trial that was cut short tells only how large p99 is at least; where that is less than what a
-/// lower rate showed, it tells nothing.
+/// Returns the points of the curve of p99 over the rate, in user units. Void trials are skipped,
+/// because a void trial has no information about the server. Close trials become one point at their
+/// mean rate and median p99. The p99 of a trial that stopped early is only a lower bound. Such a
+/// point is omitted if it is below the point before.
 fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -75,8 +79,8 @@ fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
             points.push((at, plot.area.at_y(plot.y, value)));
             before = value;
         }
-        // Where the server falls behind, p99 grows with the length of the trial: from there on it
-        // is no curve.
+        // At overload p99 grows with the length of the trial, so the curve ends at the first point
+        // whose trials all broke the SLO.
         if group.iter().all(|p| p.1.verdict == Verdict::Fail) {
             break;
         }
@@ -104,13 +108,13 @@ fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
     )
 }
 
-/// One search's colours.
+/// The colours of one search in the chart.
 struct SearchPaints {
     /// The colour of the curve, and of trials that met the SLO.
     held: Paint,
     /// The colour of trials that broke the SLO.
     not_held: Paint,
-    /// The colour of the waterline.
+    /// The colour of the waterline, which marks the load line.
     water: Paint,
 }
 
@@ -125,16 +129,19 @@ impl SearchPaints {
     }
 }
 
-/// The end of the axis as a multiple of the line. Failed trials at several times the line would
-/// leave no room for the others.
+/// The end of the rate axis as a multiple of the highest rate of interest: the load line or a trial
+/// that met the SLO. Failed trials at several times the line would leave no room for the remaining
+/// trials.
 const BEYOND_LINE: f64 = 1.3;
-/// A peak is shown that is at most so many times the line.
+/// The peak throughput is shown only if it is at most this multiple of the highest rate of
+/// interest.
 const PEAK_FAR: f64 = 2.0;
-/// The largest ratio on the axis between a response time and the bound of the SLO.
+/// The maximum ratio on the time axis between a response time and the largest SLO bound or passing
+/// p99.
 const BEYOND_BOUND: f64 = 20.0;
 
-/// The offered rates on the axis: up to a little beyond the line and all trials that met the SLO.
-/// Higher rates are named at the edge.
+/// Creates the scale of the rate axis. It ends a little above the load line and all trials that met
+/// the SLO. Higher rates are named at the right edge.
 fn rates(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
@@ -146,7 +153,7 @@ fn rates(searched: &[NamedSearch]) -> Scale {
     if hi / lo.max(1e-9) > 300.0 {
         return Scale::log(lo / 1.2, hi * 1.2);
     }
-    // Room for the name of the peak at the right of its line.
+    // Leave room at the right of the peak's line for its label.
     let peak = match searched {
         [one] => one.findings.peak.as_ref().map_or(0.0, |peak| peak.rps),
         _ => 0.0,
@@ -154,7 +161,7 @@ fn rates(searched: &[NamedSearch]) -> Scale {
     Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_FAR { peak * 1.18 } else { 0.0 }))
 }
 
-/// The times on the axis: those of the trials, and the bounds.
+/// Creates the scale of the time axis. It contains the p99 of the trials and the bounds of the SLO.
 fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
@@ -165,8 +172,8 @@ fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale)
     Scale::log_around(told.iter().copied().chain(others))
 }
 
-/// Draws the picture of one search, or of two with `change` (a few words, such as `+12.3 %`)
-/// between their lines. More than two are drawn as two.
+/// Draws the chart of one search or of two. `change` is a short text, such as `+12.3 %`, between
+/// two load lines. Searches after the second are ignored.
 pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
@@ -178,7 +185,8 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let y = Axis::new(times(searched, &all, &x.scale), AxisUnit::Time, 8);
 
     let two = searched.len() > 1;
-    // Each of two lines has a row for its name; on a narrow screen, so has the axis.
+    // With two searches, each load line has a separate row for its name. On a narrow screen the
+    // axis title has a separate row, too.
     let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
     let entries = key(&all);
     let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;
@@ -192,7 +200,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let mut taken = occupied_area(&plot, searched, &all);
 
     canvas.read_nearest(PointerMode::Point);
-    // Shades lie under the grid's lines, everything else above.
+    // The shading is under the grid lines, and everything else is above them.
     canvas.open('z', (area.y, area.bottom()), None);
     for (number, one) in searched.iter().enumerate() {
         bracket(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
@@ -235,10 +243,10 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     canvas.finish(&heading.label())
 }
 
-/// The name of trials that did not hold the SLO, where some were cut short.
+/// The key entry for trials that broke the SLO, used where some of these trials stopped early.
 const CUT: &str = "broke the SLO (arrow: p99 is higher)";
 
-/// The places that labels must not cover.
+/// Returns the shapes that labels must not cover: curves, load lines, peaks, points and SLO bounds.
 fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
     let Plot { area, x, y } = *plot;
     let mut taken = OccupiedArea::default();
@@ -264,17 +272,20 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
     taken
 }
 
-/// Where a trial stands. Without any answer there is no p99: such a trial stands at the top.
+/// Returns the position of a trial in the plot. A trial without any response has no p99 and stands
+/// at the top.
 fn point(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
     plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
 
-/// Whether the p99 of a trial lies above where it stands: it was cut short, or the axis is.
+/// Returns whether a failed trial's p99 is above its point, because the trial stopped early or the
+/// axis ends below.
 fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
 }
 
-/// Trials beyond the axis: an arrow at the edge for each, with its rate.
+/// Draws an arrow at the right edge for each trial beyond the end of the rate axis. A label states
+/// the range of these rates.
 fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], taken: &mut OccupiedArea) {
     let (area, end) = (plot.area, plot.x.range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
@@ -305,7 +316,7 @@ fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], t
     }
 }
 
-/// The names of points, as far as there are any.
+/// Returns the key entries for the verdicts that occur in the chart.
 fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     let paint = |verdict| match (all.len(), verdict) {
         (1, Verdict::Pass) => Paint::Blue,
@@ -330,7 +341,8 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     .collect()
 }
 
-/// The shade over the bracket, from the highest load that met the SLO to the lowest that broke it.
+/// Shades the bracket of the load line, from its lower to its upper bound. Without an upper bound
+/// the shade reaches the right edge and is faint.
 fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
@@ -367,13 +379,14 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], ta
     }
 }
 
-/// The peak of the closed climb, where it is on the axis.
+/// Draws the peak throughput of the closed-loop climb as a dashed line with a label, if the peak is
+/// on the axis.
 fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
     let (Some(at), Some(peak)) = (peak_at(area, x, findings), &findings.peak) else { return };
     canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL, bold: false };
-    // At the foot, else higher up, on the side away from the line.
+    // The label is preferably low in the plot, on the side away from the load line.
     let sides = [(at + 6.0, Anchor::Start), (at - 6.0, Anchor::End)];
     let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
@@ -383,7 +396,7 @@ fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken:
     }
 }
 
-/// Where the peak stands, if it is on the axis.
+/// Returns the position of the peak on the rate axis in user units, if the peak is on the axis.
 fn peak_at(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     let peak = findings.peak.as_ref()?.rps;
     (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
@@ -415,7 +428,8 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
     }
 }
 
-/// The mark of Plimsoll, a ring through which the line goes, and what the lines say.
+/// Draws a ring on top of each load line, after the Plimsoll mark on ships, and labels each line
+/// with its rate.
 fn lines(
     canvas: &mut Canvas,
     area: &Area,
@@ -429,7 +443,7 @@ fn lines(
         .map(|s| s.findings.load_line_rps.rps)
         .map(|lower| (lower > 0.0).then(|| area.at_x(x, lower)))
         .collect();
-    // The first of two has the upper row.
+    // The label of the first of two searches is in the upper row.
     let row = |number: usize| area.y - 11.0 - (searched.len() - 1 - number) as f64 * LABEL_ROW;
     for (number, place) in places.iter().enumerate() {
         let (Some(at), top) = (*place, row(number)) else { continue };
@@ -461,8 +475,8 @@ fn lines(
     }
 }
 
-/// A name at the right of its point where there is room, else at the left, beside the name of the
-/// axis; a name with room on neither side ends at the edge.
+/// Draws a label to the right of a point if there is room. Otherwise the label is on the left, but
+/// not over the axis title. Without room on either side the label ends at the right edge.
 fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT, true) + gap;
     let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL, false) + 8.0 };
@@ -477,7 +491,7 @@ fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str,
     }
 }
 
-/// From line to line, with the change above it.
+/// Draws an arrow from the first load line to the second, with the change as text above.
 fn arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
     let half = text_width(change, TEXT, true) / 2.0;
     let middle = ((from + to) / 2.0).clamp(area.x + half, area.right() - half);
@@ -491,7 +505,8 @@ fn arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &
     canvas.polygon(&[(to, y + 3.0), (to - ahead * 8.0, y - 1.0), (to - ahead * 8.0, y + 7.0)], Paint::Ink);
 }
 
-/// The strip: the share of its time that the client's fullest thread worked, trial by trial.
+/// Draws the strip with the utilisation of the load generator in each trial: the share of time in
+/// which its busiest thread worked.
 fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOutcome)>]) {
     let y = Axis { scale: Scale::linear(0.0, 1.0), unit: AxisUnit::Share, ticks: vec![0.0, 1.0] };
     draw_x_grid(canvas, strip, x);

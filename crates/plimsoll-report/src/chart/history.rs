@@ -1,7 +1,8 @@
-//! The picture of runs over time. Each point has its interval and its estimate; levels and changes
-//! are drawn with their sizes. A strip below shows the bottleneck of each run.
+//! The chart of runs over time. Each run has its estimate and the interval of the estimate. The
+//! chart shows the mean of each level and the size of each change between levels. A strip below
+//! shows the bottleneck of each run.
 //!
-//! Not here: where a series changed.
+//! Not here: detecting where a series changed.
 
 use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, draw_y, empty, margin};
 use super::scale::{Scale, extent};
@@ -12,15 +13,15 @@ use plimsoll_analysis::history::{HistoryLane, LaneOrder};
 
 const HEIGHT: f64 = 230.0;
 const STRIP: f64 = 12.0;
-/// The height of the name of the upright axis, and of a row of the key.
+/// Height of the title of the vertical axis, in user units.
 const Y_NAME_ROW: f64 = 18.0;
 const KEY_ROW: f64 = 18.0;
-/// Room around the values, as a share of them.
+/// The margin above and below the values on the vertical axis, as a share of the values.
 const AROUND: f64 = 0.04;
-/// The widest place of a point.
+/// The maximum width of one point with its gap, in user units.
 const STEP_MAX: f64 = 60.0;
 
-/// Draws a lane.
+/// Draws the chart of one lane: a series of comparable runs of one service.
 pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, theme: Theme) -> String {
     let ends = lane.points.iter().flat_map(|point| {
         let (lower, upper) = point.interval.unwrap_or((point.rps, point.rps));
@@ -61,7 +62,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         canvas.rect(x, y - 9.0, 10.0, 10.0, SERIES[number % SERIES.len()], 0.85);
         canvas.text((x + 15.0, y), cause, Font::new(SMALL, Paint::Muted));
     }
-    // The first and the last, and the changes between them where there is room.
+    // Only the first and the last point have a label below the chart.
     let labelled = [0, lane.points.len() - 1];
     for (number, at) in labelled.into_iter().enumerate() {
         if number == 1 && at == 0 {
@@ -70,7 +71,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         let anchor = if number == 0 { Anchor::Start } else { Anchor::End };
         let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right()) };
         let name = fitted(&name_of(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
-        // Few points leave no room for both.
+        // With few points there is room for only one label.
         if number == 0 || x(at) - area.x > text_width(&name, SMALL, false) * 2.0 {
             let font = Font::new(SMALL, Paint::Muted).anchored(anchor);
             canvas.text((at_x, area.bottom() + STRIP + 22.0), &name, font);
@@ -79,7 +80,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
     canvas.finish(&heading.label())
 }
 
-/// The name of a point below the chart.
+/// Returns the name of a point: the short commit if the lane is ordered by commits, or the date.
 fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[at].runs[0]];
     let day = || date(run.started_unix_ms).chars().take(16).collect::<String>();
@@ -89,7 +90,7 @@ fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     }
 }
 
-/// The mean of each level, and what lies between levels.
+/// Draws the mean of each level, and a line with the relative change between two levels.
 fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
@@ -111,7 +112,7 @@ fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, ste
     }
 }
 
-/// The bottleneck of a point.
+/// Returns the bottleneck of the run at a point; `None` if the run has no diagnosis.
 fn cause_of(lane: &HistoryLane, at: usize) -> Option<&str> {
     lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
 }
@@ -127,7 +128,8 @@ fn causes(lane: &HistoryLane) -> Vec<&str> {
     causes
 }
 
-/// Where the entries of the key stand: x, and the number of the row.
+/// Returns the position of each entry in the colour key: x in user units, and the number of the
+/// row.
 fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
     let (mut x, mut row) = (area.x, 0.0);
     let place = |cause: &&str| {
@@ -142,7 +144,7 @@ fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
     causes.iter().map(place).collect()
 }
 
-/// The bottleneck at each point, in the colours of the key below.
+/// Draws the strip of bottlenecks: one box for each point, in the colours of the key below.
 fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, causes: &[&str], step: f64) {
     for at in 0..lane.points.len() {
         let Some(cause) = cause_of(lane, at) else { continue };

@@ -1,5 +1,6 @@
-//! The chart of a ladder: a row for each rung, with its goodput in every block, its median as a
-//! waterline, and its share of the rung before.
+//! The chart of a ladder, which measures several configurations (rungs), each a step from the one
+//! before. Each rung has a row with its goodput in every block, its median goodput, and its share
+//! of the rung before.
 
 use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty};
 use super::scale::{Scale, extent};
@@ -9,23 +10,23 @@ use crate::format::rate;
 use crate::prove::{cost_text, share_text};
 use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
 
-/// One ladder in the chart.
+/// One ladder in the chart, with the blocks that its result summarises.
 #[derive(Debug, Clone, Copy)]
 pub struct LadderBlocks<'a> {
     /// The result of the ladder.
     pub ladder: &'a Ladder,
-    /// All blocks of the ladder, in order of time.
+    /// All blocks of the ladder by time. A block measures every rung once.
     pub blocks: &'a [Block],
-    /// The rungs in words: URLs.
+    /// The description of each rung: its URL.
     pub sides: &'a [String],
 }
 
 const ROW_HEIGHT: f64 = 90.0;
 /// Height of a line of small text, in user units.
 const LINE_HEIGHT: f64 = 15.0;
-/// Height of the points at the bottom of a row, in user units.
+/// Height of the strip of points at the bottom of a row, in user units.
 const STRIP_HEIGHT: f64 = 30.0;
-/// Goodputs that differ by more than this factor are drawn on a log axis.
+/// The smallest ratio between the highest and the lowest goodput that is drawn on a log axis.
 const LOG_FROM: f64 = 8.0;
 
 /// Draws the chart of a ladder.
@@ -71,7 +72,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
             canvas.line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).dashed(3.0, 3.0));
         }
         for &(block, value) in &rungs[number] {
-            // Points differ in height, in the order of measurement, so that they do not overlap.
+            // Points differ in height, in the order of measurement, so that they overlap less.
             let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
             let at = (area.at_x(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
             let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));

@@ -1,5 +1,5 @@
-//! Charts over the load: throughput and time to last byte on two axes, the success rate, and both
-//! for two recordings.
+//! Charts over the load: throughput and time to last byte on two axes, the success rate, and the
+//! same two charts for a comparison of two recordings.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
@@ -10,12 +10,12 @@ use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
 use super::theme::{Paint, Theme};
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 
-/// Latencies that differ by more than this factor are drawn on a log axis.
+/// The smallest ratio between the longest and the shortest latency that is drawn on a log axis.
 const LOG_FROM: f64 = 30.0;
-/// Maximum number of levels with a printed figure.
+/// The maximum number of levels (measured loads) for which the chart prints figures.
 const FIGURES_MAX: usize = 12;
 
-/// Returns the title of the load axis.
+/// Returns the title of the load axis for its unit.
 fn load_title(over: LoadUnit) -> &'static str {
     match over {
         LoadUnit::Concurrency => "concurrency: requests in flight at once",
@@ -24,7 +24,8 @@ fn load_title(over: LoadUnit) -> &'static str {
     }
 }
 
-/// Creates an axis with a tick at each level; a log axis if the levels span a wide range.
+/// Creates the load axis with a tick at each level. It is a log axis if the highest load is at
+/// least 8 times the lowest.
 fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     let mut loads: Vec<f64> = levels.map(|l| l.load).filter(|l| l.is_finite() && *l > 0.0).collect();
     loads.sort_by(f64::total_cmp);
@@ -38,7 +39,7 @@ fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     Axis { scale, unit: AxisUnit::Count, ticks }
 }
 
-/// Returns the levels by ascending load, without levels that cannot be drawn.
+/// Returns the levels by ascending load. Levels without a positive finite load are omitted.
 fn sorted(levels: &[Level]) -> Vec<&Level> {
     let mut levels: Vec<&Level> = levels.iter().filter(|l| l.load.is_finite() && l.load > 0.0).collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -53,7 +54,7 @@ fn time_axis(values: &[f64], n: usize) -> Axis {
     }
 }
 
-/// Draws a line with its points.
+/// Draws a line and marks its points; points without a finite value are gaps.
 fn series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
     let places: Vec<Option<(f64, f64)>> =
         points.iter().map(|(load, value)| value.is_finite().then(|| plot.point(*load, *value))).collect();
@@ -86,7 +87,7 @@ fn level_text(level: &Level) -> String {
     )
 }
 
-/// Adds the read-out of a page at each load.
+/// Adds the text of each level that a page shows when the pointer is at its load.
 fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
         canvas.read_out((area.at_x(x, level.load), area.y), || {
@@ -223,7 +224,7 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     canvas.finish(&heading.label())
 }
 
-/// One of two recordings in a chart.
+/// The levels of one recording under the recording's name.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedLevels<'a> {
     /// The name of the recording.
@@ -232,7 +233,8 @@ pub struct NamedLevels<'a> {
     pub levels: &'a [Level],
 }
 
-/// The values of one panel for each level.
+/// The definition of one panel: the value that it shows for each level, and the text of the value's
+/// change.
 struct LevelPanel {
     title: &'static str,
     unit: AxisUnit,
@@ -260,8 +262,8 @@ fn points_of(change: f64) -> String {
 const STYLES: [(Mark, Stroke); 2] =
     [(Mark::Disc, Stroke::new(Paint::Blue, 2.2)), (Mark::Square, Stroke::new(Paint::Vermilion, 2.2).dashed(7.0, 4.0))];
 
-/// Draws panels of two recordings, one below the other. Below each panel is the change of B
-/// compared with A at each load.
+/// Draws panels of two recordings, one below the other. The row below each panel has the change
+/// from the first recording to the second at each load.
 fn panels(
     heading: &Heading,
     over: LoadUnit,

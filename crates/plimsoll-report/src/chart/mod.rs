@@ -1,4 +1,4 @@
-//! Charts: each is one SVG document, inline in a page or rasterised to a PNG.
+//! Charts of results. Each chart is one SVG document, inline in a page or converted to a PNG image.
 //!
 //! [`scale`] maps values to positions, `plot` draws the common parts of charts, and `svg` writes
 //! the document. Each other file contains one kind of chart. A chart is a pure function of figures

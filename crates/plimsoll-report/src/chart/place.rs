@@ -4,7 +4,7 @@
 use super::plot::Area;
 use super::svg::{Anchor, text_width};
 
-/// The areas that are already drawn, which labels must not cover.
+/// The shapes already drawn in a chart, which labels should not cover.
 #[derive(Debug, Default)]
 pub struct OccupiedArea {
     /// Rectangles: left, top, right, bottom, in user units.
@@ -12,7 +12,7 @@ pub struct OccupiedArea {
     lines: Vec<((f64, f64), (f64, f64))>,
 }
 
-/// A label to be placed.
+/// The text of a label with its font size in user units.
 pub struct TextLabel<'a> {
     pub text: &'a str,
     pub size: f64,
@@ -20,7 +20,8 @@ pub struct TextLabel<'a> {
 }
 
 impl TextLabel<'_> {
-    /// Returns the rectangle of the label with its baseline at the given point.
+    /// Returns the rectangle (left, top, right, bottom) of the label with its baseline at the given
+    /// point.
     fn room(&self, (x, y): (f64, f64), anchor: Anchor) -> [f64; 4] {
         let width = text_width(self.text, self.size, self.bold);
         let left = match anchor {
@@ -43,7 +44,7 @@ impl OccupiedArea {
         self.lines.push((from, to));
     }
 
-    /// Adds a line through points.
+    /// Adds a line through several points.
     pub fn curve(&mut self, points: &[(f64, f64)]) {
         points.windows(2).for_each(|pair| self.line(pair[0], pair[1]));
     }
@@ -54,8 +55,9 @@ impl OccupiedArea {
         boxes.count() + self.lines.iter().filter(|(from, to)| crosses(room, *from, *to)).count()
     }
 
-    /// Chooses the best of `places` (baseline and anchor) inside `area`, of equal ones the first,
-    /// and marks it as drawn. Returns `None` if no position is inside.
+    /// Chooses the position of a label inside `area` and marks its rectangle as drawn. The chosen
+    /// position covers the fewest shapes; the earliest wins a tie. Returns `None` if no position is
+    /// inside.
     pub fn place(
         &mut self,
         words: &TextLabel,

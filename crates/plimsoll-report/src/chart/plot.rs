@@ -14,10 +14,10 @@ pub const TITLE: f64 = 17.0;
 pub const TEXT: f64 = 13.0;
 pub const SMALL: f64 = 12.0;
 
-/// The unit of the values of an axis.
+/// The unit of the values of an axis, which decides the format of tick labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisUnit {
-    /// A plain number, or a rate in 1/s.
+    /// A plain number, or a rate in requests/s.
     Count,
     /// A time in ns.
     Time,
@@ -34,14 +34,14 @@ fn trimmed(value: f64, digits: usize) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Formats `value` with at most four significant digits, without trailing zeros.
+/// Formats `value` with about four significant digits, without trailing zeros.
 fn plain(value: f64) -> String {
     let magnitude = value.abs().max(1e-12).log10().floor();
     trimmed(value, (3.0 - magnitude).clamp(0.0, 9.0) as usize)
 }
 
 impl AxisUnit {
-    /// Returns the name by which a page's script knows the unit.
+    /// Returns the name of the unit in the data for a page's script.
     pub(super) fn name(self) -> &'static str {
         match self {
             AxisUnit::Count => "count",
@@ -52,7 +52,7 @@ impl AxisUnit {
         }
     }
 
-    /// Formats `value` as a tick of an axis: round, short, with its unit.
+    /// Formats `value` as the label of an axis tick: short, with its unit.
     pub fn tick(self, value: f64) -> String {
         match self {
             AxisUnit::Count if value.abs() < 999_999.5 && value.fract() == 0.0 && value >= 0.0 => {
@@ -82,7 +82,7 @@ impl AxisUnit {
     }
 }
 
-/// A rectangle to plot in, in user units.
+/// A rectangle in a chart, in user units, in which data are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Area {
     pub x: f64,
@@ -100,12 +100,12 @@ impl Area {
         self.y + self.height
     }
 
-    /// Returns the horizontal position of `value`.
+    /// Returns the horizontal position of `value` in user units.
     pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
         self.x + scale.place(value) * self.width
     }
 
-    /// Returns the vertical position of `value`.
+    /// Returns the vertical position of `value` in user units; larger values are higher up.
     pub fn at_y(&self, scale: &Scale, value: f64) -> f64 {
         self.bottom() - scale.place(value) * self.height
     }
@@ -135,7 +135,8 @@ impl Axis {
     }
 }
 
-/// Returns ticks on whole seconds, minutes or hours, for times above two minutes.
+/// Returns ticks on whole minutes, hours or days for a range of more than 4 minutes, and round
+/// numbers of seconds otherwise.
 fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     let (lo, hi) = scale.range();
     let step = [60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0];
@@ -148,7 +149,8 @@ fn clock_ticks(scale: &Scale, n: usize) -> Vec<f64> {
     }
 }
 
-/// Returns the minimum width of a left margin for these axes.
+/// Returns the minimum width of a margin that has space for the tick labels of these axes, in user
+/// units.
 pub fn margin(axes: &[&Axis]) -> f64 {
     axes.iter().map(|axis| axis.label_width()).fold(0.0, f64::max) + 8.0
 }
@@ -156,7 +158,7 @@ pub fn margin(axes: &[&Axis]) -> f64 {
 const GRID: Stroke = Stroke::new(Paint::Grid, 1.0);
 const AXIS: Stroke = Stroke::new(Paint::Axis, 1.0);
 
-/// A plot: an area with the scales of its width and height.
+/// A plot: an area with the scales of its horizontal and vertical axes.
 #[derive(Clone, Copy)]
 pub struct Plot<'a> {
     pub area: &'a Area,
@@ -165,29 +167,29 @@ pub struct Plot<'a> {
 }
 
 impl Plot<'_> {
-    /// Returns the position of a pair of values.
+    /// Returns the position of a pair of values in user units.
     pub fn point(&self, x: f64, y: f64) -> (f64, f64) {
         (self.area.at_x(self.x, x), self.area.at_y(self.y, y))
     }
 }
 
-/// The side of a vertical axis of a plot.
+/// The side of a plot at which a vertical axis stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisSide {
     Left,
     Right,
 }
 
-/// Opens a group of shapes, until `close`, that follow a vertical axis when a page zooms: `z` along
-/// both axes, `h` on this one alone.
+/// Opens a group of shapes that a page's script moves when a reader zooms. The group ends at
+/// `close`. The class `z` follows both axes; the class `h` follows only this vertical axis.
 pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
     canvas.open_high(class, (area.y, area.bottom()), &scale);
 }
 
-/// Opens the ticks of a vertical axis, which a page redraws: the ends of each tick, and the
-/// position of its label.
+/// Opens the group with the ticks of a vertical axis, which a page's script redraws after a zoom.
+/// The group's data give the ends of each tick and the position of its label.
 fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css(Theme::Page);
     let places = match side {
@@ -236,7 +238,7 @@ pub fn draw_x_grid(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     canvas.close();
 }
 
-/// Draws the horizontal axis: line, ticks, labels that do not touch, title.
+/// Draws the horizontal axis: its line, its ticks, labels that do not overlap, and its title.
 pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), AXIS);
     let (lo, hi) = axis.scale.range();
@@ -265,8 +267,9 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.text((area.x + area.width / 2.0, area.bottom() + 38.0), title, font);
 }
 
-/// Decides which of the labels (middle, width), ascending, are shown. No label is closer than `gap`
-/// to the one before. The first and the last are shown whenever possible.
+/// Returns for each label whether it is shown. Labels are pairs of (middle, width), ascending. A
+/// shown label is at least `gap` from the shown label before. The first and the last label are
+/// shown whenever possible.
 pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
@@ -282,12 +285,12 @@ pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     shown
 }
 
-/// Moves positions apart (ascending, in order) until all are `gap` from each other. Moves are as
-/// small as possible, inside `lo..=hi` if the positions fit.
+/// Returns positions moved apart so that neighbours are at least `gap` from each other. Moves are
+/// small, keep the order, and stay inside `lo..=hi` if the positions fit.
 pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
-    // Overlapping neighbours become one block around their mean.
+    // Overlapping neighbours become one group around their mean.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for &at in &order {
         blocks.push((places[at].clamp(lo, hi.max(lo)), 1));
@@ -316,7 +319,8 @@ pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     out
 }
 
-/// Draws labels of lines at `x`, each at its own height or moved so that labels do not overlap.
+/// Draws the names of lines to the right of the plot. Labels are (height, text, colour). A label
+/// that would overlap another is moved, and a thin line leads to its height.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
     let heights = spread_out(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
@@ -329,7 +333,7 @@ pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String,
     }
 }
 
-/// One entry of a key: the style of a series, and its name.
+/// One entry of a chart's key: the style of a series, and its name.
 pub struct KeyEntry {
     pub paint: Paint,
     pub mark: Option<Mark>,
@@ -344,7 +348,7 @@ impl KeyEntry {
     }
 }
 
-/// Draws a key in one row from `x` on. Returns its right end.
+/// Draws a key in one row that begins at `x`. Returns the right end of the row.
 pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f64 {
     let mut x = x;
     for entry in entries {
@@ -393,7 +397,7 @@ pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
     rows
 }
 
-/// Makes names unique: names that occur more than once get a number.
+/// Returns unique names: names that occur more than once get a number in brackets.
 pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.into_iter().collect();
     let mut out: Vec<String> = Vec::new();
@@ -421,7 +425,7 @@ impl Heading {
     }
 
     fn lines(&self, width: f64) -> (Vec<String>, Vec<String>) {
-        // On a narrow screen there is space below the title, not beside it.
+        // A narrow chart has fewer characters in a line, so its heading may have more lines.
         let (most, width) = (if width < WIDTH { 6 } else { 2 }, width - 2.0 * EDGE);
         let lines = |text: &str, size: f64, bold: bool| match text.is_empty() {
             true => Vec::new(),
@@ -441,7 +445,7 @@ impl Heading {
         16.0 + title.len() as f64 * 22.0 + subtitle.len() as f64 * 17.0
     }
 
-    /// Draws the heading at the top and returns its height.
+    /// Draws the heading at the top of the canvas and returns its height in user units.
     pub fn draw(&self, canvas: &mut Canvas) -> f64 {
         let (title, subtitle) = self.lines(canvas.width());
         let mut y = 12.0;
@@ -456,14 +460,14 @@ impl Heading {
         y + 4.0
     }
 
-    /// Returns the text for a screen reader.
+    /// Returns title and subtitle as the description for a screen reader.
     pub fn label(&self) -> String {
         let said = [&self.title, &self.subtitle].into_iter().filter(|text| !text.is_empty());
         said.map(String::as_str).collect::<Vec<_>>().join(". ")
     }
 }
 
-/// Draws a chart without figures, which states the reason.
+/// Draws an empty chart that states why there is nothing to draw.
 pub fn empty(heading: &Heading, reason: &str, theme: Theme) -> String {
     let height = heading.height_in(theme.width()) + 120.0;
     let mut canvas = Canvas::new(theme, theme.width(), height);

@@ -1,12 +1,12 @@
 //! Picture files as PNG: a chart is rasterised from its SVG with the embedded font, at twice the
-//! resolution of the page. The result is equal everywhere: no font, library or setting of the
-//! system is used. The twin without PNG is `png_off.rs`.
+//! resolution of the page. No font, library or setting of the system is used, so the result is
+//! equal on every machine. The version without PNG support is `png_off.rs`.
 
 use plimsoll_model::foreign::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};
 use std::sync::{Arc, OnceLock};
 
-/// Pixels of one user unit.
+/// The number of pixels for each user unit.
 const FINENESS: f32 = 2.0;
 /// The suffix of picture files.
 pub const PICTURE_SUFFIX: &str = "png";
@@ -28,7 +28,8 @@ fn fonts() -> Arc<usvg::fontdb::Database> {
 /// Rasterises `svg`, a chart of this crate, to the bytes of a PNG file in the colours of its theme.
 ///
 /// # Errors
-/// The drawing library panics: a chart contains names from outside.
+/// Returns an error if the drawing library panics. Names from users and servers are part of a chart
+/// and may cause this.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     foreign::call("charts", || drawn(svg))
 }

@@ -1,4 +1,5 @@
-//! Picture files without PNG: the SVG is the picture file. The twin is `png.rs`.
+//! Picture files without PNG support: the picture file is the SVG. The version with PNG is
+//! `png.rs`.
 
 use plimsoll_model::foreign::LibraryPanic;
 
@@ -8,7 +9,7 @@ pub const PICTURE_SUFFIX: &str = "svg";
 /// Returns the SVG as the bytes of a picture file.
 ///
 /// # Errors
-/// None; the twin has some.
+/// Never; the version in `png.rs` can fail, and the signatures agree.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     Ok(svg.as_bytes().to_vec())
 }

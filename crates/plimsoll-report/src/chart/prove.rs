@@ -1,6 +1,7 @@
-//! The chart of a comparison. It shows both sides in each block with their levels, and between the
-//! levels the estimated change and the verdict. Below is the interval of the change over the
-//! blocks, compared with the margin.
+//! The chart of a comparison of A and B. A block measures both sides once. The upper plot shows the
+//! value of both sides in each block, and their levels, which are the values over all blocks. Beside
+//! the levels are the estimated change and the verdict. The lower plot shows how the interval of the
+//! change narrowed with more blocks, compared with the margin.
 //!
 //! The chart agrees with the sentence above it. The levels differ by the estimate, an arrow is
 //! drawn only if a difference was found, and the colour is that of the verdict.
@@ -18,27 +19,29 @@ use plimsoll_analysis::prove::{
     Block, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Proof, ProveVerdict,
 };
 
-/// One comparison in the chart.
+/// The result of one comparison with the blocks that it summarises.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparedBlocks<'a> {
     /// The result of the comparison.
     pub proof: &'a Proof,
     /// All blocks of the comparison, in order of time.
     pub blocks: &'a [Block],
-    /// The estimates of the primary measure after successive blocks.
+    /// The estimates of the primary measure after one block, two blocks and so on.
     pub narrowing: &'a [InterimEstimate],
 }
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
-/// Height of two rows of levels and the key above the plot on a narrow screen, in user units.
+/// Height above the plot on a narrow screen, in user units: two rows of levels and one row of the
+/// key.
 const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
-/// Up to this number of blocks, each block has a mark.
+/// The maximum number of blocks for which each value has a mark.
 const MARKS_MAX: usize = 120;
-/// The lower panel extends to this multiple of the final interval and the margin.
+/// The space of the lower plot beyond the final interval, both sides together, as a multiple of the
+/// interval's width or the margin.
 const BEYOND: f64 = 2.0;
 
-/// Returns the colour, mark and line of a side.
+/// Returns the colour, mark and line of a side: 0 is A, 1 is B.
 fn side(arm: usize) -> (Paint, Mark, Stroke) {
     match arm {
         0 => (Paint::Blue, Mark::Disc, Stroke::new(Paint::Blue, 1.4).opacity(0.7)),
@@ -46,7 +49,7 @@ fn side(arm: usize) -> (Paint, Mark, Stroke) {
     }
 }
 
-/// Returns the title and unit of the axis of a measure.
+/// Returns the title and unit of the vertical axis for a measure.
 fn axis_of(measure: Criterion) -> (&'static str, AxisUnit) {
     match measure {
         Criterion::Goodput => ("goodput, requests/s", AxisUnit::Count),
@@ -67,8 +70,8 @@ fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> 
     blocks.iter().map(of).collect()
 }
 
-/// Returns a range around the median of the values, which a few outliers do not widen. Outliers are
-/// drawn at the edge.
+/// Returns a range around the 5 % and 95 % quantiles of the values, so that a few outliers do not
+/// widen it. The chart draws values outside the range at its edge.
 fn range_of(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -168,7 +171,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     waterlines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
     canvas.close();
 
-    // The estimate after n valid blocks is drawn at the last of these blocks.
+    // The estimate after n valid blocks is drawn at the position of the n-th valid block.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<InterimEstimate> =
@@ -184,7 +187,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     canvas.finish(&heading.label())
 }
 
-/// Returns round block numbers: the first, and only a few.
+/// Returns the block numbers with ticks: round numbers, and the first block if there would be a gap
+/// before them.
 fn block_ticks(count: usize) -> Vec<f64> {
     let scale = Scale::linear(0.0, count.max(1) as f64);
     let mut ticks: Vec<f64> = scale.ticks(10).into_iter().filter(|t| *t >= 1.0 && t.fract() == 0.0).collect();
@@ -194,8 +198,8 @@ fn block_ticks(count: usize) -> Vec<f64> {
     ticks
 }
 
-/// Creates the axis of the change. It contains zero, the margin, and the final interval with space
-/// for earlier estimates.
+/// Creates the axis of the relative change. It contains zero, the margin, and the final interval
+/// with space around for the wider earlier intervals.
 fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);
@@ -237,7 +241,8 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
     }
 }
 
-/// Draws the curve and the points of one side. Points beyond the axis are hollow marks at its edge.
+/// Draws the line and the points of one side, A or B, over the blocks. Values outside the axis are
+/// drawn as hollow marks at its edge.
 fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side(arm);
     let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point(number as f64 + 1.0, value));
@@ -257,8 +262,8 @@ fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, valu
     }
 }
 
-/// Draws the levels of both sides as waterlines, with the mark of Plimsoll at their ends, and the
-/// change between them.
+/// Draws the levels of A and B as horizontal lines with a ring at the end. On a wide chart the
+/// names and the change are to the right.
 fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], labels: &[String; 2], pointer: &Pointer) {
     let places = levels.map(|value| area.at_y(y, value));
     let narrow = canvas.theme().is_narrow();
@@ -271,7 +276,7 @@ fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], lab
     if narrow {
         return;
     }
-    // The names, and the change between them, must not overlap wherever the lines are.
+    // The names and the change must not overlap, even if the levels are close.
     let middle = (places[0] + places[1]) / 2.0;
     let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
@@ -282,14 +287,14 @@ fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], lab
     let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
     canvas.text((text_x + beside, heights[1] + 4.5), &pointer.text, Font::new(TEXT, pointer.paint).bold().halo());
     let Some(up) = pointer.up else { return };
-    // The arrow goes from A to B; upwards means smaller y.
+    // The arrow points from A to B. A smaller y is higher on the page.
     let (from, to) = if up { (heights[1] + 5.0, heights[1] - 6.0) } else { (heights[1] - 5.0, heights[1] + 6.0) };
     let (at, ahead) = (text_x + 5.0, (to - from).signum());
     canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
     canvas.polygon(&[(at, to), (at - 3.5, to - ahead * 6.0), (at + 3.5, to - ahead * 6.0)], pointer.paint);
 }
 
-/// Draws the levels of both sides, and the change between them, in two rows from `y` on.
+/// Draws the levels of both sides in the row at `y`, and the change between them in the row below.
 fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Pointer) {
     let mut x = EDGE;
     for (arm, label) in labels.iter().enumerate() {
@@ -299,7 +304,8 @@ fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Poi
     canvas.text((EDGE, y + 18.0), &pointer.text, Font::new(TEXT, pointer.paint).bold());
 }
 
-/// Draws the equivalence interval as a bar at the last block.
+/// Draws the 90 % equivalence interval as a bar at the last valid block. This interval decides that
+/// A and B are the same.
 fn decisive(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, last: f64, interval: ConfidenceInterval) {
     open_on(canvas, 'h', area, y, AxisSide::Left);
     let at = area.at_x(&x.scale, last);
@@ -309,16 +315,16 @@ fn decisive(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, last: f64, int
     canvas.close();
 }
 
-/// The plot of the estimates after successive blocks.
+/// The data of the plot of estimates after successive blocks.
 struct NarrowingPlot<'a> {
     standings: &'a [InterimEstimate],
-    /// The position of each valid block on the axis of blocks.
+    /// The position of each valid block on the axis of blocks; entry 0 is the first valid block.
     numbers: &'a [f64],
     margin: f64,
 }
 
-/// Draws how the interval narrowed: its ends as a band, its middle as a line, the margin as a
-/// shade.
+/// Draws how the interval of the change narrowed with more blocks. The interval is a band, the
+/// estimate is a line, and the margin is a shaded area.
 fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
     let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
@@ -335,7 +341,8 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
     let zero = area.at_y(&y.scale, 0.0);
     open_on(canvas, 'h', area, y, AxisSide::Left);
     canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
-    // The label is beside the plot, or on a narrow screen inside it, above each line.
+    // The labels of the horizontal lines are to the right of the plot. On a narrow screen each
+    // label is inside the plot, above its line.
     let (at, font) = match canvas.theme().is_narrow() {
         true => ((-4.0, -4.0), Font::new(SMALL, Paint::Muted).anchored(Anchor::End).halo()),
         false => ((8.0, 4.0), Font::new(SMALL, Paint::Muted)),
@@ -372,8 +379,7 @@ mod tests {
     use plimsoll_analysis::Doubts;
     use plimsoll_analysis::prove::ComparisonEnd;
 
-    /// A comparison with this verdict, measure and ratio, whose blocks drift opposite to the
-    /// estimate.
+    /// Returns a comparison with this verdict, measure and ratio of B to A.
     fn compared(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
         let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });
@@ -408,7 +414,7 @@ mod tests {
         }
     }
 
-    /// For every verdict and either direction of better, chart and sentence agree.
+    /// Chart and sentence agree for every verdict, whether a higher or a lower value is better.
     #[test]
     fn the_picture_points_with_the_sentence() {
         use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};

@@ -10,7 +10,7 @@ use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
 use super::theme::{Paint, SERIES, Theme};
 use plimsoll_analysis::series::{Heat, IntervalFigures};
 
-/// A named line: (x, y) in order. A value that is not finite is a gap.
+/// A named line of points (x, y) by ascending x. A point with a value that is not finite is a gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// The name of the line, written beside the line.
@@ -19,7 +19,8 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Returns the style of line number `n`: colour and dashes both differ.
+/// Returns the style of line number `n`. Neighbouring lines differ in colour and dashes, so that
+/// readers need not tell colours apart.
 pub(super) fn style(n: usize) -> Stroke {
     let stroke = Stroke::new(SERIES[n % SERIES.len()], 2.0);
     match n % 4 {
@@ -33,7 +34,7 @@ pub(super) fn style(n: usize) -> Stroke {
 pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: Stroke) {
     let place = |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.point(at, value));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
-    // A point without neighbours would be invisible in a line.
+    // A point without neighbours would be invisible in a line, so it gets a mark.
     for (at, place) in places.iter().enumerate() {
         let alone = |other: Option<&Option<(f64, f64)>>| other.is_none_or(Option::is_none);
         let before = at.checked_sub(1).and_then(|b| places.get(b));
@@ -44,7 +45,7 @@ pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: S
     canvas.polyline(places, stroke);
 }
 
-/// Returns the labels at the right end of each line.
+/// Returns the name of each line with its height at the right end of the line, and its colour.
 pub(super) fn ends(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
     let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
     let names = told_apart(lines.iter().map(|line| line.name.as_str()));
@@ -58,8 +59,8 @@ pub(super) fn label_room(lines: &[Line]) -> f64 {
     widest.min(150.0) + 10.0
 }
 
-/// Creates a canvas with its heading, and the area of one plot below between the left and right
-/// margins; `measure` is the quantity of the height.
+/// Creates a canvas with its heading, and the area of one plot below the heading. `left` and
+/// `right` are the margins in user units; `measure` is the title of the vertical axis.
 pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, theme: Theme) -> (Area, Canvas) {
     let area = Area {
         x: left,
@@ -73,8 +74,8 @@ pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, the
     (area, canvas)
 }
 
-/// Draws latency in ns by quantile (0..1), on the axis of HdrHistogram: each further nine has equal
-/// width.
+/// Draws latency in ns over the quantile (0..1). The horizontal axis is that of HdrHistogram's
+/// plots: 90 %, 99 %, 99.9 % and so on are equally far apart.
 pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
     let Some((_, deepest)) = extent(all().map(|p| p.0)) else {
@@ -103,21 +104,23 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     canvas.finish(&heading.label())
 }
 
-/// Adds the read-out of a page: the latencies of all lines at quantiles evenly spaced on the axis.
+/// Adds the texts that a page shows under the pointer: the latencies of all lines at 121 positions
+/// spread evenly over the axis.
 fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], deepest: f64) {
     for step in 0..=120 {
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
         let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
         canvas.read_out((area.at_x(x, quantile), area.y), || {
             let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick(v))));
-            // The text has as many decimals as the quantile has nines.
+            // The percentage has more decimals the closer the quantile is to 100 %.
             let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
             format!("{:.digits$} %", quantile * 100.0) + &values.map(|v| format!("\n{v}")).collect::<String>()
         });
     }
 }
 
-/// Adds the read-out of a page at each time: every line of every panel.
+/// Adds the texts that a page shows under the pointer: at each time the values of every line of
+/// every panel. At most about 400 times are included.
 fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     let all = panels.iter().flat_map(|p| &p.lines);
     let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
@@ -138,21 +141,21 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     }
 }
 
-/// One of several charts over a common time axis.
+/// One of several plots above each other with a common time axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     /// The title of the panel.
     pub title: String,
     /// The unit of the panel's values.
     pub unit: AxisUnit,
-    /// Whether the axis is a log axis, where a value of 0 or less is a gap.
+    /// Whether the vertical axis is a log axis, where a value of 0 or less is a gap.
     pub log: bool,
     /// Lines over time in s.
     pub lines: Vec<Line>,
 }
 
-/// Creates the panels of one load: rate, latency, errors if any, lag of the generator if any, and
-/// utilisation of the generator.
+/// Creates the panels of one load from its figures by interval: rates, response times, errors, lag
+/// of the generator, and utilisation of the generator. Panels without data are omitted.
 pub fn moments_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     let of = |name: &str, value: &dyn Fn(&IntervalFigures) -> f64| Line {
         name: name.to_owned(),
@@ -265,11 +268,11 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     canvas.finish(&heading.label())
 }
 
-/// Number of colours of a heat map.
+/// The number of colours of a heat map, from few requests to many.
 const STEPS: u8 = 10;
 
-/// Draws the heat map of latencies over time. Darker cells (on dark pages: lighter ones) have more
-/// requests. `lines` are drawn above, such as p50 and p99.
+/// Draws the heat map of response times over time. Cells with more requests are darker, or lighter
+/// on a dark page. `lines`, such as p50 and p99, are drawn on top.
 pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
     let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
@@ -281,7 +284,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
     let (area, mut canvas) = below(heading, "response time", left, right, theme);
 
-    // The colours use powers of the counts, so that one slow response among thousands is visible.
+    // The colours follow the logarithm of the counts, so that one slow response among thousands is
+    // visible.
     let step_of = |count: u64| {
         let share = (count as f64).ln_1p() / (most as f64).ln_1p();
         ((share * f64::from(STEPS)).ceil() as u8).clamp(1, STEPS) - 1
@@ -303,7 +307,7 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
         canvas.cells(cells, Paint::Heat(step as u8));
     }
     for (n, line) in lines.iter().enumerate() {
-        // An edge in the page's colour separates the line from the cells.
+        // A wider line in the page's background colour separates the line from the cells.
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
         draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
         let stroke = Stroke { paint: OVER_HEAT[n % OVER_HEAT.len()], ..style(n) };
@@ -318,8 +322,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
     canvas.finish(&heading.label())
 }
 
-/// Adds the read-out of a page for each column: the number of responses, and the values of the
-/// lines.
+/// Adds the texts that a page shows under the pointer for each column: the number of responses and
+/// the values of the lines.
 fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[Line]) {
     let mut counts = vec![0u64; heat.columns];
     for &(column, _, count) in &heat.cells {
@@ -341,10 +345,10 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
     }
 }
 
-/// Colours of lines above the blue heat map.
+/// The colours of lines on top of the heat map, which contrast with its blue.
 const OVER_HEAT: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
 
-/// Draws the key of colours from one request to the maximum, ending at `right`.
+/// Draws the key of the heat map's colours, from 1 request to the maximum. The key ends at `right`.
 fn heat_key(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
     let text = format!("{} requests", crate::format::count(most));
     let font = Font::new(SMALL, Paint::Muted);

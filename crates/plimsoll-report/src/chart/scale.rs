@@ -1,20 +1,20 @@
-//! Scales: from values to positions between 0 and 1, and their ticks.
+//! Scales map values to positions between 0 and 1, and choose ticks.
 //!
-//! Every function is total. For any input (no value, one value, infinities) the position is finite,
-//! and the ticks are ascending, inside the range and within the limit.
+//! Every function accepts any input: no value, one value, infinities, NaN. The position is always
+//! finite. Ticks are ascending, inside the range, and at most as many as requested.
 //!
 //! Not here: pixels, colours, text.
 
-/// The mapping of values along an axis.
+/// The kind of mapping from values to positions on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScaleKind {
     Linear,
     Log,
-    /// Equal steps for 90 %, 99 %, 99.9 % and so on, as HdrHistogram plots them.
+    /// Equal distances for 90 %, 99 %, 99.9 % and so on, as in plots of HdrHistogram.
     Percentile,
 }
 
-/// A scale: a range of values and their mapping to 0..=1.
+/// A range of values and its mapping to positions from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     kind: ScaleKind,
@@ -22,12 +22,12 @@ pub struct Scale {
     hi: f64,
 }
 
-/// The smallest value of a log scale without other limits.
+/// Bounds log scales from below: the upper end of a log scale is at least ten times this value.
 const LOG_FLOOR: f64 = 1e-9;
-/// The largest magnitude of a value on any scale.
+/// The largest absolute value on any scale; larger values are clamped to it.
 const HUGE: f64 = 1e300;
 
-/// Returns the minimum and the maximum of the finite values; `None` without any.
+/// Returns the minimum and the maximum of the finite values; `None` if no value is finite.
 pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let finite = values.into_iter().filter(|v| v.is_finite()).map(|v| v.clamp(-HUGE, HUGE));
     finite.fold(None, |range, v| match range {
@@ -37,7 +37,7 @@ pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 impl Scale {
-    /// Creates a linear scale over exactly this range. An empty range is widened.
+    /// Creates a linear scale over this range. An empty range is widened.
     pub fn linear(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = ordered(lo, hi, 0.0, 1.0);
         let hi = if hi - lo > lo.abs().max(hi.abs()) * 1e-9 { hi } else { lo + lo.abs().max(1.0) };
@@ -52,8 +52,8 @@ impl Scale {
         Scale::linear(0.0, (hi / step - 1e-9).ceil() * step)
     }
 
-    /// Creates a log scale over exactly this range. An empty range is widened; values of 0 or less
-    /// are clipped.
+    /// Creates a log scale over this range. An empty range is widened. A lower end of 0 or less
+    /// becomes a thousandth of the upper end.
     pub fn log(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = ordered(lo, hi, 1.0, 10.0);
         let hi = hi.max(LOG_FLOOR * 10.0);
@@ -62,14 +62,15 @@ impl Scale {
         Scale { kind: ScaleKind::Log, lo, hi }
     }
 
-    /// Creates a log scale over all positive `values`, widened to the next of 1, 2, 5 times a power
-    /// of ten.
+    /// Creates a log scale over all positive `values`. Both ends are rounded outwards to 1, 2 or 5
+    /// times a power of ten.
     pub fn log_around(values: impl IntoIterator<Item = f64>) -> Scale {
         let (lo, hi) = extent(values.into_iter().filter(|v| *v > 0.0)).unwrap_or((1.0, 10.0));
         Scale::log(round_125(lo, false), round_125(hi, true))
     }
 
-    /// Creates the percentile scale from 0 to the quantile `1 - 10^-nines`, at least 90 %.
+    /// Creates the percentile scale from 0 to the quantile `1 - 10^-nines`. `nines` is limited to 1
+    /// to 12, so the scale reaches at least 90 %.
     pub fn percentile(nines: f64) -> Scale {
         let nines = if nines.is_finite() { nines.clamp(1.0, 12.0) } else { 1.0 };
         Scale { kind: ScaleKind::Percentile, lo: 0.0, hi: 1.0 - 10f64.powf(-nines) }
@@ -80,7 +81,7 @@ impl Scale {
         (self.lo, self.hi)
     }
 
-    /// Returns the name by which a page's script knows the kind.
+    /// Returns the name of the scale's kind in the data for a page's script.
     pub(super) fn kind_name(&self) -> &'static str {
         match self.kind {
             ScaleKind::Linear => "linear",
@@ -94,7 +95,7 @@ impl Scale {
         self.kind == ScaleKind::Log
     }
 
-    /// Transforms the value so that equal distances on the axis are equal differences.
+    /// Transforms a value to the coordinate in which the scale is linear.
     fn straight(&self, value: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => value,
@@ -103,8 +104,8 @@ impl Scale {
         }
     }
 
-    /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. Values outside are at
-    /// the nearest end, and NaN is at 0.
+    /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. Values outside the
+    /// range are at the nearest end. NaN is at 0.
     pub fn place(&self, value: f64) -> f64 {
         let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
         let place = (self.straight(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
@@ -142,7 +143,7 @@ impl Scale {
     fn linear_ticks(&self, n: usize) -> Vec<f64> {
         let step = nice_step(self.hi - self.lo, n.max(2) - 1);
         let first = (self.lo / step - 1e-9).ceil();
-        // The end of the range may be a tick, apart from rounding.
+        // Rounding errors must not exclude a tick at the end of the range.
         let snap = |t: f64| if (t - self.hi).abs() < step * 1e-6 { self.hi } else { t };
         (0..=n).map(|k| snap((first + k as f64) * step)).collect()
     }
@@ -168,8 +169,8 @@ impl Scale {
         [0.0, 0.5, 0.75, 0.9].into_iter().chain(nines).collect()
     }
 
-    /// Returns the minor ticks of a log scale: 2 to 9 times each power of ten. Other scales have
-    /// none.
+    /// Returns the minor ticks of a log scale: 1 to 9 times each power of ten. Other scales, and
+    /// log scales over more than six decades, have none.
     pub fn fine(&self) -> Vec<f64> {
         if self.kind != ScaleKind::Log || self.hi / self.lo > 1e6 {
             return Vec::new();
@@ -180,7 +181,7 @@ impl Scale {
     }
 }
 
-/// Returns `digit x 10^exponent`, as exactly as a decimal literal.
+/// Returns `digit x 10^exponent`, equal to the decimal literal where possible.
 fn snap_decimal(digit: f64, exponent: i32) -> f64 {
     if exponent >= 0 { digit * 10f64.powi(exponent) } else { digit / 10f64.powi(-exponent) }
 }
@@ -191,8 +192,8 @@ fn ordered(lo: f64, hi: f64, lo_default: f64, hi_default: f64) -> (f64, f64) {
     (lo.min(hi), lo.max(hi))
 }
 
-/// Returns the smallest of 1, 2, 2.5, 5 times a power of ten that divides `span` into at most
-/// `parts` parts.
+/// Returns a round step of 1, 2, 2.5, 5 or 10 times a power of ten. It is the smallest step that
+/// divides `span` into at most `parts` parts.
 fn nice_step(span: f64, parts: usize) -> f64 {
     let raw = span / parts.max(1) as f64;
     if !(raw.is_finite() && raw > 0.0) {
@@ -203,8 +204,7 @@ fn nice_step(span: f64, parts: usize) -> f64 {
     factor * unit
 }
 
-/// Returns the next of 1, 2, 5 times a power of ten, at or above (`up`) or at or below a positive
-/// `value`.
+/// Rounds a positive `value` to 1, 2 or 5 times a power of ten, upwards (`up`) or downwards.
 fn round_125(value: f64, up: bool) -> f64 {
     let exponent = value.log10().floor() as i32;
     let steps = [1.0, 2.0, 5.0, 10.0].map(|d| snap_decimal(d, exponent));

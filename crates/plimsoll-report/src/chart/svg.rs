@@ -1,5 +1,5 @@
-//! The writer of SVG: shapes and text on a canvas, in user units of one CSS pixel. The document
-//! never contains a number that is not finite; shapes with such a number are left out.
+//! The writer of SVG: shapes and text on a canvas. A user unit is one CSS pixel. Shapes with a
+//! number that is not finite are omitted, so that the document never contains such a number.
 //!
 //! Not here: scales, axes, what a chart means.
 
@@ -8,11 +8,11 @@ use crate::visible::steers;
 use crate::wrap::atoms;
 use std::fmt::Write;
 
-/// The fonts of charts: the embedded one where it is installed or rasterised, or else similar ones.
+/// The fonts of charts, by preference: the embedded font Inter, then similar fonts.
 const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
-/// Advance widths of the characters from space to tilde in 1/1000 of the size, of Inter Regular and
-/// Semi Bold.
+/// Advance widths of the characters from space to tilde in 1/1000 of the font size: of Inter
+/// Regular, and of Inter Semi Bold.
 const ADVANCES: [[u16; 95]; 2] = [
     [
         281, 278, 403, 631, 638, 812, 639, 222, 362, 362, 500, 659, 280, 460, 276, 357, 625, 464, 605, 636, 642, 608,
@@ -40,7 +40,7 @@ pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     text.chars().map(of).sum::<f64>() * size / 1000.0
 }
 
-/// Cuts `text` with an ellipsis if it is wider than `width`.
+/// Returns `text`, shortened with an ellipsis if it is wider than `width`.
 pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
     if text_width(text, size, bold) <= width {
         return text.to_owned();
@@ -85,7 +85,8 @@ pub struct Font {
     pub bold: bool,
     pub paint: Paint,
     pub anchor: Anchor,
-    /// Whether text has an edge in the page's colour, so that it can be read across lines.
+    /// Whether the text has an outline in the page's background colour, so that it is readable on
+    /// top of lines.
     pub halo: bool,
 }
 
@@ -112,7 +113,7 @@ impl Font {
 pub struct Stroke {
     pub paint: Paint,
     pub width: f64,
-    /// Lengths of dash and gap; `None` for a solid line.
+    /// Lengths of dash and gap in user units; `None` for a solid line.
     pub dash: Option<(f64, f64)>,
     pub opacity: f64,
 }
@@ -131,22 +132,22 @@ impl Stroke {
     }
 }
 
-/// The shape of a point.
+/// The shape that marks a point of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Disc,
     Cross,
-    /// A diamond that is not filled.
+    /// A diamond that is not filled: void trials, and values beyond an axis.
     Diamond,
     Square,
 }
 
-/// How the pointer of a page selects the read-out.
+/// How a page's pointer selects the data of which the page shows the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointerMode {
-    /// The pointer selects the nearest position along the horizontal axis.
+    /// The pointer selects the data that are nearest along the horizontal axis.
     Across,
-    /// The pointer selects the nearest point.
+    /// The pointer selects the nearest point in both directions.
     Point,
 }
 
@@ -156,7 +157,8 @@ pub struct Canvas {
     width: f64,
     body: String,
     height: f64,
-    /// The data of a page's script for the read-out and for zooming; empty in standalone files.
+    /// Positions with the text that a page shows when the pointer is there; empty in standalone
+    /// files.
     places: Vec<(f64, f64, String)>,
     nearest: PointerMode,
     axis: String,
@@ -164,7 +166,7 @@ pub struct Canvas {
 
 fn number(value: f64) -> String {
     let rounded = (value * 100.0).round() / 100.0;
-    // Minus zero would be written as -0.
+    // Minus zero would be written as `-0`.
     format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
@@ -202,30 +204,31 @@ impl Canvas {
         self.width
     }
 
-    /// Returns the theme: the place where the chart is viewed.
+    /// Returns the theme of the chart: its colours, and the place where it is viewed.
     pub fn theme(&self) -> Theme {
         self.theme
     }
 
-    /// Returns whether the drawing is for a page, where a script may read it.
+    /// Returns whether the chart is for a page, where a script reads its data.
     pub fn in_page(&self) -> bool {
         self.theme.in_page()
     }
 
-    /// Adds the read-out at a position. Only pages keep it.
+    /// Adds the text that a page shows when the pointer is at this position. Standalone charts
+    /// ignore it.
     pub fn read_out(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
         if self.in_page() && finite(&[at.0, at.1]) {
             self.places.push((at.0, at.1, text()));
         }
     }
 
-    /// Sets how the pointer selects the read-out.
+    /// Sets how the pointer selects the text to show.
     pub fn read_nearest(&mut self, nearest: PointerMode) {
         self.nearest = nearest;
     }
 
-    /// Sets the axis along which the drawing can be zoomed: left end and width on the canvas, and
-    /// the values at its ends.
+    /// Sets the axis along which a page zooms the chart. `x` and `width` are its position on the
+    /// canvas in user units. `lo` and `hi` are the values at its ends.
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && finite(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([number(x), number(width), kind, lo, hi, unit]);
@@ -233,9 +236,9 @@ impl Canvas {
         }
     }
 
-    /// Opens a group of shapes, until [`Canvas::close`], that follow the horizontal axis when a
-    /// page zooms. A group of `class` `z` is stretched. A group of class `t` contains ticks between
-    /// the heights `y`, with labels at `label`.
+    /// Opens a group of shapes that follow the horizontal axis when a page zooms; [`Canvas::close`]
+    /// ends it. A group of `class` `z` is stretched. A group of class `t` contains ticks between
+    /// the heights `y`, with labels at the height `label`.
     pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
             let [y1, y2] = [y.0, y.1].map(number);
@@ -244,9 +247,10 @@ impl Canvas {
         }
     }
 
-    /// Opens a group of shapes, until [`Canvas::close`], that follow a vertical axis between the
-    /// heights `y`, which a page fits to the visible part. `class`: `z` as in [`Canvas::open`]; `h`
-    /// moves in height only; `v` contains the axis's own ticks. `scale` describes the axis.
+    /// Opens a group of shapes that follow a vertical axis between the heights `y`;
+    /// [`Canvas::close`] ends it. A page fits this axis to the visible data. `class`: `z` as in
+    /// [`Canvas::open`]; `h` moves vertically only; `v` contains the ticks of the axis. `scale`
+    /// describes the axis.
     pub fn open_high(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
@@ -254,14 +258,14 @@ impl Canvas {
         }
     }
 
-    /// Closes a group that [`Canvas::open`] opened.
+    /// Closes the group that [`Canvas::open`] or [`Canvas::open_high`] opened last.
     pub fn close(&mut self) {
         if self.in_page() {
             self.body.push_str("</g>\n");
         }
     }
 
-    /// Returns the attributes of the root element that a page's script reads.
+    /// Returns the attributes of the root element with the data for a page's script.
     fn script_data(&self) -> String {
         if self.places.is_empty() {
             return self.axis.clone();
@@ -331,7 +335,8 @@ impl Canvas {
         }
     }
 
-    /// Draws many rectangles of one colour, without gaps between neighbours: (x, y, width, height).
+    /// Draws many rectangles of one colour as (x, y, width, height). Adjacent rectangles have no
+    /// visible seam.
     pub fn cells(&mut self, cells: &[(f64, f64, f64, f64)], paint: Paint) {
         let mut path = String::new();
         for &(x, y, width, height) in cells.iter().filter(|c| finite(&[c.0, c.1, c.2, c.3])) {
@@ -353,7 +358,7 @@ impl Canvas {
         }
     }
 
-    /// Draws the area inside the points, without an edge.
+    /// Fills the area inside the points, without an outline.
     pub fn shade(&mut self, points: &[(f64, f64)], paint: Paint, opacity: f64) {
         if points.len() > 2 && points.iter().all(|(x, y)| finite(&[*x, *y])) {
             let corners: Vec<String> = points.iter().map(|(x, y)| format!("{} {}", number(*x), number(*y))).collect();
@@ -363,7 +368,7 @@ impl Canvas {
         }
     }
 
-    /// Draws a circle with a visible line, filled with the page's colour.
+    /// Draws a circle with an outline, filled with the page's background colour.
     pub fn ring(&mut self, at: (f64, f64), radius: f64, stroke: Stroke) {
         if finite(&[at.0, at.1, radius]) {
             let [x, y, r] = [at.0, at.1, radius].map(number);
@@ -372,7 +377,8 @@ impl Canvas {
         }
     }
 
-    /// Draws a point of a series; `hint` is the text of its tooltip, if not empty.
+    /// Draws the mark of a point; `hint` is the text of its tooltip, if not empty. Only standalone
+    /// charts have tooltips.
     pub fn mark(&mut self, at: (f64, f64), mark: Mark, radius: f64, paint: Paint, hint: &str) {
         if !finite(&[at.0, at.1, radius]) {
             return;
@@ -422,8 +428,8 @@ impl Canvas {
                 )
             }
         };
-        // A page's script moves marks but does not stretch them. The script also reads them out, so
-        // a hint would repeat the text.
+        // A page's script moves marks but does not stretch them. It also shows their text under the
+        // pointer, so a tooltip would repeat the text.
         let class = if self.in_page() { r#"class="m" "# } else { "" };
         let _ = match hint.is_empty() || self.in_page() {
             true => writeln!(self.body, "<{shape} {class}{rest}/>"),
@@ -431,7 +437,7 @@ impl Canvas {
         };
     }
 
-    /// Draws one line of text, its baseline at `y`.
+    /// Draws one line of text with its baseline at the y of `at`.
     pub fn text(&mut self, at: (f64, f64), text: &str, font: Font) {
         if !finite(&[at.0, at.1]) || text.is_empty() {
             return;
@@ -454,7 +460,7 @@ impl Canvas {
         let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{rest}>{text}</text>"#);
     }
 
-    /// Returns the whole document. Screen readers read `label` instead of the drawing.
+    /// Returns the SVG document. Screen readers read `label` instead of the drawing.
     pub fn finish(self, label: &str) -> String {
         let [width, height] = [self.width, self.height].map(number);
         let (page, label, data) = (Paint::Surface.css(self.theme), escaped(label), self.script_data());

@@ -1,15 +1,16 @@
-//! Colours by meaning. The palette is that of Okabe and Ito, which works with every kind of colour
-//! blindness. Its lightness differs enough for grey print, and no chart relies on colour alone.
+//! The colours of charts, named by their meaning. The palette of Okabe and Ito works with every
+//! kind of colour blindness. Its lightness differs enough for grey print, and no chart relies on
+//! colour alone.
 
-/// The place where a chart is viewed.
+/// The place where a chart is viewed, which sets its colours and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Theme {
-    /// A white background: pages, print.
+    /// A standalone chart on a white background, such as for print.
     Light,
-    /// A dark page.
+    /// A standalone chart on a dark background.
     Dark,
-    /// Inside an HTML page: every colour is a CSS variable `--plimsoll-NAME`, with the light colour
-    /// where it is not set.
+    /// Inside an HTML page. Every colour is a CSS variable `--plimsoll-NAME`; the light colour
+    /// applies if the variable is not set.
     Page,
     /// An HTML page on a narrow screen, such as a phone's, with the colours of [`Theme::Page`].
     Phone,
@@ -32,7 +33,7 @@ impl Theme {
     }
 }
 
-/// The meaning of a colour.
+/// A colour by its meaning in a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// The background of the page.
@@ -57,14 +58,15 @@ pub enum Paint {
     Amber,
     /// The load line.
     Water,
-    /// Step 0..=9 of the heat map, from few to many.
+    /// Step 0..=9 of the heat map's colours, from few requests to many.
     Heat(u8),
 }
 
-/// The colours of series, in order.
+/// The colours of series in one chart, in order.
 pub const SERIES: [Paint; 5] = [Paint::Blue, Paint::Vermilion, Paint::Green, Paint::Purple, Paint::Amber];
 
-/// From few to many on white; the dark theme goes the same way through the same blue.
+/// The colours of a heat map on white, from few requests to many. The dark theme uses the same
+/// blue, from dark to light.
 const HEAT_LIGHT: [&str; 10] =
     ["#e3eef8", "#cadff1", "#a9cce8", "#80b4da", "#569ac9", "#3280b6", "#17679e", "#0b4f83", "#073a66", "#04264a"];
 const HEAT_DARK: [&str; 10] =
@@ -88,7 +90,7 @@ impl Paint {
         }
     }
 
-    /// Returns the colour as SVG writes it.
+    /// Returns the colour in the syntax of SVG and CSS.
     pub fn css(self, theme: Theme) -> String {
         let (name, light, dark) = self.names();
         match (theme, self) {

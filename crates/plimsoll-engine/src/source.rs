@@ -1,9 +1,10 @@
-//! The source of requests: encoded requests of a load, and the rule for a user's next one.
+//! The source of requests: the encoded requests of a load, and the rule for a user's next request.
 //!
 //! A user sends its requests in sequence, from the first to [`UserAction::End`]. Then an arrival of
-//! an open loop is done, and a user of a closed loop begins again. Every kind of source is an arm
-//! of [`Source`], so that a single URL costs one branch. Not here: when a user begins, and its
-//! connection.
+//! an open loop is done, and a user of a closed loop begins again. Every kind of source is a
+//! variant of [`Source`], so that a single URL costs one branch.
+//!
+//! Not here: when a user begins, and its connection.
 
 use crate::answers::{AnswerText, Miss};
 use crate::author_source::AuthorSource;
@@ -24,9 +25,9 @@ use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 /// A source of requests.
 #[derive(Debug)]
 pub enum Source {
-    /// A single request for each user.
+    /// A single request; each user sends it and ends.
     Single([EncodedRoute; 1]),
-    /// A request drawn by weight for each user.
+    /// Each user sends one request, drawn by weight.
     Weighted(MixSource),
     /// Sessions of scenarios.
     Sessions(Box<SessionSource>),
@@ -34,7 +35,7 @@ pub enum Source {
     Authored([EncodedRoute; 1], Box<AuthorSource>),
     /// The requests of a list, one for each arrival.
     Replayed { routes: Vec<EncodedRoute>, requests: ReplaySource },
-    /// For tests: the actions of each user.
+    /// For tests: each user performs these actions.
     #[cfg(test)]
     Script { routes: Vec<EncodedRoute>, steps: Vec<UserAction>, at: std::collections::HashMap<u64, usize> },
 }
@@ -74,7 +75,7 @@ impl Source {
         })
     }
 
-    /// The same with converters of gRPC messages, for checks and filled-in bodies.
+    /// Sets converters of gRPC messages, for checks and filled-in bodies.
     pub fn translated(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, SourceError> {
         let routes = match &mut self {
             Source::Single(routes) => &mut routes[..],
@@ -91,7 +92,8 @@ impl Source {
         Ok(self)
     }
 
-    /// The same for one worker: its part of the load, and the number of persistent users, if any.
+    /// Returns the source of one worker: its share of the load, and the number of persistent users,
+    /// if any.
     pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> Source {
         match self {
             Source::Single(routes) => Source::Single(routes.clone()),
@@ -119,7 +121,7 @@ impl Source {
         }
     }
 
-    /// The same with an author of requests; it counts as the first route.
+    /// Returns a source in which an author writes the requests; they count as the first route.
     pub fn authored(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
@@ -146,7 +148,7 @@ impl Source {
         &self.routes()[usize::from(number)]
     }
 
-    /// Whether a request is available; an author writes it now if necessary, which takes time.
+    /// Whether a request is available. If necessary an author writes it now, which takes time.
     #[inline]
     pub fn ready(&mut self) -> bool {
         match self {
@@ -155,7 +157,7 @@ impl Source {
         }
     }
 
-    /// Number of messages of the exchange that begins.
+    /// Number of messages that the exchange sends, which is about to begin.
     #[inline]
     pub fn messages(&self, exchange: u32) -> u32 {
         match self {
@@ -164,7 +166,7 @@ impl Source {
         }
     }
 
-    /// Number of requests in an arrival that does not start.
+    /// Number of requests that count as unsent for an arrival that does not start.
     pub fn messages_each(&self) -> u32 {
         match self {
             Source::Authored(_, authored) => authored.messages,
@@ -172,13 +174,13 @@ impl Source {
         }
     }
 
-    /// Whether an author receives responses, with head and content.
+    /// Whether an author receives the responses, with head and content.
     #[inline]
     pub fn hears(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.hears)
     }
 
-    /// Appends a piece of a response for the author.
+    /// Stores a piece of a response for the author.
     #[cold]
     pub fn gather(&mut self, exchange: u32, piece: Piece) {
         if let Source::Authored(_, authored) = self {
@@ -186,7 +188,7 @@ impl Source {
         }
     }
 
-    /// Reports to the author that no response arrives.
+    /// Reports to the author that an exchange receives no response.
     #[cold]
     pub fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Source::Authored(_, authored) = self {
@@ -204,8 +206,9 @@ impl Source {
         }
     }
 
-    /// Reports a complete response to the author. `ends`: whether no other response of the exchange
-    /// follows, and whether it may follow a redirect. Returns whether it does.
+    /// Reports a complete response to the author, or follows its redirect. `ends`: whether it is
+    /// the exchange's last response, and whether a redirect may be followed. Returns whether one is
+    /// followed.
     #[inline(never)]
     pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, ends: (bool, bool)) -> bool {
         match self {
@@ -214,8 +217,8 @@ impl Source {
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether it has a template,
-    /// which takes time.
+    /// Fills in the request of an exchange that `user` begins. Returns whether the request has a
+    /// template; filling in one takes time.
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
@@ -256,7 +259,8 @@ impl Source {
         }
     }
 
-    /// Makes an exchange of `user` follow the redirect of a response with this status.
+    /// Makes an exchange of `user` follow the redirect of a response with this status, if it has
+    /// one.
     #[cold]
     pub fn redirect(
         &mut self,
@@ -272,7 +276,7 @@ impl Source {
         }
     }
 
-    /// The first miss of a stored response.
+    /// Checks a stored response. Returns the first failed check.
     #[inline(never)]
     pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
         let routes = match self {
@@ -288,7 +292,7 @@ impl Source {
         checks.judge(answer, of.took_ns, &mut |_, _| {})
     }
 
-    /// The message for a route's miss.
+    /// The message for a failed check of a route.
     pub fn reason(&self, route: RouteNumber, miss: Miss) -> &str {
         self.route(route).checks.as_ref().map_or("", |checks| checks.reason(miss))
     }
@@ -300,13 +304,13 @@ impl Source {
             || matches!(self, Source::Replayed { requests, .. } if requests.expects(user, status))
     }
 
-    /// Whether a response to `user` has another status than the replayed log.
+    /// Whether the status of a user's response differs from the status in the replayed log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
         matches!(self, Source::Replayed { requests, .. } if requests.is_changed(user, status))
     }
 
-    /// The converted content of the route's last response, if it was gRPC.
+    /// The converted content of the route's last response; `None` if nothing was converted.
     pub fn read_as(&self, route: RouteNumber) -> Option<&[u8]> {
         self.route(route).checks.as_ref()?.read_as()
     }
@@ -321,12 +325,13 @@ impl Source {
         }
     }
 
-    /// Whether no user may send any more, whatever the schedule says.
+    /// Whether the source ended early, so that no user may send any more, whatever the schedule
+    /// says.
     pub fn is_halted(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }
 
-    /// The next action of `user` after its last request; `None`: it begins.
+    /// Returns the next action of `user` after its last request; `None`: the user begins.
     #[inline]
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {
@@ -363,7 +368,7 @@ impl Source {
         }
     }
 
-    /// The session of the last [`UserAction::End`].
+    /// Returns the session that the last [`UserAction::End`] ended.
     #[inline]
     pub fn take_ended(&mut self) -> Option<EndedSession> {
         self.sessions()?.take_ended()
@@ -435,7 +440,7 @@ mod tests {
         }
     }
 
-    /// The requests of users in a closed loop, with this number of turns.
+    /// Returns the requests of each user in a closed loop, divided among `of` workers.
     fn user_requests(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
         let of_user = |user: u64| {
             let mut source = whole.for_worker(Stripe::new(user % of, of), Some(users));
@@ -554,7 +559,7 @@ mod tests {
         ] {
             assert_eq!((source.succeeds(0, number, status), source.is_changed(number, status)), (succeeds, changed));
         }
-        // Users share the list, from a starting place of the load's own.
+        // Users share the list; the load's seed chooses where they begin.
         let whole = Source::compile(&plan).expect("compiles");
         let asked: Vec<Vec<RouteNumber>> = (0..2)
             .map(|index| {

@@ -1,22 +1,24 @@
-//! Whether an idle worker sleeps or polls.
+//! The decision whether an idle worker sleeps or polls.
 //!
 //! A sleeping thread wakes about 50 us after its reply arrived, which would count as the server's
-//! latency. So with an idle core the worker polls instead, for a bounded time. It yields the core
-//! as soon as another thread needs it, which shows as a poll far longer than a system call.
+//! latency. So if a core is idle, the worker polls instead, for a bounded time. The worker yields
+//! the core as soon as another thread needs it. It notices that need when a poll takes far longer
+//! than a system call.
 
 use crate::net::Wait;
 use plimsoll_model::Spin;
 
-/// Time to keep polling after the last event, ns.
+/// Time for which a worker keeps polling after its last event, ns.
 const PATIENCE_NS: u64 = 2_000_000;
-/// Time to wake before a known deadline, ns: more than a usual wake-up takes.
+/// A sleep ends this long before a known deadline, ns. It exceeds the time of a usual wake-up.
 const WAKE_EARLY_NS: u64 = 120_000;
-/// Longest poll that kept the core, ns.
+/// Longest duration of a poll during which the thread kept its core, ns. A longer poll was
+/// interrupted.
 const LOOK_NS_MAX: u64 = 20_000;
-/// Length of the window for stolen time, ns.
+/// Length of the window in which stolen time is summed, ns.
 const WINDOW_NS: u64 = 10_000_000;
-/// Stolen time in a window above which the core counts as needed: a fifth. Interrupts and
-/// hypervisors take less.
+/// Stolen time in a window above which another thread needs the core: a fifth of the window.
+/// Interrupts and hypervisors take less.
 const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;
@@ -33,7 +35,7 @@ pub struct Spinner {
 }
 
 impl Spinner {
-    /// `spare_core`: there are more cores than workers.
+    /// Creates the strategy of a worker. `spare_core`: there are more cores than workers.
     pub fn new(mode: Spin, spare_core: bool) -> Spinner {
         let mode = if mode == Spin::Auto && !spare_core { Spin::Off } else { mode };
         Spinner {
@@ -46,8 +48,8 @@ impl Spinner {
         }
     }
 
-    /// How to wait at `now_ns` until the next deadline at `due_ns`; `expecting`: replies are in
-    /// flight.
+    /// Decides how to wait at `now_ns` until the next deadline at `due_ns`. `expecting`: replies
+    /// are in flight.
     #[inline]
     pub fn decide(&self, now_ns: u64, due_ns: u64, expecting: bool) -> Wait {
         if due_ns <= now_ns {
@@ -85,7 +87,7 @@ impl Spinner {
     #[cold]
     fn on_stolen(&mut self, now_ns: u64, stolen_ns: u64) {
         if now_ns - self.window_start_ns > WINDOW_NS {
-            // After a long quiet time since the last back-off, spin again.
+            // After a long time without a back-off, poll again.
             if now_ns.saturating_sub(self.sleep_until_ns) > BACKOFF_MAX_NS {
                 self.backoff_ns = BACKOFF_MIN_NS;
             }

@@ -21,9 +21,9 @@ pub struct LastRequest {
 pub enum UserAction {
     /// Send this route at once.
     Send(RouteNumber),
-    /// Wait for ns, then send this route.
+    /// Wait this long (ns), then send this route.
     Wait(u64, RouteNumber),
-    /// Nothing more.
+    /// The user sends nothing more.
     End,
 }
 
@@ -31,27 +31,28 @@ pub enum UserAction {
 #[derive(Debug, Clone)]
 pub struct UserNumbers {
     stripe: Stripe,
-    /// Number of persistent users in the whole load; 0 for an open loop.
+    /// Number of persistent users in the whole load; 0 in an open loop, whose users never persist.
     users: u64,
     /// Number of starts of each user; empty for an open loop, where each arrival is a new user.
     begun: Vec<u64>,
-    /// Number of unique rows, if there are any.
+    /// Number of rows that may be used once each; `None` without such tables.
     rows: Option<u64>,
-    /// The unique row of each user, and the number of rows taken.
+    /// The current unique row of each user, and the number of rows taken by this worker.
     unique: Vec<u64>,
     unique_taken: u64,
     is_used_up: bool,
 }
 
 impl UserNumbers {
-    /// For one worker: its part of the load, and the number of persistent users, if any.
+    /// Creates the users of one worker, with its share of the load and the number of persistent
+    /// users, if any.
     pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> UserNumbers {
         let begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
         let unique = vec![0; begun.len() * usize::from(rows.is_some())];
         UserNumbers { stripe, users: users.unwrap_or(0), begun, rows, unique, unique_taken: 0, is_used_up: false }
     }
 
-    /// Starts a user; `None`: unique rows have run out.
+    /// Starts a user, and takes a unique row for it; `None`: unique rows have run out.
     #[inline]
     pub fn begin(&mut self, user: u64) -> Option<()> {
         if let Some(begun) = self.begun.get_mut(user as usize) {
@@ -78,7 +79,7 @@ impl UserNumbers {
         self.unique.get(user as usize).copied().unwrap_or(user)
     }
 
-    /// Whether users persist.
+    /// Whether users persist, as in a closed loop.
     pub fn stay(&self) -> bool {
         !self.begun.is_empty()
     }
@@ -88,7 +89,7 @@ impl UserNumbers {
         self.is_used_up
     }
 
-    /// Takes the next unique row of this worker.
+    /// Takes the next unique row of this worker for a user; `None`: there is none left.
     #[cold]
     fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
         let row = match self.unique.get_mut(user as usize) {

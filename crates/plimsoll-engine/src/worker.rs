@@ -1,8 +1,9 @@
-//! One worker: a loop that starts due requests, sends them over its connections, and counts.
+//! One worker: an event loop that starts due requests, sends them over its connections, and counts.
 //!
-//! Its data is all its own, in [`state`]. This file has the loop and its end. [`starts`] chooses
-//! the user of the next request, [`exchange`] sends it, [`connect`] opens connections, [`prepare`]
-//! runs before the load, and [`turns`] shares the loop's time. Closed and open loops differ in
+//! A worker shares no data with other workers; [`state`] has its data. This file has the loop and
+//! its end. [`starts`] chooses the user of the next request, [`exchange`] sends it, [`connect`]
+//! opens connections, [`prepare`] runs before the load, and [`turns`] divides the loop's time.
+//! Closed and open loops differ in `starts` only.
 //! `starts` only.
 
 mod connect;
@@ -79,8 +80,8 @@ impl<N: Net> Worker<N> {
         let events = self.has_ready();
         let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            // A worker asleep until an arrival notices the stop no sooner. That arrival, and
-            // replies that woke the worker, came after the load's end.
+            // A worker that sleeps until an arrival notices the stop only then. That arrival, and
+            // replies that woke the worker, came after the end of the load.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }
@@ -90,7 +91,7 @@ impl<N: Net> Worker<N> {
         let started = self.start_due();
         if events || started {
             self.now_ns = self.net.now_ns();
-            // A poll with events counts as work; a sleep does not.
+            // A poll that returned events counts as work; a sleep does not.
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
         }
         if in_vain && !started {
@@ -99,10 +100,10 @@ impl<N: Net> Worker<N> {
         self.over()
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the worker has nothing left to do.
     fn over(&self) -> bool {
         if let Some(stopped_ns) = self.stopped_ns {
-            // Arrivals that were due by then count first.
+            // Arrivals that were due before the end are counted first.
             return match &self.starts {
                 Starts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
                 Starts::Closed(_) => true,
@@ -116,7 +117,7 @@ impl<N: Net> Worker<N> {
         self.measured_in_flight == 0 || self.now_ns >= self.end_ns.saturating_add(self.job.grace_ns)
     }
 
-    /// End of this worker's part of the measured window, schedule time, ns.
+    /// Returns the end of this worker's part of the measured window, ns of schedule time.
     fn window_end_ns(&self) -> u64 {
         let end_ns = match self.stopped_ns {
             Some(stopped_ns) => stopped_ns.min(self.end_ns),
@@ -126,7 +127,7 @@ impl<N: Net> Worker<N> {
         end_ns.saturating_sub(self.origin_ns)
     }
 
-    /// Abandons all requests in flight.
+    /// Counts all requests in flight as abandoned.
     fn abandon(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.abandoned(exchange.route));

@@ -9,8 +9,9 @@ use plimsoll_sys::tcp;
 use plimsoll_wire::Conn;
 
 impl<N: Net> Worker<N> {
-    /// Starts to open the slot's connection, and records refusals. All addresses of a name are
-    /// tried, as clients do (RFC 6724, section 2). The error is the last one's.
+    /// Starts to open the slot's connection, and counts failures. All addresses of a host name are
+    /// tried in turn, as clients do (RFC 6724, section 2). Returns the error of the last address if
+    /// all fail.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
         self.connections[slot as usize].tried = 0;
         self.open_next(slot)
@@ -49,7 +50,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether another address is left to try after this error.
+    /// Whether another address remains to be tried after this error.
     fn another_may_do(&self, slot: u32, error: u16) -> bool {
         tcp::is_of_address(error) && u64::from(self.connections[slot as usize].tried) < self.job.addresses.choices()
     }
@@ -74,7 +75,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The slot's connection is open.
+    /// Handles the opening of the slot's connection: starts TLS, or makes it ready for requests.
     fn connected(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
         self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
@@ -107,7 +108,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The TLS handshake has succeeded.
+    /// Handles a successful TLS handshake.
     #[cold]
     pub(super) fn handshaken(&mut self, slot: u32, resumed: bool) {
         let connection = &self.connections[slot as usize];
@@ -116,14 +117,14 @@ impl<N: Net> Worker<N> {
         self.stands(slot);
     }
 
-    /// TLS has failed on the slot's connection.
+    /// Handles a TLS failure on the slot's connection: counts it, and fails its exchanges.
     #[cold]
     pub(super) fn tls_failed(&mut self, slot: u32, reason: TlsFailure) {
         self.recorder.tls_failed(reason);
         self.give_up(slot, RequestFailure::Tls);
     }
 
-    /// The slot's connection is ready for requests.
+    /// Handles that the slot's connection is ready: its waiting exchanges are sent.
     fn stands(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Standing;
@@ -133,7 +134,7 @@ impl<N: Net> Worker<N> {
             self.recorder.speaks_h2();
         }
         self.feed(slot);
-        // A protocol may begin with bytes of its own.
+        // A protocol such as HTTP/2 may begin with bytes of its own.
         if self.connections[slot as usize].conn.wants_to_send() {
             self.send(slot);
         }
@@ -185,7 +186,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A connection without exchanges was lost.
+    /// Handles the loss of a connection that had no exchanges.
     pub(super) fn lose(&mut self, slot: u32) {
         self.close(slot);
         if !self.connections[slot as usize].waiting.is_empty() {
@@ -195,7 +196,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Returns a slot to the list for the next arrival (open loops), if its connection has room or
-    /// there is none.
+    /// it has no connection.
     #[inline]
     pub(super) fn rest(&mut self, slot: u32) {
         if matches!(self.starts, Starts::Open { .. }) {

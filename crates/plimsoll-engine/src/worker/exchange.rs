@@ -1,5 +1,5 @@
-//! One request and its response on a connection, and its end: the connection reports facts, and
-//! this file times, judges and counts them.
+//! The life of one exchange (a request with its response) on a connection. The connection reports
+//! facts; this file takes their times, checks the responses, and counts the outcomes.
 
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
@@ -17,7 +17,7 @@ use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailur
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 
-/// Most resends of a request that servers did not process.
+/// Most times that a request is sent again which servers did not process.
 const RESENT_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
@@ -28,7 +28,7 @@ impl<N: Net> Worker<N> {
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
         if self.job.source.fill(number, user, route, self.now_ns) {
-            // This time does not count for the server.
+            // The time that filling in took must not count for the server, so read the clock again.
             self.now_ns = self.net.now_ns();
             self.count_further(number);
         }
@@ -57,8 +57,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Makes an exchange wait for the slot's connection to open or to have room. After GOAWAY it
-    /// uses a stand-in slot.
+    /// Makes an exchange wait until the slot's connection is open or has room. If the server sent
+    /// GOAWAY, the exchange uses a stand-in slot.
     #[inline(never)]
     fn wait_for_room(&mut self, slot: u32, number: u32) {
         if self.is_left(slot) {
@@ -75,20 +75,20 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether the server sent GOAWAY on the slot's connection, exchanges are still in flight on
-    /// it, and its users have no other (closed loops).
+    /// Whether the server sent GOAWAY on the slot's connection while exchanges are still in flight
+    /// on it. Then its users need a stand-in connection (closed loops).
     fn is_left(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.state == State::Standing && connection.conn.is_left() && matches!(self.starts, Starts::Closed(_))
     }
 
-    /// The stand-in slot for new exchanges of a connection with GOAWAY: the same one until that
-    /// ends.
+    /// Returns the slot for new exchanges of a connection with GOAWAY. It stays the same until that
+    /// connection ends.
     fn stand_in_of(&mut self, slot: u32) -> u32 {
         if let Some(other) = self.connections[slot as usize].stand_in {
             return other;
         }
-        // The users' slots come first; earlier stand-ins follow.
+        // The slots of users come first; the slots of earlier stand-ins follow.
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
@@ -102,11 +102,12 @@ impl<N: Net> Worker<N> {
     }
 
     /// Sends an exchange's request on the slot's connection, which has room.
-    // Always: once a request, and the call costs as much as the rest.
+    ///
+    /// Always inlined: it runs once a request, and the call would cost as much as the rest.
     #[inline(always)]
     pub(super) fn ask(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
-        // A redirected request belongs to the first one.
+        // A redirected request keeps the times of the first one.
         if exchange.sent_ns == 0 {
             exchange.sent_ns = self.now_ns;
         }
@@ -210,7 +211,7 @@ impl<N: Net> Worker<N> {
         let mut received = connection.conn.receive(bytes, plain);
         while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
             match fact {
-                // The usual case, handled directly.
+                // The usual case is handled here, without the general function.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.hears() && self.hear(exchange, status, piece, true) {
                         self.ask_on(slot, exchange, (piece, surplus), hangup);
@@ -286,7 +287,7 @@ impl<N: Net> Worker<N> {
                 if self.connections[slot as usize].conn.is_over() {
                     self.lose(slot);
                 } else if self.is_left(slot) {
-                    // Waiting exchanges would wait for the slowest response.
+                    // If these exchanges stayed, they would wait for the slowest response.
                     let mut waiting =
                         std::mem::replace(&mut self.connections[slot as usize].waiting, WaitingLine::EMPTY);
                     while let Some(number) = self.exchanges.take_first(&mut waiting) {
@@ -300,26 +301,26 @@ impl<N: Net> Worker<N> {
             Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
             Fact::Stands { resumed } => self.handshaken(slot, resumed),
             Fact::Owes => {
-                // There may be room for more than before.
+                // The connection may now have room for waiting exchanges.
                 if !self.connections[slot as usize].waiting.is_empty() {
                     self.feed(slot);
                 }
-                // A connection that waits for the network continues by itself.
+                // A connection that waits for the network continues at its next writable event.
                 if !self.connections[slot as usize].sending {
                     self.send(slot);
                 }
             }
             Fact::Ended => self.on_end(slot, false),
             Fact::TlsFailed(reason) => {
-                // The alert tells the server the reason.
+                // The TLS alert tells the server the reason.
                 self.send(slot);
                 self.tls_failed(slot, reason);
             }
         }
     }
 
-    /// Counts bytes of an exchange's response. Returns whether they are its first, and records the
-    /// time.
+    /// Counts received bytes of an exchange's response. Returns whether they are its first bytes;
+    /// their time is then recorded.
     #[inline]
     fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
@@ -331,8 +332,8 @@ impl<N: Net> Worker<N> {
         first
     }
 
-    /// Counts complete messages of a gRPC response, and for streams their times. `first`: these are
-    /// the first bytes of the response.
+    /// Counts complete messages of a gRPC response, and records their times for streams. `first`:
+    /// these are the first bytes of the response.
     fn note_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -359,7 +360,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles unsolicited bytes: the connection can no longer be trusted.
+    /// Handles bytes that no request asked for: the connection can no longer be trusted and is
+    /// closed.
     #[cold]
     fn on_surplus(&mut self, slot: u32, bytes: &[u8]) {
         self.recorder.surplus(bytes.len());
@@ -370,7 +372,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The peer has closed or broken the connection.
+    /// Handles that the peer has closed or broken the connection.
     fn on_end(&mut self, slot: u32, broken: bool) {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
@@ -407,14 +409,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The bytes are no response to the exchange's request.
+    /// Fails an exchange because the received bytes are no response to its request.
     #[cold]
     fn broke_protocol(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
         self.answered_badly(number, AnswerKind::Protocol(error), first, last);
         self.fail(number, RequestFailure::Protocol);
     }
 
-    /// The exchange's response ended as a failure.
+    /// Stores the last piece of an exchange's response that counts as failed.
     #[cold]
     fn answered_badly(&mut self, number: u32, kind: AnswerKind, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
@@ -425,8 +427,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange's response failed by status; `is_said`: by a gRPC status, whose message may say
-    /// more than the content.
+    /// Stores a response that failed by its status. `is_said`: the response has a gRPC status,
+    /// whose message may say more than the content.
     #[cold]
     fn judged_bad(&mut self, number: u32, kind: AnswerKind, is_said: bool, (first, last): (bool, &[u8])) {
         if is_said {
@@ -446,7 +448,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Stores a piece of a checked response.
+    /// Stores a piece of a response that checks need.
     #[inline(never)]
     fn read_answer(&mut self, number: u32, first: bool, piece: Piece) {
         while self.answers.len() <= number as usize {
@@ -461,7 +463,7 @@ impl<N: Net> Worker<N> {
         answer.add(piece);
     }
 
-    /// The outcome of an exchange with a stored response.
+    /// Stores the last piece of a response, checks it, and returns the outcome.
     #[inline(never)]
     fn judged(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
         self.read_answer(number, first, last);
@@ -470,7 +472,7 @@ impl<N: Net> Worker<N> {
         outcome
     }
 
-    /// The outcome of a complete response.
+    /// Checks a complete stored response and returns the outcome.
     fn judge(&mut self, number: u32, status: u16) -> Outcome {
         let exchange = &self.exchanges[number];
         let (user, route) = (exchange.user, exchange.route);
@@ -496,12 +498,12 @@ impl<N: Net> Worker<N> {
         Outcome::Failed(miss.failure)
     }
 
-    /// A stored response is a redirect to follow: its exchange continues at the new URL.
+    /// Follows the redirect in a stored response: its exchange continues at the new URL.
     #[cold]
     fn redirected(&mut self, of: AnswerOf, status: u16) -> Outcome {
         let AnswerOf { user, route, exchange: number, now_ns, .. } = of;
         let answer = &self.answers[number as usize];
-        // Its cookies are stored in any case.
+        // The cookies of the redirect response are stored in any case.
         self.job.source.judge(AnswerOf { ok_status: false, ..of }, answer);
         let location = String::from_utf8_lossy(answer.fields("location").next().unwrap_or_default());
         let exchange = &self.exchanges[number];
@@ -523,7 +525,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange sends its next request, over the same connection if possible.
+    /// Sends the exchange's next request after a redirect, over the same connection if possible.
     #[cold]
     fn follow(&mut self, slot: u32, number: u32, hangup: bool) {
         self.failed_answers.given_up(number);
@@ -535,8 +537,8 @@ impl<N: Net> Worker<N> {
         self.carry(slot, number);
     }
 
-    /// Reports a response to the author, or follows its redirect if it is the only response
-    /// (`is_only`) and there is time. Returns whether it does.
+    /// Reports a response to the author. If it is a redirect, the only response (`is_only`), and
+    /// there is time, follows it. Returns whether it was followed.
     fn hear(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
         let (times, is_last) = self.heard_at(number);
         let exchange = &self.exchanges[number];
@@ -545,8 +547,8 @@ impl<N: Net> Worker<N> {
         self.job.source.hear(number, status, piece, times, (is_last, may_ask_on))
     }
 
-    /// The exchange sends a further request in place of ending; `last`: the last piece of the
-    /// response, with its number of surplus bytes.
+    /// Sends a further request of the exchange, which otherwise would have ended. `last`: the last
+    /// piece of the response, with its number of surplus bytes.
     #[cold]
     fn ask_on(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
         self.note_surplus(surplus);
@@ -555,9 +557,9 @@ impl<N: Net> Worker<N> {
         self.follow(slot, number, hangup);
     }
 
-    /// An exchange on the slot's connection got its response, with a gRPC status if it has one.
-    /// `last`: the last piece, with its number of surplus bytes. `hangup`: the peer has closed its
-    /// side.
+    /// Handles the complete response of an exchange on the slot's connection, with a gRPC status if
+    /// it has one. `last`: its last piece, with the number of surplus bytes. `hangup`: the peer has
+    /// closed its side.
     #[inline]
     fn answered(
         &mut self,
@@ -583,8 +585,8 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// The outcome of a response with these statuses. `last`: its last piece, of which `surplus`
-    /// bytes at the end do not belong to it.
+    /// Returns the outcome of a response with these statuses. `last` is its last piece, whose last
+    /// `surplus` bytes do not belong to the response.
     #[inline]
     fn outcome_of(&mut self, number: u32, statuses: (u16, Option<u16>), last: Piece, surplus: usize) -> (u16, Outcome) {
         let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
@@ -593,7 +595,8 @@ impl<N: Net> Worker<N> {
         let route = self.job.source.route(asked);
         let (status, grpc_status) = statuses;
         let mut kind = AnswerKind::Status(status);
-        // A response after the deadline is a timeout, however close: the caller had given up.
+        // A response after the deadline counts as a timeout, however close, because a real client
+        // would have given up.
         let (status, outcome) = if exchange.deadline_ns <= self.now_ns {
             (0, Outcome::Failed(RequestFailure::Timeout))
         } else {
@@ -632,17 +635,17 @@ impl<N: Net> Worker<N> {
         (status, outcome)
     }
 
-    /// One of an exchange's messages got its response, and further ones follow.
+    /// Handles the response to one of an exchange's messages; further responses follow.
     fn answered_one_of(&mut self, number: u32, status: u16, last: Piece) {
         let (status, outcome) = self.outcome_of(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
         self.count_finished(number, status, outcome);
-        // The next response has its own first byte.
+        // The next response has its own time to first byte.
         self.exchanges[number].first_byte_ns = 0;
     }
 
-    /// The server did not process the exchange's request: it is sent again, on another connection
-    /// if possible.
+    /// Sends an exchange's request again, because the server did not process it. Another connection
+    /// is used if possible.
     #[cold]
     fn ask_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
@@ -677,14 +680,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The exchange reached its deadline.
+    /// Ends an exchange that has reached its deadline.
     #[cold]
     pub(super) fn time_out(&mut self, number: u32) {
         let slot = self.exchanges[number].slot;
         let connection = &mut self.connections[slot as usize];
         if !self.exchanges.take_out(&mut connection.waiting, number) {
             connection.conn.cancel(number);
-            // If the connection stays open, the server gets a cancellation.
+            // If the connection stays open, the server is told of the cancellation.
             if !connection.sending && connection.conn.wants_to_send() {
                 self.send(slot);
             }
@@ -692,13 +695,14 @@ impl<N: Net> Worker<N> {
         self.fail(number, RequestFailure::Timeout);
     }
 
-    /// Closes the slot's connection: its exchanges fail, and those that wait for it to open.
+    /// Closes the slot's connection. Its exchanges fail, and so do exchanges that wait for it to
+    /// open.
     #[cold]
     pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
         let mut fallen = std::mem::take(&mut self.fallen);
         if connection.state == State::Standing {
-            // Exchanges that wait for room continue with the next connection.
+            // Exchanges that wait for room continue on the next connection.
             while let Some(number) = connection.conn.give_up() {
                 fallen.push(number);
             }
@@ -718,7 +722,7 @@ impl<N: Net> Worker<N> {
         self.fallen = fallen;
     }
 
-    /// The exchange has failed and leaves its connection, which closes if it is unusable.
+    /// Fails an exchange, and removes it from its connection. An unusable connection is closed.
     #[cold]
     fn fail(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);
@@ -741,7 +745,7 @@ impl<N: Net> Worker<N> {
     /// Counts an ended exchange. Returns its user and the result of its request.
     #[inline]
     fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
-        // Further messages without a response end in the same way.
+        // Further messages without a response have the same outcome.
         for _ in 0..self.exchanges[number].further {
             self.count_finished(number, status, outcome);
         }
@@ -757,8 +761,8 @@ impl<N: Net> Worker<N> {
         (exchange.user, LastRequest { route: exchange.route, status, outcome })
     }
 
-    /// The times of a response that is now complete, and whether no other response of its exchange
-    /// follows.
+    /// Returns the times of a response that is complete now, and whether it is the last one of its
+    /// exchange.
     fn heard_at(&self, number: u32) -> (AnswerTimes, bool) {
         let times = self.times_of(number);
         // The whole response may have arrived at once.

@@ -7,13 +7,13 @@ use crate::net::{Net, Wait};
 use plimsoll_sys::tcp::BACKLOG_FULL;
 use std::sync::atomic::Ordering;
 
-/// Most connections that all workers open concurrently: fewer than the accept queues of common
-/// servers. If a queue overflows, connections wait for a SYN retransmission.
+/// Most connections that all workers open at the same time. The number is below the accept queues
+/// of common servers: if a queue overflows, a connection waits for a SYN retransmission.
 const OPENING_MAX: u64 = 100;
-/// Connections opened at once; then the pace is checked.
+/// Number of connections opened before the pace is checked again.
 const BURST: u64 = 32;
-/// Time limit of the preparation, ns, unless a request's timeout or four times the expected time is
-/// longer. The load opens the rest.
+/// Time limit of the preparation, ns. A request's timeout or four times the expected time extends
+/// it. The load itself opens the connections that are missing then.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
 /// Pause after a unix socket's backlog was full, ns.
 const FULL_PAUSE_NS: u64 = 1_000_000;
@@ -35,7 +35,7 @@ impl<N: Net> Worker<N> {
         let mut opened: u64 = 0;
         let mut slot = 0;
         while (left > 0 || self.opening > 0) && self.now_ns < give_up_ns && !self.stop.load(Ordering::Relaxed) {
-            // The pace, in bursts: the number that should be open by now, rounded up.
+            // The number of connections that should be open by now, rounded up to whole bursts.
             let bursts = (self.now_ns - began_ns) * self.job.ramp_per_s / (BURST * 1_000_000_000) + 1;
             let mut wait_ns = self.now_ns + 10_000_000;
             while left > 0 && self.opening < opening_max && opened < bursts * BURST {
@@ -53,7 +53,8 @@ impl<N: Net> Worker<N> {
                         if error == BACKLOG_FULL {
                             wait_ns = self.now_ns + FULL_PAUSE_NS;
                         } else {
-                            // The system refuses (no ports, no files): the load will show it.
+                            // The system refuses connections (no ports, no files). The load will
+                            // count that.
                             left = 0;
                         }
                         break;

@@ -1,4 +1,4 @@
-//! When requests start: the arrivals of an open loop, and the users of a closed one.
+//! When requests start: at the arrivals of an open loop, and by the users of a closed one.
 
 use super::state::{DueUser, Starts, Users, Worker};
 use crate::connection::State;
@@ -11,15 +11,17 @@ use std::cmp::Reverse;
 /// Pause of a user whose connection failed to open, ns: without it a closed port would get 100 000
 /// connects a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
-/// Most requests started in one turn before replies are read.
+/// Most requests that one loop turn starts before replies are read.
 const STARTS_PER_TURN: u32 = 64;
-/// Most requests timed out in one turn: many, since a delay does not help them.
+/// Most requests that one loop turn times out. The number is high, since nothing is gained by a
+/// delay.
 const TIMEOUTS_PER_TURN: u32 = 512;
-/// Time after the schedule's end during which late arrivals still start, ns; later ones are unsent.
+/// After the end of the schedule, late arrivals still start for this time, ns; later ones are
+/// unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
-    /// The next time at which an action is due, apart from replies, ns.
+    /// Returns the next time at which an action is due, ns. Replies do not count as actions.
     pub(super) fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
@@ -42,7 +44,7 @@ impl<N: Net> Worker<N> {
         due_ns
     }
 
-    /// Starts and times out everything that is due. Returns whether there was anything.
+    /// Starts and times out everything that is due. Returns whether anything was due.
     pub(super) fn start_due(&mut self) -> bool {
         let mut left = TIMEOUTS_PER_TURN;
         while left > 0
@@ -114,14 +116,14 @@ impl<N: Net> Worker<N> {
         released > 0
     }
 
-    /// Counts a measured arrival that cannot start.
+    /// Counts a measured arrival that cannot start as unsent.
     fn unsent(&mut self, route: RouteNumber) {
         for _ in 0..self.job.source.messages_each() {
             self.recorder.unsent(route);
         }
     }
 
-    /// A request of an arrival has no connection.
+    /// Counts a request of an arrival that has no connection, and cuts the arrival's session.
     #[cold]
     fn not_sent(&mut self, user: u64, route: RouteNumber, measured: bool) {
         if measured {
@@ -156,7 +158,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// The connection for an arrival's next request: the session's own, if it has one.
+    /// Returns the slot for an arrival's next request: that of the session's own connection, if it
+    /// has one.
     #[inline]
     pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
@@ -169,7 +172,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A connection for the session of `user` alone.
+    /// Returns a slot whose connection only the session of `user` uses.
     fn own_slot(&mut self, user: u64) -> Option<u32> {
         let slot = if self.job.streams_max == 1 { self.slot_for_arrival() } else { self.fresh_slot() }?;
         self.filling = self.filling.filter(|filling| *filling != slot);
@@ -180,8 +183,8 @@ impl<N: Net> Worker<N> {
         Some(slot)
     }
 
-    /// A slot with room, otherwise one that is opening, otherwise one for a new connection,
-    /// otherwise `None`.
+    /// Returns a slot for an arrival: one with room, or else one that is opening, or else one for a
+    /// new connection. `None`: all connections are in use.
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.fresh.pop() {
             let connection = &mut self.connections[slot as usize];
@@ -194,7 +197,7 @@ impl<N: Net> Worker<N> {
             let connection = &mut self.connections[slot as usize];
             let is_listed = connection.generation == generation && connection.state == State::Standing;
             let room = if is_listed { connection.conn.room() } else { 0 };
-            // A connection with further room keeps its place.
+            // A connection with room for more exchanges stays in its place in the list.
             if room > 1 {
                 return Some(slot);
             }
@@ -219,7 +222,7 @@ impl<N: Net> Worker<N> {
         self.filling
     }
 
-    /// A slot without a connection, if the limit allows one.
+    /// Takes a slot without a connection; `None`: the limit of connections is reached.
     fn fresh_slot(&mut self) -> Option<u32> {
         let has_place = self.connections.len() < self.job.connections_max;
         self.free_slot().or_else(|| has_place.then(|| self.add_slot()))
@@ -249,7 +252,7 @@ impl<N: Net> Worker<N> {
     fn change_users(&mut self) {
         let Starts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
-        // The change is due at its announced time; the first one at the start of the schedule.
+        // A change is due at its announced time, and the first change at the start of the schedule.
         let intended_ns = users.change_ns.min(self.now_ns);
         let at_ns = intended_ns - self.origin_ns;
         let (before, active) = (users.active, stripe.count_of(schedule.users_at(at_ns)));
@@ -259,8 +262,8 @@ impl<N: Net> Worker<N> {
         users.joined_ns = intended_ns;
     }
 
-    /// Starts new users (closed loop), and users whose wait has ended. Returns whether there was
-    /// any.
+    /// Starts users that join (closed loop), and users whose wait has ended. Returns whether there
+    /// were any.
     fn start_users(&mut self) -> bool {
         let mut started = 0;
         while let Starts::Closed(users) = &mut self.starts
@@ -268,8 +271,8 @@ impl<N: Net> Worker<N> {
             && let Some(user) = users.joining.next()
         {
             started += 1;
-            // A user that left may still have a request in flight or a retry pending; it continues
-            // by itself.
+            // A user that left and joins again may still have a request in flight or a retry
+            // pending. It then continues by itself.
             let intended_ns = users.joined_ns;
             if !self.is_at_work(user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
@@ -297,7 +300,8 @@ impl<N: Net> Worker<N> {
         started > 0
     }
 
-    /// The first route of `user`, whose intended start is `intended_ns`, if it sends now.
+    /// Begins `user`, with this intended start. Returns the route of its first request, if the user
+    /// sends at once.
     #[inline]
     fn first_of(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
         let next = self.job.source.next(user, None);
@@ -331,8 +335,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// A session ended without any request. Its user waits before the next one, to avoid an endless
-    /// loop.
+    /// Handles a session that ended without any request. Its user waits before the next session, to
+    /// avoid an endless loop.
     #[cold]
     fn asks_nothing(&mut self, user: u64, ended: EndedSession) {
         self.session_ended(ended);
@@ -349,8 +353,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Prepares the user's next request with its intended start: for `route`, or the first one.
-    /// Returns whether there is a measured one.
+    /// Prepares the user's next request with this intended start: for `route`, or the user's first
+    /// one. Returns whether a measured request may start.
     #[inline]
     fn next_of_user(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
@@ -403,10 +407,10 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Continues a user within its session, or after a failed connect.
+    /// Continues a user within its session, or after a failed connect (`refused`).
     #[inline(never)]
     fn go_on_within(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
-        // Other users may use its connection meanwhile (open loop).
+        // Other users may use the connection meanwhile (open loop).
         self.rest(slot);
         let (wait_ns, route) = match next {
             UserAction::End => (0, None),
@@ -422,7 +426,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether all of a limited number of requests were started, or all sessions have ended.
+    /// Whether a limit of requests has ended the load: all were started, or all sessions have
+    /// ended.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
             Starts::Open { next_ns, .. } => {

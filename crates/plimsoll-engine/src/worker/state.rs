@@ -22,24 +22,25 @@ pub(super) struct Users {
     pub(super) active: u64,
     /// The next change of `active` (absolute, ns).
     pub(super) change_ns: u64,
-    /// New users whose first request is not started yet, and its intended start (absolute, ns).
+    /// New users (by number) whose first request is not started yet, and their intended start
+    /// (absolute, ns).
     pub(super) joining: Range<u64>,
     pub(super) joined_ns: u64,
     /// Measured requests left to start; `None`: no limit.
     pub(super) left: Option<u64>,
 }
 
-/// A user that continues later.
+/// A user whose next request is due later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DueUser {
-    /// The time (absolute, ns).
+    /// Time at which the user continues (absolute, ns).
     pub(super) at_ns: u64,
     pub(super) user: u64,
-    /// The route; `None`: from the beginning.
+    /// The route of the next request; `None`: the user begins again.
     pub(super) route: Option<RouteNumber>,
 }
 
-/// The origin of request starts.
+/// The rule by which requests start: open or closed loop.
 pub(super) enum Starts {
     Closed(Users),
     Open {
@@ -72,21 +73,21 @@ pub struct Worker<N: Net> {
     pub(super) idle: Vec<(u32, u32)>,
     /// Prepared connections not used yet, the first opened last.
     pub(super) fresh: Vec<(u32, u32)>,
-    /// Slots without a socket.
+    /// Slots without a connection.
     pub(super) free: Vec<u32>,
-    /// The slot last given to an arrival that needs a new connection; other arrivals may wait for
-    /// it, too.
+    /// The slot whose connection is opening for the latest arrival. Other arrivals may wait for it,
+    /// too.
     pub(super) filling: Option<u32>,
-    /// For each user of a closed loop: whether it waits before it continues.
+    /// Whether each user of a closed loop waits before it continues, by user number.
     pub(super) paused: Vec<bool>,
-    /// A buffer for exchanges that end together.
+    /// A buffer for the numbers of exchanges that end together.
     pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
     /// Whether the current response is a redirect, so that its exchange continues.
     pub(super) follows: bool,
-    /// Connections with readiness left for the next turn, in order, as (slot, generation). Entries
-    /// may be outdated.
+    /// Connections with events left for the next turn, in order, as (slot, generation). Entries may
+    /// be outdated.
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
     /// Users that continue later.
@@ -100,7 +101,7 @@ pub struct Worker<N: Net> {
     pub(super) spinner: Spinner,
     pub(super) starts: Starts,
     pub(super) ready: Vec<Ready>,
-    /// `None` while a read is in progress.
+    /// The receive buffers; `None` while a read uses them.
     pub(super) buffers: Option<Box<Buffers>>,
     /// Outgoing bytes of the current connection.
     pub(super) scratch: Vec<u8>,
@@ -114,8 +115,8 @@ pub struct Worker<N: Net> {
     pub(super) stopped_ns: Option<u64>,
     /// The time of the last clock reading, ns.
     pub(super) now_ns: u64,
-    /// Time of the last fetch of events, and the time from which the current ones count as
-    /// readable; 0: unknown.
+    /// Time of the last fetch of events; and the time from which the current events count as
+    /// readable, 0 if unknown.
     pub(super) asked_ns: u64,
     pub(super) readable_ns: u64,
 }

@@ -11,7 +11,7 @@ fn pool(slots: usize) -> SimServer {
     SimServer { slots: Some(slots), latency_ns: 0, ..SimServer::new(20 * MS) }
 }
 
-/// The plan with this warm-up and length, and no timeouts.
+/// Returns the plan with this warm-up and length, and without effective timeouts.
 fn windowed(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
     plan.with(|it| {
         it.traffic.routes[0].timeout_ns = 60 * SECOND;
@@ -21,7 +21,7 @@ fn windowed(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
     })
 }
 
-/// The same, stopped at this tick.
+/// Runs a plan and stops it at this tick.
 fn run_until(plan: &Setup, server: &SimServer, seed: u64, tick: u64) -> Sim {
     let mut ticks = 0;
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }.run(&mut |_| {
@@ -47,7 +47,7 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
                     let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
-                    // Each worker may be busy at either end of the window.
+                    // A worker may be busy at both ends of the window.
                     let off = (counted - expect).abs();
                     let what = format!("{slots} slots, {users} users, {warmup_ns} + {length_ns}, {stop_at:?}");
                     assert!(off <= (0.01 * expect).max(at_once as f64), "{what}: {counted}, expected {expect}");
@@ -102,7 +102,7 @@ fn rate_response_time_and_number_in_flight_agree() {
         let Some(in_flight) = sim.run.in_flight_mean() else { continue };
         let totals = sim.run.totals();
         let (window_ns, completed) = (sim.run.duration_ns() as f64, totals.routes_sum.succeeded_in_window as f64);
-        // The integral of the number in flight, and the sum of request times.
+        // The integral of the number in flight, and the sum of the response times.
         let (area, took) = (in_flight * window_ns, completed * totals.routes_sum.response.mean_ns());
         let most = sim.run.intervals.values().map(|it| it.whole().in_flight_end).max().unwrap_or(0).max(1) as f64;
         let longest_ns = totals.routes_sum.response.max_ns().max(2 * service_ns) as f64;
@@ -111,7 +111,7 @@ fn rate_response_time_and_number_in_flight_agree() {
         if totals.routes_sum.response.count() > 0 {
             assert!((area - took).abs() <= edge, "{what}: {area} in flight, {took} taken, {edge}");
         }
-        // In a long window the ends matter little.
+        // In a long window, requests open at its ends matter little.
         if window_ns > 60.0 * longest_ns && sim.run.window_ns.0 as f64 > longest_ns {
             assert!((area - took).abs() <= 0.03 * took, "{what}: {area} in flight, {took} taken");
         }

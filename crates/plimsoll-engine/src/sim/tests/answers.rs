@@ -1,4 +1,4 @@
-//! Responses with checks beyond the status, for any split of their bytes.
+//! Tests of responses with checks beyond the status, for any split of their bytes.
 
 use super::*;
 use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, TextExpectation};

@@ -1,8 +1,9 @@
-//! Deliberate errors: the tests beside this file prove nothing unless each is detected.
+//! Deliberate errors in the simulation: the tests of this directory prove something only if each
+//! error is detected.
 
 use super::*;
 
-/// Whether the checks of every run reject this one.
+/// Whether the checks of every run (`verify`) reject this run.
 fn caught(sim: &Sim, server: &SimServer) -> bool {
     verify(sim, server).is_err()
 }
@@ -33,12 +34,13 @@ fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
 
 #[test]
 fn a_server_that_answers_twice_is_caught() {
-    // HTTP/1.1 has no numbers: a second response during the next request passes for its response.
-    // Here it arrives sooner than the round trip allows.
+    // HTTP/1.1 responses carry no request number. So a second response that arrives during the next
+    // request counts as the response to that request. Here it arrives sooner than the round trip
+    // allows.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(60_000), 1.0);
     assert!(caught(&simulate(&closed("1@300ms"), &server, 1), &server));
-    // A second response on an idle connection belongs to no request: the connection is closed, the
-    // requests stand.
+    // A second response on an idle connection belongs to no request. The connection is closed, and
+    // earlier requests keep their outcome.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
     assert!(!caught(&sim, &server));
@@ -51,7 +53,7 @@ fn a_lost_event_is_caught() {
     let (plan, server) = (closed("4@300ms"), SimServer::new(MS));
     let sim = Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine, seed: 1 }
         .run(&mut |_| ControlFlow::Continue(()));
-    // The ledger closes all the same, but requests with a response in time count as timeouts.
+    // The ledger still closes, but requests whose response arrived in time count as timeouts.
     assert!(failed(&sim, RequestFailure::Timeout) > 0);
     assert_eq!(failed(&run(&plan, &server, 1), RequestFailure::Timeout), 0);
 }

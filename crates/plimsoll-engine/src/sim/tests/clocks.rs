@@ -1,4 +1,5 @@
-//! Both clocks: response time and service time, and their exact values.
+//! Tests of both clocks, response time (from the intended start) and service time (from the send),
+//! with exact values.
 
 use super::*;
 
@@ -8,7 +9,7 @@ fn stalling() -> SimServer {
     SimServer { stall: Some(STALL), ..SimServer::new(50_000) }
 }
 
-/// (p95, p99) in ms.
+/// The p95 and p99 of a histogram, in ms.
 fn tail(histogram: &plimsoll_model::Histogram) -> (f64, f64) {
     (histogram.quantile_ns(0.95) as f64 / 1e6, histogram.quantile_ns(0.99) as f64 / 1e6)
 }
@@ -22,14 +23,14 @@ fn patient(plan: Setup) -> Setup {
 
 #[test]
 fn an_open_load_shows_a_stall_in_full() {
-    // A tenth of the requests arrive in a stall and wait for its end: p95 is half a stall, p99 nine
-    // tenths.
+    // A tenth of the requests arrive in a stall and wait for its end. So p95 is half a stall, and
+    // p99 nine tenths of one.
     let sim = run(&patient(constant("1000@10s")), &stalling(), first_seed());
     let totals = sim.run.totals();
     let (p95, p99) = tail(&totals.routes_sum.response);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "p95 {p95} ms, p99 {p99} ms");
-    // Each request was sent at once on its own connection, so the wait is the server's, and service
-    // time includes it.
+    // Each request was sent at once on its own connection. So the server caused the wait, and
+    // service time includes it.
     let (p95, p99) = tail(&totals.routes_sum.service);
     assert!(near(p95, 250.0, 0.01) && near(p99, 450.0, 0.01), "service: p95 {p95} ms, p99 {p99} ms");
     assert!(totals.load.lag.max_ns() < 1_000, "nothing of it is the generator's: {}", totals.load.lag.max_ns());
@@ -58,8 +59,8 @@ fn a_stall_of_the_generator_shows_in_response_time_and_as_its_own() {
     let plan = patient(constant("1000@10500ms"));
     let totals = run_on(machine, &plan, &SimServer::new(50_000), first_seed()).run.totals();
     let (p95, p99) = tail(&totals.routes_sum.response);
-    // 1 000 of 10 500 requests arrive in a pause; the longest 525 of these are 5 % of all, the
-    // longest 105 are 1 %.
+    // 1 000 of 10 500 requests arrive in a pause. The longest 525 waits are 5 % of all requests,
+    // the longest 105 are 1 %.
     assert!(near(p95, 237.5, 0.01) && near(p99, 447.5, 0.01), "p95 {p95} ms, p99 {p99} ms");
     let (_, p99) = tail(&totals.routes_sum.service);
     assert!(p99 < 1.0, "service p99 {p99} ms");
@@ -69,8 +70,8 @@ fn a_stall_of_the_generator_shows_in_response_time_and_as_its_own() {
 
 #[test]
 fn a_closed_load_stalls_with_the_server() {
-    // Ten users have at most ten requests in a stall: too few for a p99. This is a property of
-    // closed loops, and the reason for open ones. Mean and maximum show the stall on both clocks.
+    // Ten users have at most ten requests in a stall, too few for a p99. This is a property of
+    // closed loops, and a reason to use open ones. Mean and maximum show the stall on both clocks.
     let totals = run(&patient(closed("10@10s")), &stalling(), first_seed()).run.totals();
     let (_, p99) = tail(&totals.routes_sum.response);
     assert!(p99 < 1.0, "p99 {p99} ms");

@@ -1,4 +1,4 @@
-//! When connections are opened, reused, given up and replaced.
+//! Tests of when connections are opened, reused, given up and replaced.
 
 use super::*;
 
@@ -30,7 +30,8 @@ fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
     }
 }
 
-/// Threads of some servers wait for the first request of each accepted connection, in order.
+/// Some servers block a thread on each accepted connection until its first request, in the order of
+/// acceptance.
 #[test]
 fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again() {
     for service_ns in [MS, 200 * MS] {
@@ -57,7 +58,7 @@ fn users_find_their_connections_ready() {
     let plan = closed("7@100ms").with(|it| it.load.connections_ready = 7);
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
-    // As many as requested, at most one for each user.
+    // As many connections as the plan requests, but at most one for each user.
     for (ready, expect) in [(3, 3), (50, 7)] {
         let plan = closed("7@100ms").with(|it| it.load.connections_ready = ready);
         let sim = run(&plan, &SimServer::new(MS), first_seed());
@@ -68,15 +69,15 @@ fn users_find_their_connections_ready() {
 
 #[test]
 fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
-    // Nothing is accepted before the schedule: the load opens its own connections, and none is
-    // blocked by one that never opened.
+    // Nothing is accepted before the schedule begins. The load then opens its own connections, and
+    // a connection that never opened blocks none of them.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
-    // The preparation ends when nothing is left to wait for.
+    // The preparation ends when no connection is left to wait for.
     for (fault, prepared_ns_max) in [
         (Fault::Refuses, 20 * MS),
         (Fault::NoPort, 20 * MS),
@@ -138,8 +139,8 @@ fn what_cannot_be_trusted_is_replaced() {
             let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
             let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
-            // Every fault costs one connection, but the replacement of the last one may follow the
-            // end.
+            // Every fault costs one connection, but the replacement of the last one may come after
+            // the end of the run.
             let faults = sim.account.faults;
             assert!(
                 (faults..=faults + 1).contains(&sim.account.connects),
@@ -160,7 +161,7 @@ fn what_cannot_be_trusted_is_replaced() {
 
 #[test]
 fn idle_connections_that_the_server_closes_are_not_used() {
-    // Closed while idle, long before the next arrival: no request fails.
+    // The server closes idle connections long before the next arrival, so no request fails.
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
     for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
@@ -184,7 +185,8 @@ fn users_come_and_go_and_keep_their_connections() {
     let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
     let requests = sim.run.totals().routes_sum.ledger.succeeded;
-    // 1.1 ms a request: 15 users x 100 ms; a user that leaves finishes its request.
+    // A request takes 1.1 ms, and 15 users are active for 100 ms. A user that leaves finishes its
+    // request.
     assert!(near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
     // A user that returns while its retry is pending must not have two requests.
     for seed in first_seed()..first_seed() + 20 {

@@ -1,7 +1,8 @@
-//! The engine's own cost of a request, on a network without cost, with instant responses. Normally
-//! a few thousand requests, all successful. `PLIMSOLL_REQUESTS=N` sets their number for a count of
-//! user instructions: the difference of two counts under `valgrind --tool=callgrind`, divided by
-//! the difference in requests.
+//! The engine's own cost of a request, on a network without cost, with instant responses.
+//!
+//! By default the test sends a few thousand requests, which all succeed. `PLIMSOLL_REQUESTS=N` sets
+//! their number, to count user instructions: run twice under `valgrind --tool=callgrind`, and
+//! divide the difference of the counts by the difference in requests.
 
 use super::*;
 use crate::collect::PartReport;
@@ -16,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 22 Nov 2025 10:00:00 GMT\r\n\
     Content-Type: text/plain\r\nContent-Length: 13\r\nConnection: keep-alive\r\n\r\nHello, world\n";
 
-/// Responds to any bytes at once.
+/// A network that answers any sent bytes at once.
 #[derive(Default)]
 struct Instant {
     now_ns: u64,

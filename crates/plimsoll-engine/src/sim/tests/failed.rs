@@ -1,8 +1,8 @@
-//! The first failed response of each kind, for any split of its bytes.
+//! Tests of the first failed response of each kind, for any split of its bytes.
 
 use super::*;
 
-/// Status and text of the stored responses.
+/// Status and text of the failed responses that the run stored.
 fn status_and_text(sim: &Sim) -> Vec<(u16, String)> {
     sim.run.failed_answers.iter().map(|answer| (answer.status, answer.text())).collect()
 }

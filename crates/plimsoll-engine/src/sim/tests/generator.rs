@@ -1,4 +1,4 @@
-//! The generator's own limits are visible, and no request is dropped silently.
+//! Tests that the results show the generator's own limits, and that no request is dropped silently.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn a_generator_that_is_too_slow_says_so() {
         assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
         let share = totals.load.workers[0].work_share();
         assert!(share >= 0.95, "work share {share}");
-        // Response time is what users of such a generator would see, service time is the server's.
+        // Response time includes the generator's delay; service time is the server's alone.
         assert!(totals.routes_sum.response.quantile_ns(0.99) > 300 * MS);
         assert!(
             totals.routes_sum.service.quantile_ns(0.99) < 50 * MS,
@@ -50,7 +50,7 @@ fn a_generator_with_time_to_spare_says_so() {
         let totals = sim.run.totals();
         assert_eq!(totals.routes_sum.ledger.succeeded, 2_000, "{:?}", totals.routes_sum.ledger);
         let share = totals.load.workers[0].work_share();
-        // 6 us of every 100, without the time of polling.
+        // Work takes 6 us of every 100, not counting time spent polling.
         assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
         let (cpu_ns, wall_ns) = (totals.load.workers[0].cpu_ns, totals.load.workers[0].wall_ns);
         let looked_ns: u64 = sim.run.intervals.values().map(|interval| interval.load.looked_ns).sum();
@@ -64,8 +64,8 @@ fn a_generator_with_time_to_spare_says_so() {
     }
 }
 
-/// The wait of replies before they are read: short for an idle worker, the cost of other requests
-/// for a busy one. The warm-up does not count.
+/// The recorded wait of replies before they are read. It is short for an idle worker, and the cost
+/// of other requests for a busy one. The warm-up does not count.
 #[test]
 fn replies_that_wait_to_be_read_are_counted() {
     let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };
@@ -105,7 +105,7 @@ fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
                 .totals();
         let p50 = totals.load.lag.quantile_ns(0.5);
         assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
-        // A sleeping worker sees the end of a reply late, too.
+        // A sleeping worker also notices the end of a reply late.
         let service = totals.routes_sum.service.quantile_ns(0.5);
         assert_eq!(service >= 250_000, spin == Spin::Off, "{spin:?}: {service}");
     }

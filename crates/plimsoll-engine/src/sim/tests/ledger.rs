@@ -1,9 +1,9 @@
-//! The ledger closes for every load shape, fault and ending.
+//! Tests that the ledger closes for every load shape, fault and ending.
 
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
-/// Every load shape, about 300 ms each.
+/// One plan of each load shape, about 300 ms long.
 fn shapes() -> Vec<(&'static str, Setup)> {
     let limited = |plan: Setup, requests: u64, duration_ns: Option<u64>| {
         plan.with(|it| {
@@ -63,7 +63,7 @@ fn shapes() -> Vec<(&'static str, Setup)> {
     ]
 }
 
-/// The number of measured requests from the schedule, if it determines one.
+/// The number of measured requests that the schedule determines; `None` if it determines none.
 fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
     let plan = &sim.run.plan;
     match plan.load.duration_ns {
@@ -104,7 +104,8 @@ fn closes_for_every_shape_under_every_fault() {
             for (seed, share) in (first_seed()..).zip([1.0, 0.3]) {
                 let server = server_of(name).with_fault(fault, share);
                 let sim = check(name, &plan, &server, seed);
-                // If the fault affects all requests, each ends as the fault demands.
+                // If the fault affects all requests, each request has an outcome that the fault
+                // allows.
                 let (succeeds, failures) = fault.may_end();
                 let ledger = sim.run.totals().routes_sum.ledger;
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
@@ -193,8 +194,8 @@ fn closes_when_stopped() {
     }
 }
 
-/// A sleeping worker notices a stop at the next arrival. That arrival belongs to the time after the
-/// stop, and does not count as unsent.
+/// A sleeping worker notices a stop only at the next arrival. That arrival belongs to the time
+/// after the stop, and does not count as unsent.
 #[test]
 fn nothing_is_unsent_for_a_stop() {
     for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
@@ -253,7 +254,7 @@ fn warm_up_is_not_measured() {
         let lags = totals.load.lag.count();
         assert!(lags <= totals.routes_sum.ledger.scheduled, "{lags} lags, {:?}", totals.routes_sum.ledger);
     }
-    // A number of requests counts measured ones; the warm-up takes its time.
+    // The limit of requests counts measured requests only, so the warm-up runs its full length.
     let plan = closed("2").with(|it| {
         it.load.requests_max = Some(50);
         it.load.duration_ns = None;
@@ -263,7 +264,7 @@ fn warm_up_is_not_measured() {
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
-    // Workers without any of these requests do the same.
+    // Workers to which none of these requests falls behave in the same way.
     let plan = plan.with(|it| it.load.requests_max = Some(1));
     let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 1);

@@ -1,4 +1,5 @@
-//! Stripes make up the whole, merging does not depend on order, and a seed determines a run.
+//! Tests that stripes add up to the whole load, that merging does not depend on order, and that a
+//! seed determines a run.
 
 use super::*;
 use plimsoll_model::Run;
@@ -64,7 +65,7 @@ fn stripes_make_up_the_plan() {
 
 #[test]
 fn machines_divide_the_connections_of_a_plan() {
-    // Responses outlast the load: every arrival needs its own connection.
+    // Responses take longer than the load, so every arrival needs its own connection.
     let server = SimServer::new(SECOND);
     for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
         let plan = poisson("1000@100ms").with(|it| {

@@ -23,7 +23,7 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Curve, Injector, LoadShape, Plan, RequestFailure, Spin, Stripe, Tally};
 use std::ops::ControlFlow;
 
-/// The first seed of every random test.
+/// The first seed of every random test, from `PLIMSOLL_SEED` if set.
 fn first_seed() -> u64 {
     let default = 20_260_101;
     std::env::var("PLIMSOLL_SEED").map_or(default, |text| text.parse().expect("PLIMSOLL_SEED is a number"))

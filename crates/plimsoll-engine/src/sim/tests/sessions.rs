@@ -1,5 +1,5 @@
-//! Users with several requests: actions of a source are executed, and each request has its route's
-//! timeout.
+//! Tests of users with several requests: the actions of a source are executed, and each request has
+//! its route's timeout.
 
 use super::*;
 use crate::source::Source;
@@ -46,7 +46,8 @@ fn an_arrival_may_be_a_session() {
 
 #[test]
 fn a_user_begins_anew_after_its_session() {
-    // 1.1 ms, think time of 20 ms, 1.1 ms, 1.1 ms: 23.3 ms for a session of three.
+    // A session takes 23.3 ms: requests of 1.1 ms each and a think time of 20 ms between the first
+    // two.
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     let sim = scripted(&closed("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().routes_sum.ledger;
@@ -103,7 +104,7 @@ fn a_request_has_the_timeout_of_its_route() {
     }
 }
 
-/// Writes the world's request repeatedly, several at a time, each after a delay.
+/// An author that writes the same request repeatedly, several at a time, each after a delay.
 #[derive(Debug)]
 struct RepeatAuthor {
     request: Vec<u8>,
@@ -150,7 +151,7 @@ impl plimsoll_wire::Author for RepeatAuthor {
     }
 }
 
-/// Runs `plan` with an author. Also returns the number of responses reported to it.
+/// Runs `plan` with an author. Returns the run, and the number of responses reported to the author.
 fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool) -> (Sim, u64) {
     let server = SimServer::new(MS);
     let heard = std::sync::Arc::default();
@@ -209,7 +210,8 @@ fn an_author_that_stops_ends_the_load_of_its_worker() {
     }
 }
 
-/// A plan whose users run this program; all routes have the same request.
+/// Returns a plan whose users run a scenario with these operations. All routes have the same
+/// request.
 fn with_sessions(plan: Setup, own_connection: bool, ops: &[SessionOp]) -> Setup {
     plan.with(|it| {
         let route = it.traffic.routes[0].clone();
@@ -223,7 +225,7 @@ fn ask(route: u16) -> SessionOp {
     SessionOp::Ask { route, goes_on: false }
 }
 
-/// Sessions started, completed, abandoned and cut; and the ledger of requests.
+/// The numbers of sessions started, completed, abandoned and cut; and the ledger of requests.
 fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
     let totals = sim.run.totals();
     let load = &totals.load;
@@ -241,20 +243,21 @@ fn every_session_comes_to_an_end_that_is_counted() {
     let thought = SessionOp::Think(Think::Fixed(20 * MS));
     let three = [ask(0), thought.clone(), ask(1), ask(2)];
     for own in [false, true] {
-        // About 2.2 ms, and a think time of 20 ms: the last two or three sessions are cut.
+        // A session takes about 2.2 ms plus a think time of 20 ms, so the last two or three are
+        // cut.
         let sim = run(&with_sessions(constant("100@500ms"), own, &three), &SimServer::new(MS), first_seed());
         let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
         assert_eq!((started, abandoned), (50, 0));
         assert!((47..=48).contains(&completed) && cut == started - completed, "{completed} {cut}");
         assert_eq!(ledger.succeeded, 50 + 2 * completed);
         assert!(sim.run.totals().load.session_time.min_ns() >= 20 * MS);
-        // Own connections, or connections shared during think times.
+        // Each session has its own connection, or sessions share connections during think times.
         match own {
             true => assert_eq!(sim.account.connects, 50),
             false => assert!(sim.account.connects < 10, "{}", sim.account.connects),
         }
     }
-    // A number of sessions counts whole ones, for users as for arrivals.
+    // A limited number of sessions counts complete sessions, in closed and open loops.
     for plan in [constant("100"), closed("3"), closed("1")] {
         let plan = plan.with(|it| {
             it.load.requests_max = Some(10);
@@ -281,7 +284,7 @@ fn a_failure_abandons_its_session_unless_it_goes_on() {
                 let plan_of = |ops: &[SessionOp]| with_sessions(plan.clone(), own, ops);
                 let sim = run(&plan_of(&[ask(0), ask(1)]), &server, first_seed());
                 let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
-                // An open connection cannot be refused.
+                // An open connection cannot be refused, so no later request of a session fails.
                 let fails = abandoned > 0 || fault == Fault::Refuses;
                 assert!(completed > 0 && fails && cut <= 20, "{fault:?}: {started} {completed} {cut}");
                 assert!(ledger.failed_total() >= abandoned, "{ledger:?}");
@@ -326,7 +329,7 @@ fn replayed(requests: u64) -> Setup {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
         let mut targets = ListedTargets::default();
-        // The simulated server knows one request only.
+        // The simulated server knows one request only, so all paths are equal.
         (0..5).for_each(|_| _ = targets.push("/"));
         let entry = |n: u64| ListedRequest {
             target: (n % 5) as u32,

@@ -1,5 +1,5 @@
-//! Loads over HTTP/2: concurrent exchanges on a connection, and servers that limit streams, refuse
-//! some, and send GOAWAY.
+//! Tests of loads over HTTP/2: concurrent exchanges on a connection, and servers that limit
+//! streams, refuse some, and send GOAWAY.
 
 use super::*;
 use crate::sim::server::SimH2;
@@ -28,7 +28,7 @@ fn users_share_connections_and_each_meets_the_server_alone() {
         assert_eq!(sim.account.connections_max, connections, "{streams} streams");
         assert_eq!(totals.load.h2_connections, connections);
         assert_eq!(totals.load.stream_waits, 0, "{streams} streams");
-        // A millisecond of service, and the round trip.
+        // A response takes a millisecond of service plus the round trip.
         assert!(
             near(totals.routes_sum.service.quantile_ns(0.5), 1_100_000),
             "{}",
@@ -40,10 +40,10 @@ fn users_share_connections_and_each_meets_the_server_alone() {
 
 #[test]
 fn what_waits_for_a_free_stream_waits_for_us_and_says_so() {
-    // Sixteen users on two connections, with three streams each.
+    // Sixteen users share two connections, with three streams each.
     let plan = over_streams(closed("16"), 8).with(|plan| {
         plan.load.duration_ns = Some(SECOND);
-        // The limit is known before the load.
+        // A connection opened before the load tells the limit of streams in time.
         plan.load.connections_ready = 2;
     });
     let sim = run(&plan, &h2_server(MS, SimH2::new(3)), first_seed());
@@ -121,12 +121,12 @@ fn nobody_waits_for_a_slow_answer_on_a_connection_that_is_left() {
     let server = h2_server(MS, SimH2 { leaves_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
     let totals = sim.run.totals();
-    // Each of six users makes 200 requests in 200 times 1.1 ms and a second; blocked by the others
-    // they would make 200 together.
+    // Each of six users makes 200 requests in 200 times 1.1 ms plus a second. If users blocked each
+    // other, they would make 200 requests together.
     assert!(totals.routes_sum.ledger.succeeded > 1_500, "{:?}", totals.routes_sum.ledger);
     let response_ns = totals.routes_sum.response.quantile_ns(0.98);
     assert!(response_ns < 2 * MS, "{response_ns}");
-    // Slow responses stay on connections of their own meanwhile.
+    // Slow responses occupy their own connections meanwhile.
     assert!((2..=8).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
 }
 
@@ -148,7 +148,7 @@ fn messages_of_streams_are_timed_as_they_come() {
             assert!(near(whole.first_message.quantile_ns(q), 1_100_000), "{}", whole.first_message.quantile_ns(q));
             assert!(near(whole.message_gap.quantile_ns(q), 2_000_000), "{}", whole.message_gap.quantile_ns(q));
         }
-        // Two more from the last message to the end.
+        // Two more intervals pass from the last message to the end.
         assert!(near(whole.service.quantile_ns(0.5), 11_100_000));
     }
 }

@@ -1,4 +1,5 @@
-//! The loop's time is shared: no connection delays others, deadlines, arrivals or the loop's end.
+//! Tests that the event loop shares its time: no connection delays other connections, deadlines,
+//! arrivals or the loop's end.
 
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
@@ -19,7 +20,7 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
             "{what}: {}",
             totals.routes_sum.response.max_ns()
         );
-        // The last deadlines are awaited.
+        // The run continues until the last deadlines have passed.
         assert!(sim.over_ns < 200 * MS + 60 * MS + 2 * TURN_NS, "{what}");
     }
 }
@@ -45,7 +46,8 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
 
 #[test]
 fn beside_floods_others_get_their_turn() {
-    // Three of ten responses never end; the others are as fast as without them, plus the turns.
+    // Three of ten responses never end. The other responses are as fast as without them, plus the
+    // turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
@@ -79,7 +81,8 @@ fn what_a_turn_leaves_is_gone_on_with() {
 
 #[test]
 fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
-    // A send of 256 KiB takes 0.4 ms and finds room again: 64 MiB at once would take 100 ms.
+    // A send of 256 KiB takes 0.4 ms, and then there is room again. Sending 64 MiB in one turn
+    // would take 100 ms.
     let machine = SimMachine { send_ns: 400_000, ..SimMachine::default() };
     let server = SimServer { latency_ns: 0, buffer_bytes: 256 << 10, ..SimServer::new(0) };
     for plan in [closed("2@200ms"), constant("20@200ms")] {
@@ -95,7 +98,7 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
             totals.routes_sum.ledger
         );
         assert!(totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.routes_sum.response.max_ns());
-        // Given time, it completes.
+        // With a longer timeout, the request completes.
         plan.traffic.routes[0].timeout_ns = 20 * SECOND;
         plan.load.grace_ns = 20 * SECOND;
         let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().routes_sum.ledger;

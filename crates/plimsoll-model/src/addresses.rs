@@ -26,14 +26,14 @@ fn number(address: IpAddr) -> u128 {
 }
 
 impl AddressRange {
-    /// The addresses from `first` to `last`; `None` when they are of two families or in the wrong
+    /// Creates the range from `first` to `last`. `None`: they are of two families or in the wrong
     /// order.
     pub fn new(first: IpAddr, last: IpAddr) -> Option<AddressRange> {
         (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(AddressRange { first, last })
     }
 
-    /// Reads an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. A network with room for
-    /// hosts loses its own address and, over IPv4, the broadcast address.
+    /// Parses an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. In `ADDRESS/BITS` the
+    /// network's own address and the IPv4 broadcast address are left out if other addresses remain.
     pub fn parse_list(text: &str) -> Result<Vec<AddressRange>, AddressRangeError> {
         text.split(',').map(|part| AddressRange::parse(part.trim())).collect()
     }
@@ -76,7 +76,7 @@ impl AddressRange {
         address.is_ipv4() == self.is_ipv4() && self.first <= address && address <= self.last
     }
 
-    /// Whether these are IPv4 addresses.
+    /// Whether the range has IPv4 addresses.
     pub fn is_ipv4(&self) -> bool {
         self.first.is_ipv4()
     }
@@ -91,7 +91,8 @@ impl AddressRange {
         self.of_number(number(self.first) + u128::from(index % self.count()))
     }
 
-    /// Address number `index` over several ranges, in turn; `None` without ranges.
+    /// Address number `index` over several ranges, taken from each range in turn; `None` without
+    /// ranges.
     pub fn nth_of(ranges: &[AddressRange], index: u64) -> Option<IpAddr> {
         let total = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         let mut index = index.checked_rem(total)?;
@@ -134,8 +135,8 @@ pub fn is_metadata(address: &IpAddr) -> bool {
     }
 }
 
-/// Whether load may go to an address without permission: this machine, private or link-local, and
-/// no cloud metadata service.
+/// Whether a load may target an address without `--allow-public`. True for this machine, private
+/// and link-local addresses, except cloud metadata services.
 pub fn is_private(address: &IpAddr) -> bool {
     if is_metadata(address) {
         return false;

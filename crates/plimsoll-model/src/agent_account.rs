@@ -11,12 +11,12 @@ pub const AGENT_NAME_BYTES_MAX: usize = 256;
 /// Upper bound for a request count: sums over all accounts stay far below u64::MAX.
 const REQUESTS_MAX: u64 = 1 << 48;
 
-/// One agent's part of a load.
+/// What one agent (a machine of a fleet) did in a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentAccount {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
-    /// Its worker threads.
+    /// Number of the agent's worker threads.
     pub workers: u32,
     /// Outcomes of the agent's requests. Requests that a lost agent could not send are unsent.
     pub ledger: Ledger,
@@ -29,7 +29,7 @@ pub struct AgentAccount {
     pub skew_ns_max: u64,
     /// Intervals recorded from this agent.
     pub frames: u64,
-    /// Repeated intervals, which were dropped.
+    /// Repeated intervals from the agent, which were dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub frames_repeated: u64,
     /// Why the agent was lost before the end of its part; `None`: the agent finished.
@@ -57,8 +57,8 @@ impl AgentAccount {
         }
     }
 
-    /// Adds the same agent's account of another load: counts add up, other figures keep the worst.
-    /// The order of merging does not matter.
+    /// Adds the same agent's account of another load. Counts add up; other figures keep the worse
+    /// value. The order of merging does not matter.
     pub fn merge(&mut self, other: &AgentAccount) {
         self.workers = self.workers.max(other.workers);
         self.ledger.merge(&other.ledger);

@@ -17,7 +17,7 @@ const CORES_MAX: u32 = 1 << 16;
 pub struct AgentCalibration {
     /// The agent's name.
     pub name: String,
-    /// The fingerprint of the agent's machine.
+    /// The fingerprint of the agent's machine: the calibration is valid only on this machine.
     pub machine: String,
     /// The agent's version of plimsoll.
     pub plimsoll: String,

@@ -50,7 +50,7 @@ impl ArrivalTimes {
         self.starts_ns.len() as u64 == self.count
     }
 
-    /// Whether both have the same starts; either may be a record.
+    /// Whether both have the same starts. Either may be a record, since digests are compared.
     pub fn is_of(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }

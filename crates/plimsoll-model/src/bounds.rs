@@ -22,7 +22,7 @@ use crate::terms::{RedactedText, Terms};
 use crate::traffic::{Choice, OneOffRoute, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
-/// Most intervals of one load: 11 days of intervals of 100 ms, 115 days of 1 s.
+/// Most intervals of one load. This is 11 days of 100 ms intervals, or 115 days of 1 s intervals.
 pub const INTERVALS_MAX: u64 = 10_000_000;
 /// Shortest and longest interval, ns.
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
@@ -30,7 +30,7 @@ const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
 const ROUTES_MAX: usize = 1 << 16;
 /// Most machines of one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
-/// Longest text that names other machines, in bytes.
+/// Longest text that names other machines (such as local addresses), in bytes.
 const PLACE_BYTES_MAX: usize = 1 << 16;
 /// Most workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
@@ -49,7 +49,7 @@ fn is_time(ns: u64) -> bool {
     ns <= TIME_NS_MAX
 }
 
-/// Whether a time can be a schedule time of a load, ns.
+/// Whether a time in ns can be a schedule time of a load.
 pub(crate) fn is_moment(ns: i64) -> bool {
     is_time(ns.unsigned_abs())
 }
@@ -76,7 +76,7 @@ impl Load {
             && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
     }
 
-    /// Whether a schedule time is early enough for its interval to have a number.
+    /// Whether the interval at this schedule time has a number within [`INTERVALS_MAX`].
     fn reaches(&self, at_ns: u64) -> bool {
         is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
     }
@@ -167,7 +167,8 @@ impl Terms<RedactedText> {
     }
 }
 
-/// Whether routes with these weights and timeouts send at least one request, with valid timeouts.
+/// Whether routes with these weights and timeouts are valid: one has a weight above 0, and every
+/// timeout is in its range.
 fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
     (1..=ROUTES_MAX).contains(&routes.clone().count())
         && routes.clone().all(|(_, timeout_ns)| is_time(timeout_ns))
@@ -187,8 +188,8 @@ impl Plan {
     }
 }
 
-/// Whether the plan has a request list exactly when its choice needs one, with one entry for each
-/// given arrival time.
+/// Whether the plan has a request list exactly if its request choice needs one. The list must have
+/// one entry for each given arrival time.
 fn is_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
         LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
@@ -209,7 +210,8 @@ fn is_list(plan: &Plan) -> bool {
     }
 }
 
-/// Whether the traffic has scenarios exactly when its choice needs them, and every scenario ends.
+/// Whether the traffic has scenarios exactly if its request choice needs them, and every scenario
+/// ends.
 fn are_sessions(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {
@@ -222,14 +224,14 @@ fn are_sessions(traffic: &Traffic) -> bool {
     }
 }
 
-/// Whether the setup and cleanup requests of a load end.
+/// Whether the setup and teardown requests of a load end.
 fn is_around(around: &SetupTeardown) -> bool {
     let can_be = |asked: &OneOffRoute| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
     around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)
 }
 
 impl PlanRecord {
-    /// The same check for a record.
+    /// Whether every number of the record is in its valid range, as for a [`Plan`].
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
         self.load.is_bounded() && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
@@ -263,7 +265,7 @@ fn is_bounded(histogram: &SparseHistogram) -> bool {
 }
 
 impl Unit {
-    /// Upper bound for a figure of this unit in one interval.
+    /// Upper bound for a value of this unit in one interval.
     fn most(self) -> u64 {
         match self {
             Unit::Requests | Unit::Sessions | Unit::Connections | Unit::Handshakes => COUNT_MAX,
@@ -299,7 +301,7 @@ impl Interval {
     }
 }
 
-/// Whether a chart can show this reading; other readings are dropped.
+/// Whether a chart can show this sample. Other samples are dropped.
 pub(crate) fn is_reading(sample: &SeriesSample) -> bool {
     is_time(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
 }

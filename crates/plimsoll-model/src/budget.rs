@@ -1,12 +1,12 @@
-//! A budget for the expansion of untrusted input: references, variables and compression let a few
-//! bytes stand for very many. All readers use this one type, so that the bounds are equal: in
-//! proportion to the input, and in total.
+//! A budget for the expansion of untrusted input: through references, variables and compression, a
+//! few bytes can stand for very many. All parsers use this one type, so that all have the same
+//! bounds: in proportion to the input, and in total.
 //!
 //! Not here: how many bytes of a file are read, and the message for an input over its budget.
 
 use thiserror::Error;
 
-/// Expansion that any input may reach, however small, in bytes.
+/// Expansion that every input may reach, even the smallest, in bytes.
 pub const UNFOLDED_BYTES_MIN: usize = 4 << 20;
 /// Largest expansion of a larger input, as a multiple of its length. Real descriptions expand less
 /// than ten times.
@@ -14,7 +14,7 @@ pub const UNFOLDED_TIMES: usize = 16;
 /// Largest expansion of any input, in bytes.
 pub const UNFOLDED_BYTES_MAX: usize = 256 << 20;
 
-/// The error for an input over its budget.
+/// The error for an input over its budget; the number is the budget in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("it unfolds to more than {0} MiB, with all that its references repeat: make it smaller")]
 pub struct BudgetError(pub usize);

@@ -46,12 +46,12 @@ impl ConnectionPlan {
         }
     }
 
-    /// Whether the server takes part in the choice of the HTTP version.
+    /// Whether the HTTP version is open: the server takes part in the choice.
     pub fn is_open(&self) -> bool {
         self.tls.is_some() && self.http == HttpChoice::Auto
     }
 
-    /// Fixes the HTTP version; the client then offers no other.
+    /// Fixes the HTTP version, so that the client offers no other.
     pub fn speak(&mut self, http: HttpChoice) {
         self.http = http;
         if let Some(tls) = &mut self.tls {

@@ -98,7 +98,7 @@ pub enum Frame {
     },
 }
 
-/// The head of a run file; see [`Experiment`].
+/// The content of a run file's first frame; see [`Experiment`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Experiment")]
 pub struct Header {
@@ -151,7 +151,7 @@ const KIND_AGENTS: u8 = 9;
 const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
-    /// The frames for some readings; none for empty readings.
+    /// The frames that store some readings; no frame for empty readings.
     pub fn of_probes(mut probes: Probes) -> impl Iterator<Item = Frame> {
         let sampled = std::mem::take(&mut probes.sampled);
         let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));
@@ -251,7 +251,7 @@ fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
     serde_json::to_writer(out, value).unwrap_or_else(|error| unreachable!("a frame serialises: {error}"));
 }
 
-/// Why bytes are no run file.
+/// Why bytes cannot be read as a run file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// The bytes have another magic number.
@@ -321,8 +321,8 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
                 figures_unknown += unknown;
             }
             (None, _) if kind > KIND_MAX => frames_unknown += 1,
-            // A valid frame in a place, or with content, that no writer produces: the rest cannot
-            // be trusted.
+            // The frame is valid, but in a place or with content that no writer produces. The rest
+            // of the file cannot be trusted.
             _ => break,
         }
         at = next;
@@ -343,7 +343,7 @@ impl Header {
     }
 }
 
-/// Number of first bytes from which the length of the head follows.
+/// Number of bytes at the start of a file that tell the length of its head.
 pub const HEAD_BYTES_MIN: usize = MAGIC.len() + HEAD;
 
 /// Length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
@@ -368,7 +368,7 @@ pub fn read_head(bytes: &[u8]) -> Result<Header, FileError> {
     }
 }
 
-/// Number of last bytes in which [`read_end`] searches the last frame.
+/// Number of bytes at the end of a file in which [`read_end`] searches for the last frame.
 pub const END_BYTES_MAX: usize = 64 << 10;
 
 /// The end of a run file.
@@ -466,7 +466,8 @@ fn begin(header: Header) -> Experiment {
     }
 }
 
-/// Adds a frame to the experiment. False: the frame is out of place or out of [`crate::bounds`].
+/// Adds a frame to the experiment. Returns false if the frame is out of place, or a number of it is
+/// out of [`crate::bounds`].
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX
@@ -479,7 +480,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             if plan.is_bounded() && Injector::are_bounded(&injectors) && start_ns <= TIME_NS_MAX =>
         {
             let mut run = Run { injectors, ..Run::new(*plan) };
-            // Before the load's end is read, the window grows with the intervals.
+            // Until the end of the load is read, the window grows with the intervals.
             run.window_ns = (run.plan.load.warmup_ns, run.plan.load.warmup_ns);
             experiment.trials.push(Trial { tag, start_ns, run });
         }
@@ -512,12 +513,13 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     true
 }
 
-/// Closes the ledger of a recording that was cut: requests without an outcome count as in flight.
+/// Completes the ledger of a recording that was cut: requests without an outcome count as in
+/// flight.
 fn close_ledger(run: &mut Run) {
     if run.ending.is_some() {
         return;
     }
-    // Each route's ledger closes by itself, as the whole load's does.
+    // The ledger of each route must close, as that of the whole load.
     let mut sums: BTreeMap<RouteNumber, Ledger> = BTreeMap::new();
     for (route, figures) in run.intervals.values().flat_map(|interval| interval.routes.iter()) {
         sums.entry(route).or_default().merge(&figures.ledger);

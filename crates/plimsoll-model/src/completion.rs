@@ -1,6 +1,6 @@
-//! From a record back to an executable plan: the redacted inputs of a record ([`missing`]), and the
-//! record with these inputs restored ([`complete`]). Restored inputs must lead to the same record,
-//! and superfluous inputs are refused. So a rerun repeats exactly what was recorded.
+//! Restores an executable plan from a record, for a rerun. [`missing`] lists the redacted inputs of
+//! a record, and [`complete`] restores them. Restored inputs must lead to the same record, and
+//! superfluous inputs are refused. So a rerun repeats exactly what was recorded.
 //!
 //! Not here: what is redacted ([`Plan::record`], [`Terms::record`]), flags, files.
 
@@ -23,7 +23,7 @@ use std::convert::Infallible;
 pub struct MissingInput {
     /// The kind of input.
     pub kind: TextKind,
-    /// The redacted text in the record; of a header field its name.
+    /// The redacted text in the record; for a header field its name.
     pub record_text: String,
 }
 
@@ -47,7 +47,8 @@ pub struct RerunInputs {
     pub urls: VecDeque<RerunUrl>,
     /// Header fields.
     pub headers: Vec<(String, String)>,
-    /// The body and its source; also a body that was read from a file which the record names.
+    /// The body and its source. A body that was read from a file which the record names is here,
+    /// too.
     pub body: Option<(BodyFrom<String>, Vec<u8>)>,
     /// All other texts, by kind.
     pub texts: BTreeMap<TextKind, VecDeque<String>>,
@@ -62,18 +63,18 @@ pub enum Incomplete {
     Superfluous(TextKind),
     /// An input differs from the recorded one.
     Differs(MissingInput),
-    /// The file of the traffic is not readable.
+    /// The traffic file cannot be read.
     Unread,
-    /// Targets had equal requests in the record and have different ones now, or the reverse.
+    /// Targets that had equal requests in the record have different ones now, or the reverse.
     Alike,
 }
 
-/// A number for each item, such that equal items have equal numbers.
+/// Numbers the items, so that equal items have equal numbers.
 pub fn numbers<T: PartialEq>(all: &[T]) -> Vec<u32> {
     all.iter().map(|one| all.iter().position(|other| other == one).unwrap_or_default() as u32).collect()
 }
 
-/// The numbers of the targets of these plans: equal targets have equal numbers.
+/// Numbers the targets of these plans, so that equal targets have equal numbers.
 pub fn targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetTerms> {
     let asked: Vec<_> = plans.into_iter().map(|plan| (&plan.traffic.origin, &plan.traffic.routes)).collect();
     let user_info = user_info.iter().copied().chain(std::iter::repeat(false));
@@ -90,13 +91,13 @@ impl RouteRecord {
         self.headers.iter().filter(|(_, value)| value == REDACTED).map(|(name, _)| name.as_str())
     }
 
-    /// How a redacted body is shown.
+    /// The text that stands for a redacted body.
     pub fn body_text(&self) -> String {
         let digest = self.body_digest.as_deref().map(|digest| format!(", sha256 {digest}"));
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
     }
 
-    /// The route with its redacted inputs restored. `url`: the whole path and query.
+    /// Restores the redacted inputs of the route. `url`: the whole path and query.
     fn complete(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
         let mut headers = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
@@ -133,10 +134,10 @@ impl RouteRecord {
     }
 }
 
-/// The redacted inputs of one plan.
+/// The redacted inputs of one plan, to restore it.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
-    /// The URL of each route with a redacted target, in order.
+    /// The URL for each route with a redacted target, in order.
     pub urls: VecDeque<RerunUrl>,
     /// Header fields.
     pub headers: Vec<(String, String)>,
@@ -147,7 +148,7 @@ pub struct Secrets {
 }
 
 impl PlanRecord {
-    /// The redacted inputs, in order.
+    /// Lists the redacted inputs, in order.
     pub fn missing(&self) -> Vec<MissingInput> {
         let mut missing = Vec::new();
         for route in &self.traffic.routes {
@@ -172,8 +173,8 @@ impl PlanRecord {
         missing
     }
 
-    /// The plan with its redacted inputs restored. It has no addresses or certificates: the caller
-    /// resolves these again.
+    /// Restores the redacted inputs of the plan. The result has no addresses or certificates, since
+    /// the caller resolves these again.
     pub fn complete(&self, how: Redact, mut secrets: Secrets) -> Result<Plan, Incomplete> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
@@ -215,7 +216,7 @@ impl PlanRecord {
         }
     }
 
-    /// The plan with this traffic.
+    /// Creates the plan with this traffic.
     fn complete_with(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, Incomplete> {
         Ok(Plan { traffic, load: self.load.clone(), carriage: self.carriage.complete(unix)? })
     }
@@ -261,7 +262,7 @@ impl TlsRecord {
     }
 }
 
-/// The given text, if its redacted form equals the recorded one.
+/// Returns the given text if its redacted form equals the recorded text `was`.
 fn same(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String, Incomplete> {
     match kind.redact_text(&given, how) == was {
         true => Ok(given),
@@ -292,7 +293,7 @@ pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<Missi
     for (index, plan) in asked.plans().into_iter().enumerate() {
         let mut here = plan.missing();
         if terms.mix.is_some() || terms.replay.is_some() {
-            // The file of the traffic contains the rest.
+            // The traffic file provides the other inputs.
             here.retain(|it| it.kind == TextKind::Unix);
         } else if has_user_info(terms, index) {
             // The URL contains the authorization.
@@ -369,7 +370,7 @@ fn texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     texts
 }
 
-/// The part of a plan that a file provides.
+/// The part of a plan that a traffic file or log provides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FromFile {
     /// The traffic.
@@ -378,8 +379,8 @@ pub struct FromFile {
     pub arrivals: Option<ArrivalTimes>,
 }
 
-/// The experiment and its terms in executable form. `of_file` reads the traffic of each target from
-/// a file or logs.
+/// Restores the experiment and its terms in executable form. `of_file` reads the traffic of each
+/// target from a file or logs.
 pub fn complete(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
@@ -475,11 +476,12 @@ pub fn complete(
         };
         index += 1;
         if let Some(resolve) = &mut plan.carriage.resolve {
-            // One permission covers the load and later lookups of the name.
+            // One permission for public addresses covers the load and later lookups of the name.
             resolve.public = terms.public;
         }
         if terms.connections_max.is_none() {
-            // Limits that were adapted to another machine may not suit this one.
+            // The recorded limit was adapted to the machine of that run and may not suit this
+            // machine.
             plan.carriage.connections_max = ConnectionPlan::tcp(Vec::new()).connections_max;
         }
         Ok(plan)
@@ -488,15 +490,15 @@ pub fn complete(
         return Err(Incomplete::Superfluous(TextKind::Url));
     }
     let user_info: Vec<bool> = terms.targets.iter().map(|target| target.user_info).collect();
-    // Different targets must stay different, and equal targets equal: otherwise A would be compared
-    // with A.
+    // Different targets must stay different, and equal targets equal. Otherwise a comparison would
+    // compare A with A.
     if !terms.demo && targets(asked.plans(), &user_info) != terms.targets {
         return Err(Incomplete::Alike);
     }
     Ok((asked, complete))
 }
 
-/// The redacted inputs of one plan; its URLs are taken from the given ones.
+/// Collects the redacted inputs of one plan. Its URLs are taken from the given inputs.
 fn secrets_of(
     record: &PlanRecord,
     user_info: bool,

@@ -6,7 +6,8 @@
 use crate::units::{self, UnitError};
 use serde::{Deserialize, Serialize};
 
-/// One stage of a curve: a linear change from one level to another.
+/// One stage of a curve: a linear change from one level to another. The level is users, or requests
+/// a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// Level at the start (users, or requests a second).
@@ -30,7 +31,7 @@ pub const USERS_MAX: f64 = 1e6;
 pub const RATE_MAX: f64 = 1e8;
 
 impl Curve {
-    /// Reads a curve of users: whole numbers up to [`USERS_MAX`].
+    /// Parses a curve of users: whole numbers up to [`USERS_MAX`].
     ///
     /// # Errors
     /// A sentence with the reason.
@@ -42,7 +43,7 @@ impl Curve {
         if curve.max() > USERS_MAX { Err("at most 1M users".into()) } else { Ok(curve) }
     }
 
-    /// Reads a curve of rates, 1/s.
+    /// Parses a curve of rates, 1/s.
     ///
     /// # Errors
     /// A sentence with the reason.
@@ -86,7 +87,7 @@ impl Curve {
         Curve { stages: vec![Stage { from: level, to: level, duration_ns: Some(duration_ns) }] }
     }
 
-    /// Reads `100`, `10@10s,100@30s` or `0..5000@30s,5000@60s`.
+    /// Parses a curve such as `100`, `10@10s,100@30s` or `0..5000@30s,5000@60s`.
     pub fn parse(text: &str) -> Result<Curve, CurveError> {
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         let mut stages = Vec::with_capacity(parts.len());
@@ -155,7 +156,7 @@ impl Curve {
 }
 
 impl std::fmt::Display for Curve {
-    /// In the syntax that [`Curve::parse`] reads.
+    /// Writes the curve in the syntax that [`Curve::parse`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, Stage { from, to, duration_ns }) in self.stages.iter().enumerate() {
             f.write_str(if number == 0 { "" } else { "," })?;

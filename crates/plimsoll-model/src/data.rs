@@ -1,4 +1,4 @@
-//! Tables of values for requests, and how each session gets its row. A table is stored once,
+//! Tables of values for requests, and the choice of each session's row. A table is stored once,
 //! however many requests use it.
 //!
 //! Not here: the files that rows come from.
@@ -6,10 +6,10 @@
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a table, at most.
+/// Longest table, in bytes.
 pub const DATA_BYTES_MAX: usize = 1 << 30;
 
-/// How a session gets its row.
+/// The choice of a session's row in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
@@ -33,13 +33,13 @@ pub struct Data {
     pub name: String,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// How a session gets its row.
+    /// How a session chooses its row.
     pub pick: Pick,
-    /// Whether every use gets a row of its own, in place of one row for each session.
+    /// Whether every use of the table gets another row, instead of one row for each session.
     pub each_use: bool,
     /// All cells, row by row.
     text: String,
-    /// Where each cell ends.
+    /// The offset in `text` at which each cell ends.
     ends: Vec<u32>,
     /// A checksum of the cells, in order.
     crc: u32,
@@ -96,7 +96,7 @@ impl Data {
         (0..self.ends.len()).map(|at| self.cell(0, at))
     }
 
-    /// Cumulated weights of the rows, for a Zipf pick; otherwise empty.
+    /// Cumulated weights of the rows for a Zipf choice; otherwise empty.
     pub fn ranks(&self) -> Vec<f64> {
         let Pick::Zipf { exponent_milli } = self.pick else { return Vec::new() };
         let exponent = f64::from(exponent_milli) / 1e3;
@@ -108,7 +108,7 @@ impl Data {
         (0..self.rows()).map(&mut up_to).collect()
     }
 
-    /// The row of session `number`. `ranks` are those of this table.
+    /// The row index of session `number`. `ranks` is the result of [`Data::ranks`].
     #[inline]
     pub fn row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
         let rows = self.rows().max(1);

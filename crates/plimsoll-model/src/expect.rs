@@ -10,7 +10,7 @@
 
 use crate::json_path::JsonPath;
 
-/// Bytes of a response's content that are searched; later bytes are ignored.
+/// Most bytes of a response's content that checks search; later bytes are ignored.
 pub const CONTENT_BYTES_MAX: usize = 4 << 20;
 
 /// Expectations of a response beyond its status.
@@ -42,7 +42,7 @@ pub enum JsonExpectation {
     Null,
     /// `true` or `false`.
     Flag(bool),
-    /// A number, as spelt in the document.
+    /// A number, as written in the document.
     Number(String),
     /// A text, without escapes.
     Text(String),
@@ -53,24 +53,24 @@ pub enum JsonExpectation {
 pub struct AnswerCapture {
     /// The name of the capture in templates.
     pub name: String,
-    /// The place of the value.
+    /// Where the value is found in the response.
     pub from: CaptureFrom,
     /// The value used when the response lacks it; `None`: the request has then failed.
     pub default: Option<String>,
 }
 
-/// The place of a value in a response.
+/// Where a value is found in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureFrom {
-    /// In JSON content: a text without its quotation marks, any other value as spelt.
+    /// In JSON content: a text without its quotation marks, any other value as written.
     Json(JsonPath),
     /// In the content: the first group of the first match of this regular expression, or the whole
     /// match if the expression has no group.
     Regex(String),
     /// The value of a header field.
     Header(String),
-    /// In the header fields of this name: the first group of the first match, or the whole match
-    /// without a group.
+    /// In the header fields of this name: the first group of the first match of the regular
+    /// expression, or the whole match if it has no group.
     HeaderRegex(String, String),
     /// The value of a cookie that the response sets.
     Cookie(String),
@@ -84,7 +84,7 @@ impl Expectations {
 }
 
 impl TextExpectation {
-    /// Reads the syntax of a traffic file: a text, or `regex:...`.
+    /// Parses the syntax of a traffic file: a text, or `regex:...`.
     pub fn parse(text: &str) -> TextExpectation {
         match text.strip_prefix("regex:") {
             Some(pattern) => TextExpectation::Matches(pattern.to_owned()),
@@ -92,7 +92,7 @@ impl TextExpectation {
         }
     }
 
-    /// The regular expression, if the expectation is one.
+    /// The regular expression, if the expectation has one.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             TextExpectation::Matches(pattern) => Some(pattern),
@@ -102,7 +102,8 @@ impl TextExpectation {
 }
 
 impl CaptureFrom {
-    /// Reads the syntax of a traffic file: `$.token`, `regex:...`, `header:Location`, `cookie:sid`.
+    /// Parses the syntax of a traffic file: `$.token`, `regex:...`, `header:Location`,
+    /// `cookie:sid`.
     ///
     /// # Errors
     /// A sentence with the way out.
@@ -116,7 +117,7 @@ impl CaptureFrom {
         };
         match text.split_once(':') {
             Some(("regex", pattern)) => Ok(CaptureFrom::Regex(pattern.to_owned())),
-            // The name of a header field has no blank.
+            // The name of a header field contains no blank.
             Some(("header", rest)) if rest.contains(" regex:") => match rest.split_once(" regex:") {
                 Some((name, pattern)) if !name.trim().is_empty() => {
                     Ok(CaptureFrom::HeaderRegex(name.trim().to_owned(), pattern.to_owned()))
@@ -131,7 +132,7 @@ impl CaptureFrom {
         }
     }
 
-    /// The regular expression, if it has one.
+    /// The regular expression, if the place is given by one.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             CaptureFrom::Regex(pattern) | CaptureFrom::HeaderRegex(_, pattern) => Some(pattern),
@@ -139,12 +140,12 @@ impl CaptureFrom {
         }
     }
 
-    /// Whether the value lies in the content of a response.
+    /// Whether the value is in the content of a response.
     pub fn is_of_content(&self) -> bool {
         matches!(self, CaptureFrom::Json(_) | CaptureFrom::Regex(_))
     }
 
-    /// In the syntax that [`CaptureFrom::parse`] reads.
+    /// The place in the syntax that [`CaptureFrom::parse`] reads.
     pub fn text(&self) -> String {
         match self {
             CaptureFrom::Json(path) => path.text().to_owned(),

@@ -1,7 +1,9 @@
 //! The first failed response of each kind: its status line, type, length and the beginning of its
-//! content, redacted. Bytes become text only here, so that no unredacted text is recorded or shown.
-//! A failed response may repeat secrets of its request (keys, codes, passphrases). So only plain
-//! short words are kept, unless the user wants the whole text.
+//! content, redacted.
+//!
+//! Bytes become text only here, so that no unredacted text is recorded or shown. A failed response
+//! may repeat secrets of its request (keys, codes, passphrases). So only plain short words are
+//! kept, unless the user wants the whole text.
 //!
 //! Not here: which responses fail, and how the engine gets their bytes.
 
@@ -11,20 +13,20 @@ use crate::ledger::RequestFailure;
 use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 
-/// Kinds of failed responses that a load records.
+/// Most kinds of failed responses that a load records.
 pub const KINDS_MAX: usize = 16;
-/// Bytes of a failed response that are kept: more than most heads have.
+/// Number of first bytes of a failed response that are kept: more than most heads have.
 pub const KEPT_BYTES: usize = 4 << 10;
-/// Characters of the content that are shown.
+/// Most characters of a response's content that are shown.
 const SHOWN_CHARS: usize = 200;
 
 /// The first failed response of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedAnswer {
-    /// The status, which is the kind unless `miss` is set. 0: the bytes were no HTTP response.
+    /// The HTTP status. It is the kind, unless `miss` is set. 0: the bytes were no HTTP response.
     pub status: u16,
-    /// The missed expectation or capture of a response with a successful status. It then is the
-    /// kind.
+    /// The failed check (expectation or capture) of a response with a successful status. If set, it
+    /// is the kind.
     #[serde(rename = "missed", default, skip_serializing_if = "Option::is_none")]
     pub miss: Option<AnswerMiss>,
     /// The status of a gRPC call ([`GrpcStatus`]): part of the kind.
@@ -33,11 +35,12 @@ pub struct FailedAnswer {
     /// The fault in the messages of a call that ended with `OK`: part of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_fault: Option<CallFault>,
-    /// Time of the failure in schedule time, ns.
+    /// Schedule time of the failure, ns.
     pub at_ns: u64,
     /// The status line; empty without HTTP.
     pub status_line: String,
-    /// The beginning of the content, on one line; without HTTP, of all bytes received.
+    /// The beginning of the content, on one line. Without HTTP: the beginning of all bytes
+    /// received.
     pub body: String,
     /// The media type (`Content-Type`); empty if the head has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -45,7 +48,7 @@ pub struct FailedAnswer {
     /// The declared length of the content, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_bytes: Option<u64>,
-    /// The fault in words; empty if the status says it.
+    /// The fault in words; empty if the status already tells it.
     pub reason: String,
     /// Whether the response has `Retry-After`; `None`: its head was not kept.
     #[serde(default)]
@@ -62,8 +65,8 @@ pub struct AnswerMiss {
 }
 
 impl FailedAnswer {
-    /// The reason when a call's status was derived from the HTTP status: a proxy responded, or a
-    /// server without gRPC.
+    /// The reason text for a gRPC call whose status was derived from the HTTP status: a proxy
+    /// responded, or a server without gRPC.
     pub const UNSAID: &str = "the response has no grpc-status";
 
     /// The kind of the failed response.
@@ -72,7 +75,8 @@ impl FailedAnswer {
         (if self.miss.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.miss)
     }
 
-    /// A response with a successful status that misses an expectation or capture.
+    /// Creates the entry for a response with a successful status that fails an expectation or
+    /// capture.
     pub fn missing(
         status: u16,
         missed: AnswerMiss,
@@ -87,7 +91,7 @@ impl FailedAnswer {
         FailedAnswer { miss: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
     }
 
-    /// A failed response of which only these fields are known.
+    /// Creates an entry of which only these fields are known.
     fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
         FailedAnswer {
             status,
@@ -104,7 +108,8 @@ impl FailedAnswer {
         }
     }
 
-    /// The response with this status whose bytes begin with `bytes`, including interim responses.
+    /// Creates the entry for a response with this status. `bytes` are its first bytes, including
+    /// interim responses.
     pub fn answer(status: u16, at_ns: u64, bytes: &[u8], how: Redact) -> FailedAnswer {
         let (mut head, mut content) = head_and_content(bytes);
         // Interim responses have a head each, and no content.
@@ -126,9 +131,9 @@ impl FailedAnswer {
         FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
-    /// The same as the response to a gRPC call that ended with `ended`, with the fault of its
-    /// messages if any. `is_said`: the response has a `grpc-status`; otherwise the status follows
-    /// from HTTP.
+    /// Turns the entry into that of a gRPC call that ended with status `ended`, with the fault of
+    /// its messages if any. `is_said`: the response has a `grpc-status`; otherwise the status
+    /// follows from HTTP.
     pub fn of_call(mut self, ended: GrpcStatus, is_said: bool, fault: Option<CallFault>) -> FailedAnswer {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
@@ -140,14 +145,14 @@ impl FailedAnswer {
         self
     }
 
-    /// Bytes that are no HTTP response, and the reason.
+    /// Creates the entry for bytes that are no HTTP response, with the reason.
     pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str, how: Redact) -> FailedAnswer {
         let answer = FailedAnswer::new(0, at_ns, String::new(), text_of(bytes, how));
         FailedAnswer { reason: reason.to_owned(), ..answer }
     }
 
-    /// In words: `HTTP/1.1 503 Busy, "try later"`. A shortened content also has its type and
-    /// length.
+    /// Describes the response in words: `HTTP/1.1 503 Busy, "try later"`. If the content is
+    /// shortened, its type and length are included.
     pub fn text(&self) -> String {
         let shape = || {
             let bytes = self.content_bytes.map(|bytes| format!("{bytes} bytes"));
@@ -166,7 +171,8 @@ impl FailedAnswer {
     }
 }
 
-/// Merges the first failed responses of each kind, ascending by kind; the earlier one stays.
+/// Merges two lists of first failed responses, ascending by kind. Of each kind the earlier response
+/// stays.
 pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
@@ -214,7 +220,7 @@ fn media_type(value: &str) -> String {
     if is_one { redact::path(name) } else { String::new() }
 }
 
-/// Untrusted bytes as part of one line of text.
+/// Converts untrusted bytes to text that fits one line, redacted as `how` says.
 fn text_of(bytes: &[u8], how: Redact) -> String {
     if bytes.is_empty() {
         return String::new();

@@ -27,7 +27,7 @@ pub mod exit {
 pub struct Failure(String);
 
 impl Failure {
-    /// The request of the user cannot be resolved.
+    /// A failure because the user's command cannot be understood or resolved (exit code 2).
     pub fn usage(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }

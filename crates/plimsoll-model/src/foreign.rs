@@ -24,7 +24,7 @@ pub struct LibraryPanic {
 }
 
 thread_local! {
-    /// Nesting depth of such calls on this thread.
+    /// Depth of nested library calls on this thread.
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -44,7 +44,8 @@ impl Drop for CallGuard {
     }
 }
 
-/// Installs a hook that prints nothing for panics inside such calls: the error reports them.
+/// Installs a panic hook that prints nothing for panics inside library calls: the error reports
+/// them.
 fn quiet_hook() {
     static SET: Once = Once::new();
     SET.call_once(|| {
@@ -63,8 +64,8 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// The result of `read`, or an error if it panicked. `what` names the input, as in "the library
-/// that reads ...". After a panic, the caller must not use state that `read` changed.
+/// Calls `read` and returns its result, or an error if it panicked. `what` names the input, as in
+/// "the library that reads ...". After a panic, the caller must not use state that `read` changed.
 pub fn call<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
     quiet_hook();
     let inside = CallGuard::begin();

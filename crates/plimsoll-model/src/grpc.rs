@@ -60,8 +60,8 @@ impl GrpcStatus {
         GrpcStatus::ALL.get(code as usize).copied().unwrap_or(GrpcStatus::Unknown)
     }
 
-    /// The status of a response without a `grpc-status`, from its HTTP status: a proxy responded,
-    /// or a server without gRPC.
+    /// The status of a response without a `grpc-status`, derived from its HTTP status. Such a
+    /// response comes from a proxy, or from a server without gRPC.
     pub fn of_http(status: u16) -> GrpcStatus {
         match status {
             400 => GrpcStatus::Internal,
@@ -96,7 +96,7 @@ impl GrpcStatus {
         }
     }
 
-    /// Whether the status is a refusal under load, as a limiter or an overloaded server sends.
+    /// Whether the status is a rejection under load, as a limiter or an overloaded server sends it.
     pub fn is_refusal(self) -> bool {
         matches!(self, GrpcStatus::ResourceExhausted | GrpcStatus::Unavailable)
     }
@@ -120,7 +120,7 @@ pub enum CallFault {
     Compressed = 4,
     /// A message has a compression that the client does not accept.
     Encoding = 5,
-    /// The `Content-Type` is not gRPC's.
+    /// The `Content-Type` is not that of gRPC.
     Content = 6,
 }
 
@@ -139,7 +139,7 @@ impl CallFault {
     /// The status that clients report for a faulty response.
     pub const STATUS: GrpcStatus = GrpcStatus::Internal;
 
-    /// The fault with this number; `None`: a later version of plimsoll knows it.
+    /// The fault with this number; `None`: only a later version of plimsoll knows the number.
     pub fn of_number(number: u16) -> Option<CallFault> {
         CallFault::ALL.get(usize::from(number)).copied()
     }
@@ -157,7 +157,7 @@ impl CallFault {
         }
     }
 
-    /// The fault in words, to follow the server's own message.
+    /// The fault in words, shown after the server's own message.
     pub fn text(self) -> &'static str {
         match self {
             CallFault::NoMessage => "the status is OK, but the method's message is missing",
@@ -184,7 +184,7 @@ pub struct GrpcCall {
     /// A protobuf `FileDescriptorSet` of the messages. It is needed to check responses, and to fill
     /// in the body for each request.
     pub types: Option<Arc<[u8]>>,
-    /// Whether the method returns a stream, so that each message has a time of its own. Known once
+    /// Whether the method returns a stream, so that each message has its own time. It is known once
     /// the messages are encoded.
     pub gives_stream: bool,
     /// With a bidirectional stream, whether each message waits for the response to the one before;

@@ -19,16 +19,17 @@ pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
 
 /// Converts the messages of one method from and to JSON.
 pub trait MessageText: Send + Sync + std::fmt::Debug {
-    /// Appends the content of a response to `json`: an object, or a list for a method with a
-    /// stream. False: the content does not decode.
+    /// Appends the content of a response to `json`: an object, or a list if the method returns a
+    /// stream. Returns false if the content does not decode.
     fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool;
 
-    /// Appends the messages of a JSON body to `content`. False, and nothing appended: the body does
-    /// not encode.
+    /// Appends the messages of a JSON body to `content`. Returns false, and appends nothing, if the
+    /// body does not encode.
     fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
 }
 
-/// A converter for each route number whose messages are checked or filled in.
+/// The message converter of each route, by route number; `None` if its messages are neither checked
+/// nor filled in.
 pub type MessageTexts = Vec<Option<Arc<dyn MessageText>>>;
 
 /// Why content does not decode into messages.
@@ -88,7 +89,7 @@ pub struct MessageCount {
     whole: u32,
     /// Bytes that are missing from the current message.
     left: u32,
-    /// Bytes of the current prefix received so far, and the length read from them.
+    /// Number of bytes of the current prefix received so far, and the length value read from them.
     prefix: u8,
     length: u32,
     /// Whether a compression flag was set, and whether one was invalid.

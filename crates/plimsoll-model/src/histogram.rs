@@ -1,13 +1,17 @@
-//! Latency histograms with one fixed geometry, so that any two can be added exactly.
+//! Latency histograms with one fixed geometry (bucket bounds), so that any two can be added
+//! exactly.
 //!
-//! The geometry is HdrHistogram's for three significant digits: 1 024 buckets to an octave, from 1
-//! ns to [`HIGHEST_NS`] (one hour). Three digits hold from 1 us up; values below 2 048 ns are
-//! exact. Longer values count in the last bucket; minimum, maximum and sum are exact.
+//! The geometry is that of HdrHistogram for three significant digits: 1 024 buckets to an octave,
+//! from 1 ns to [`HIGHEST_NS`] (one hour). Values have three exact digits from 1 us up, and values
+//! below 2 048 ns are exact. Longer values count in the last bucket; minimum, maximum and sum are
+//! exact.
 //!
 //! [`CountingHistogram`] is for recording (a shift, a page lookup, an addition) and is drained
-//! often. [`SparseHistogram`] is the same data at rest. [`Histogram`] sums many of them and has
-//! quantiles. Not here: corrections for coordinated omission. Recorders measure from the intended
-//! start instead.
+//! often. [`SparseHistogram`] is its compact form for storage. [`Histogram`] sums many of them and
+//! has quantiles.
+//!
+//! Not here: corrections for coordinated omission. Recorders measure from the intended start
+//! instead.
 
 mod geometry;
 mod pages;
@@ -19,8 +23,8 @@ pub use sparse::SparseHistogram;
 use geometry::ExactFigures;
 use pages::Pages;
 
-/// A histogram for recording times in ns. Its counts have 32 bits: it is drained long before a
-/// count overflows.
+/// A histogram for recording times in ns. Its counts have 32 bits, which suffices because it is
+/// drained long before a count overflows.
 #[derive(Clone)]
 pub struct CountingHistogram {
     pages: Pages<u32>,
@@ -41,14 +45,14 @@ impl CountingHistogram {
         self.exact.add(value_ns, 1);
     }
 
-    /// Moves the content out and leaves this one empty. Touches only the occupied span, and keeps
-    /// the memory.
+    /// Moves the content out and leaves this histogram empty. It touches only the occupied span,
+    /// and keeps the memory.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 
-    /// Its memory in bytes.
+    /// The memory of the histogram in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<CountingHistogram>() + self.pages.bytes()
     }
@@ -126,7 +130,7 @@ impl Histogram {
         if self.exact.count == 0 { 0.0 } else { self.exact.sum_ns as f64 / self.exact.count as f64 }
     }
 
-    /// Standard deviation of the values as bucketed (bucket middles); 0 when empty.
+    /// Standard deviation, with each value taken as the middle of its bucket; 0 when empty.
     pub fn stdev_ns(&self) -> f64 {
         if self.exact.count == 0 {
             return 0.0;
@@ -142,14 +146,15 @@ impl Histogram {
         (squares / self.exact.count as f64).sqrt()
     }
 
-    /// The value below or at which a share `q` (0..=1) of the values lies: the upper end of the
-    /// bucket that holds the value of rank ceil(q n), never beyond the exact maximum. 0 when empty.
+    /// The quantile `q` (0..=1): the value at or below which this share of the values lies. It is
+    /// the upper end of the bucket of the value with rank ceil(q n), at most the exact maximum. 0
+    /// when empty.
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let [quantile_ns] = self.quantiles_ns([q]);
         quantile_ns
     }
 
-    /// [`Histogram::quantile_ns`] of several shares, ascending, in one pass over the buckets.
+    /// [`Histogram::quantile_ns`] for several shares, ascending, in one pass over the buckets.
     pub fn quantiles_ns<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         debug_assert!(shares.is_sorted());
         let (mut buckets, mut seen, mut last) = (self.buckets(), 0, 0);
@@ -167,7 +172,8 @@ impl Histogram {
         })
     }
 
-    /// How many values exceed `bound_ns`, by bucket: values in the bound's own bucket do not.
+    /// Number of values above `bound_ns`, by bucket. Values in the bucket of `bound_ns` itself do
+    /// not count.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         if bound_ns >= self.exact.max_ns {
             return 0;
@@ -188,7 +194,7 @@ impl Histogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Adds all values of a histogram at rest.
+    /// Adds all values of a sparse histogram.
     pub fn merge_sparse(&mut self, other: &SparseHistogram) {
         for (index, count) in other.buckets() {
             *self.pages.count_mut(index) += count;
@@ -196,8 +202,8 @@ impl Histogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Moves the content out as a [`SparseHistogram`] and leaves this one empty. Touches only the
-    /// occupied span.
+    /// Moves the content out as a [`SparseHistogram`] and leaves this histogram empty. It touches
+    /// only the occupied span.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
@@ -252,7 +258,7 @@ mod tests {
         let mut recording = CountingHistogram::default();
         let empty = recording.bytes();
         assert!(empty < 2_200, "{empty}");
-        // One octave, and a timeout far from it.
+        // The values are one octave, and a timeout far above it.
         (1_000_000..2_000_000).step_by(500).for_each(|ns| recording.record(ns));
         recording.record(30_000_000_000);
         let held = recording.bytes() - empty;

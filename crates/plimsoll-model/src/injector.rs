@@ -1,23 +1,23 @@
-//! The part of a plan that belongs to one machine. A plan that several machines execute has one
-//! [`Injector`] for each.
+//! The part of a plan that belongs to one machine. A plan for several machines has one [`Injector`]
+//! for each machine.
 
 use crate::addresses::AddressRange;
 use serde::{Deserialize, Serialize};
 
-/// Whether idle workers poll for events without sleep.
+/// Whether idle workers poll for events instead of sleeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spin {
-    /// While a core is idle and no other thread needs it.
+    /// Poll while a core is idle and no other thread needs it.
     #[default]
     Auto,
-    /// Always.
+    /// Always poll.
     On,
-    /// Never.
+    /// Never poll.
     Off,
 }
 
-/// How one machine makes its part of a load.
+/// How one machine generates its part of a load.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Injector {
     /// Number of worker threads.
@@ -26,16 +26,17 @@ pub struct Injector {
     pub spin: Spin,
     /// Local addresses, used in turn; empty: the system chooses.
     pub sources: Vec<AddressRange>,
-    /// Number of distinct local addresses of all loads up to and including this one; `None`: not
-    /// counted, as in older files.
+    /// Number of distinct local addresses that this and all earlier loads used together; `None`:
+    /// not counted, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources_so_far: Option<u64>,
 }
 
 impl Injector {
-    /// Number of distinct local addresses of all loads up to this one; `None` if unknown.
+    /// Number of distinct local addresses that this and all earlier loads used together; `None` if
+    /// unknown.
     pub fn sources_so_far(&self) -> Option<u64> {
-        // Without local addresses of its own, a machine has one.
+        // A machine whose local address the system chooses uses one address.
         self.sources_so_far.or(self.sources.is_empty().then_some(1))
     }
 

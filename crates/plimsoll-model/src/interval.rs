@@ -23,13 +23,14 @@ impl Interval {
         self.routes.whole()
     }
 
-    /// Adds the same interval of other workers or machines. Gauges add up too.
+    /// Adds the same interval of other workers or machines. Gauges (values at the end of an
+    /// interval) add up, too.
     pub fn merge_beside(&mut self, other: &Interval) {
         self.load.merge_beside(&other.load);
         other.routes.iter().for_each(|(number, theirs)| self.routes.of_mut(number).merge_beside(theirs));
     }
 
-    /// Adds the next interval. Gauges take the later value.
+    /// Adds the next interval. Gauges (values at the end of an interval) take the later value.
     pub fn merge_after(&mut self, later: &Interval) {
         self.load.merge_after(&later.load);
         self.routes.merge_after(&later.routes);

@@ -94,7 +94,7 @@ fn write_held(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
     }
 }
 
-/// Reads the value of a known figure; of two with one tag the later counts.
+/// Reads the value of a known figure. If a tag occurs twice, the later value counts.
 fn read_held(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
     match held {
         FigureMut::Count(count) => *count = reader.number()?,
@@ -142,7 +142,7 @@ fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
 }
 
 fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
-    // Buckets ascend, so there are no more than the geometry has.
+    // Buckets ascend, so their number cannot exceed that of the geometry.
     let length = Some(reader.length()?).filter(|length| (1..=BUCKETS).contains(length))?;
     let mut buckets = Vec::with_capacity(length);
     let mut index = 0usize;
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn every_figure_of_the_table_comes_back() {
         let interval = full();
-        // No figure is skipped for being empty.
+        // Check that no figure is empty, since an empty one is not written.
         let mut fields = 0;
         let bytes = written(5, &interval);
         let count = |reader: Reader, fields: &mut usize| {
@@ -301,8 +301,8 @@ mod tests {
         let bytes = written(5, &full());
         let whole: Vec<usize> =
             (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
-        // A cut is valid only between fields of the outermost message: around the load, and after
-        // each route but the last.
+        // A cut file is valid only if the cut lies between fields of the outermost message. These
+        // are the load, and each route but the last.
         assert_eq!(whole.len(), 5, "{whole:?}");
         let mut twice = Vec::new();
         (0..2).for_each(|_| field(&mut twice, ROUTE, |out| varint(out, 4)));

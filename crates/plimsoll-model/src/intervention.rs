@@ -15,7 +15,7 @@ pub enum Intervention {
     Control,
     /// A cheap path of the same server.
     Reference,
-    /// Twice the users and connections.
+    /// Twice as many users and connections.
     MoreUsers,
     /// A new connection for each request, in place of keep-alive.
     NewConnections,
@@ -42,7 +42,7 @@ pub enum Intervention {
     /// Bursts of twice as many requests as the server serves concurrently, each after all earlier
     /// responses.
     Together,
-    /// As many requests in flight as the server serves concurrently.
+    /// As many requests in flight as the server serves concurrently, held constant.
     Abreast,
 }
 
@@ -51,7 +51,8 @@ pub const STOP_NS: u64 = 60_000_000;
 /// See [`STOP_NS`].
 pub const STOP_PERIOD_NS: u64 = 180_000_000;
 
-/// First turn number of steady loads with an intervention; lower turns have none.
+/// First turn number that stands for an intervention; a lower turn number of a steady load stands
+/// for none.
 const FIRST_TURN: u32 = 16;
 
 impl Intervention {
@@ -131,9 +132,9 @@ impl Intervention {
     }
 }
 
-/// First turn number of loads with a changed server setting.
+/// First turn number that stands for a changed server setting.
 const FIRST_VARIED: u32 = 64;
-/// Most values of a setting.
+/// Most values that can be tried of a server setting.
 pub const VARIED_MAX: usize = 16;
 
 /// The tag of the load with setting value `number`.

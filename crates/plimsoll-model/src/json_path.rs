@@ -4,7 +4,8 @@
 //!
 //! Not here: documents, and the search in one (the engine).
 
-/// Most steps of a path, and most steps of any depth: each of these searches all nested values.
+/// Most steps of a path. It also bounds steps of any depth, each of which searches all nested
+/// values.
 const STEPS_MAX: usize = 32;
 const DEEP_STEPS_MAX: usize = 2;
 
@@ -90,7 +91,7 @@ fn name(text: &str) -> Option<(JsonSelector, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
         return Some((JsonSelector::Any, rest));
     }
-    // Wider than the RFC without brackets: dashes are in many keys.
+    // Wider than the RFC allows without brackets, because many keys contain dashes.
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '$' || c == '@';
     let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     (end > 0).then(|| (JsonSelector::Key(text[..end].to_owned()), &text[end..]))

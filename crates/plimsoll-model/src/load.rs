@@ -15,9 +15,9 @@ pub enum Arrivals {
     /// Even spacing.
     #[default]
     Constant,
-    /// A Poisson process of the same rate: independent users.
+    /// Random spacing by a Poisson process of the same rate, as independent users arrive.
     Poisson,
-    /// The spacing of a log whose sessions are drawn at random ([`crate::session_draws`]).
+    /// The spacing of a log; its sessions are drawn at random ([`crate::session_draws`]).
     Replayed,
 }
 
@@ -40,7 +40,7 @@ impl Arrivals {
         }
     }
 
-    /// The spacing with this word, among those that a user may choose.
+    /// The spacing with this word; `None` if a user cannot choose it.
     pub fn named(word: &str) -> Option<Arrivals> {
         [Arrivals::Constant, Arrivals::Poisson].into_iter().find(|arrivals| arrivals.word() == word)
     }
@@ -92,7 +92,7 @@ impl LoadShape {
         self.rate().is_some()
     }
 
-    /// Spacing of arrivals for another load of the same kind.
+    /// Spacing of arrivals that another load of the same kind uses.
     pub fn arrivals(&self) -> Arrivals {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
@@ -100,7 +100,7 @@ impl LoadShape {
         }
     }
 
-    /// Whether the load is executable: a record may lack its arrival times.
+    /// Whether the load can be executed: a record may lack its arrival times.
     pub fn is_whole(&self) -> bool {
         !matches!(self, LoadShape::Given { arrivals } if !arrivals.is_whole())
     }
@@ -161,8 +161,8 @@ impl Load {
         }
     }
 
-    /// Takes the values of a recorded load. Given arrival times stay if the record has the same
-    /// ones.
+    /// Takes over the values of a recorded load. Given arrival times stay if they equal those of
+    /// the record.
     pub fn become_recorded(&mut self, record: &Load) {
         let own = std::mem::replace(self, record.clone());
         if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)
@@ -174,7 +174,8 @@ impl Load {
 }
 
 impl Load {
-    /// Multiplies the visitors. The error is a number of users above the limit.
+    /// Multiplies the users or the rate by `times`. The error is the resulting number of users, if
+    /// above the limit.
     pub fn scale(&mut self, times: f64) -> Result<(), f64> {
         match &mut self.shape {
             LoadShape::Open { rate, .. } => *rate = rate.times(times),
@@ -204,7 +205,8 @@ impl Load {
         }
     }
 
-    /// The same load with batches of `requests` as arrivals: as many requests, in fewer arrivals.
+    /// Returns the load with batches of `requests` as arrivals: the same number of requests, in
+    /// fewer arrivals.
     pub fn in_batches_of(&self, requests: u32) -> Load {
         let mut load = self.clone();
         let requests = requests.max(1);

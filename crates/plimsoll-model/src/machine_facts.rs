@@ -61,14 +61,14 @@ pub struct InterferenceSample {
 /// How plimsoll may sample the functions of other processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SamplingAccess {
-    /// All processes of the machine.
+    /// plimsoll may sample all processes of the machine.
     Machine,
-    /// Processes of this user. `in_kernel`: kernel functions, too.
+    /// plimsoll may sample processes of its own user. `in_kernel`: kernel functions, too.
     OwnProcesses {
         /// Whether kernel functions are sampled.
         in_kernel: bool,
     },
-    /// No process.
+    /// plimsoll may sample no process.
     #[default]
     Refused,
 }

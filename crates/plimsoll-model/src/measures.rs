@@ -1,11 +1,13 @@
 //! The table of measures: every figure of a run, declared once, with its kind, its unit, and the
-//! outputs that show it. From the table follow the fields of intervals and recorders, merging, the
-//! bytes in a run file ([`crate::codec`]), bounds, and names in CSV and JSON. A new figure is one
-//! line here, and its recording.
+//! outputs that show it.
+//!
+//! The macros derive the following from the table: fields of intervals and recorders, merging,
+//! bytes in a run file ([`crate::codec`]), bounds, and names in CSV and JSON. A new figure needs
+//! one line here, and code that records it.
 //!
 //! [`LoadFigures`] belong to a load as a whole, [`RouteFigures`] to one route. Both are generic
-//! over the type of histogram: [`CountingHistogram`] for recording, [`SparseHistogram`] at rest,
-//! [`Histogram`] for sums.
+//! over the type of histogram: [`CountingHistogram`] for recording, [`SparseHistogram`] for
+//! storage, [`Histogram`] for sums.
 //!
 //! Not here: figures computed from several others (rates, shares), and their meaning.
 //!
@@ -20,8 +22,8 @@ use crate::tally::Tally;
 pub enum Kind {
     /// A count of events: adds up over time, workers and machines.
     Counter,
-    /// A state at the end of an interval: adds up over workers and machines. Over time the later
-    /// value counts, over a whole run the largest.
+    /// A state at the end of an interval, such as open connections. It adds up over workers and
+    /// machines. Over time the later value counts, over a whole run the largest.
     Gauge,
     /// A histogram of times.
     Times,
@@ -130,7 +132,8 @@ impl TimeMeasure {
         self.figure.name
     }
 
-    /// Whether requests have the measure, and so each route. Otherwise connections have it.
+    /// Whether the measure belongs to requests, so that each route has it. Otherwise it belongs to
+    /// connections.
     pub fn is_of_routes(self) -> bool {
         self.of_routes
     }
@@ -180,9 +183,9 @@ pub enum FigureMut<'a, H> {
 pub struct WorkerTime {
     /// The number of the worker, unique over all machines of a run.
     pub worker: u32,
-    /// Time in turns with work, ns. Waiting and spinning are no work.
+    /// Time spent in loop turns with work, ns. Waiting and polling do not count as work.
     pub work_ns: u64,
-    /// CPU time of the worker's thread, ns, including spinning.
+    /// CPU time of the worker's thread, ns, including polling.
     pub cpu_ns: u64,
     /// Wall-clock time covered, ns.
     pub wall_ns: u64,
@@ -195,7 +198,8 @@ impl WorkerTime {
     }
 }
 
-/// For each kind: its Rust type, how to reference it, and how to drain it from a recorder.
+/// Defines for each kind its Rust type, how to reference its value, and how to drain it from a
+/// recorder.
 #[rustfmt::skip]
 macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
@@ -288,7 +292,7 @@ macro_rules! table {
                 $table { $( $name: of_kind!(take $kind self.$name, times) ),+ }
             }
 
-            /// Adds figures of the same table.
+            /// Adds figures of the same table, over time or over workers.
             fn add<G>(&mut self, other: &$table<G>, over: MergeAxis) where H: AddTimes<G> {
                 self.figure_values_mut().zip(other.figure_values()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
             }

@@ -1,4 +1,4 @@
-//! The one geometry of all histograms, and the exact figures that each stores beside its buckets.
+//! The bucket bounds that all histograms share, and the exact figures stored beside the buckets.
 
 /// The largest value with a bucket of its own: one hour, in ns.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
@@ -7,7 +7,7 @@ const HALF: u64 = 1 << HALF_BITS;
 /// Number of buckets of the geometry.
 pub const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
 
-/// The bucket that counts `value_ns` (clamped to the geometry).
+/// The index of the bucket that counts `value_ns`; longer values belong to the last bucket.
 #[inline]
 pub const fn index_of(value_ns: u64) -> usize {
     let value = if value_ns > HIGHEST_NS { HIGHEST_NS } else { value_ns };

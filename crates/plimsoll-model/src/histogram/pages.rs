@@ -47,8 +47,8 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         for (at, page) in self.0[first..span.end.div_ceil(PAGE)].iter_mut().enumerate() {
             let Some(page) = page else { continue };
             taken.resize(length + PAGE, Bucket::EMPTY);
-            // Every bucket is written and kept if occupied: the occupied ones form no pattern that
-            // a branch predictor could learn.
+            // Every bucket is written, and the write is kept only if the bucket is occupied.
+            // Occupied buckets form no pattern that a branch predictor could learn.
             for (index, count) in page.iter().enumerate() {
                 taken[length] = Bucket::new((first + at) * PAGE + index, (*count).into());
                 length += usize::from(*count > C::default());
@@ -59,7 +59,7 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         taken
     }
 
-    /// Memory of the pages in bytes, beyond that of the value itself.
+    /// Memory of the allocated pages in bytes, beyond that of the value itself.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().flatten().count() * size_of::<[C; PAGE]>()
     }

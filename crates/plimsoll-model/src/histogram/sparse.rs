@@ -1,9 +1,9 @@
-//! A histogram at rest, as intervals and run files store it.
+//! The compact form of a histogram, as intervals and run files store it.
 
 use super::geometry::{BUCKETS, ExactFigures, index_of};
 
-/// An occupied bucket: index and count in one word, because a load with many routes has a hundred
-/// thousand buckets a second.
+/// An occupied bucket, with index and count in one word. A load with many routes has a hundred
+/// thousand buckets a second, so size matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bucket(u64);
 
@@ -14,7 +14,7 @@ const _: () = assert!(BUCKETS <= 1 << (u64::BITS - COUNT_BITS));
 impl Bucket {
     pub(super) const EMPTY: Bucket = Bucket(0);
 
-    /// Counts above 48 bits saturate.
+    /// Creates a bucket. A count above 48 bits saturates.
     #[inline]
     pub(super) fn new(index: usize, count: u64) -> Bucket {
         Bucket((index as u64) << COUNT_BITS | count.min(COUNT_MAX))
@@ -31,7 +31,7 @@ impl Bucket {
     }
 }
 
-/// A histogram at rest: the occupied buckets only.
+/// The compact form of a histogram: only its occupied buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparseHistogram {
     /// Ascending by index, counts above 0.
@@ -71,15 +71,15 @@ impl SparseHistogram {
         self.buckets.iter().map(|bucket| (bucket.index(), bucket.count()))
     }
 
-    /// How many values lie above `bound_ns`, as [`Histogram::count_above`].
+    /// Number of values above `bound_ns`, as [`Histogram::count_above`] counts them.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         let bound = index_of(bound_ns);
         let from = self.buckets.partition_point(|bucket| bucket.index() <= bound);
         if bound_ns >= self.exact.max_ns { 0 } else { self.buckets[from..].iter().map(|bucket| bucket.count()).sum() }
     }
 
-    /// Adds all values of `other`, in place from the end: most often a small histogram joins a
-    /// large one.
+    /// Adds all values of `other`, in place from the end. This suits the usual case: a small
+    /// histogram is added to a large one.
     pub fn merge(&mut self, other: &SparseHistogram) {
         if self.buckets.is_empty() {
             self.clone_from(other);
@@ -107,13 +107,14 @@ impl SparseHistogram {
                 }
             };
         }
-        // The remaining buckets of `self` are in place; each bucket that both had left one gap.
+        // The remaining buckets of `self` are in place. Each bucket that both histograms had left
+        // one gap.
         mine.drain(a..to);
         self.exact.merge(&other.exact);
     }
 
-    /// A histogram from stored parts, with buckets as (index, count). `None`: the parts contradict
-    /// each other (a damaged file).
+    /// Creates a histogram from stored parts, with buckets as (index, count). `None`: the parts
+    /// contradict each other, as in a damaged file.
     pub(crate) fn from_parts(
         buckets: &[(usize, u64)],
         min_ns: u64,

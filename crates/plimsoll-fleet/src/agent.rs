@@ -1,55 +1,57 @@
-//! An agent as a state machine without I/O ([`Agent`]): time and messages in, actions out.
+//! An agent of a fleet as a state machine without I/O ([`Agent`]). Time and messages go in, and
+//! actions come out.
 //!
-//! An agent makes one load at a time. It keeps sent frames until they are recorded. It ends its
-//! load if the coordinator is silent for [`LEASE_NS`], and in any case at the load's time limit.
-//! Not here: making loads, and carrying messages (`service`).
+//! An agent runs one load at a time, and keeps each sent frame of results until the coordinator has
+//! recorded it. It ends its load if the coordinator is silent for [`LEASE_NS`], and at the latest
+//! at the load's time limit. Not here: running loads, and carrying messages (`service`).
 
 use crate::delivery::Outbox;
 use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval, Ledger};
 
-/// Silence after which a coordinator counts as gone and the load ends, ns.
+/// Silence of the coordinator after which an agent considers it gone and ends the load, ns.
 pub const LEASE_NS: u64 = 10_000_000_000;
-/// Interval of heartbeats, ns.
+/// Interval between heartbeats of an agent, ns.
 pub const BEAT_NS: u64 = 200_000_000;
-/// Time after which an unrecorded frame is sent again, ns.
+/// Time after which a frame that is not recorded is sent again, ns.
 const RESEND_NS: u64 = 500_000_000;
-/// Most frames sent again at once.
+/// The largest number of frames that are sent again at once.
 const RESEND_COUNT_MAX: usize = 64;
-/// Most unrecorded frames: more than an hour of ticks. Above it the load ends.
+/// The largest number of frames that are not recorded; it equals more than an hour of ticks. Above
+/// it the load ends.
 const KEPT_MAX: usize = 40_000;
 
-/// An action for an agent.
+/// An action that the owner of an [`Agent`] must carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentAct {
-    /// Send this message.
+    /// Send this message to the coordinator.
     Send(ToCoordinator),
-    /// Open the connections of this task.
+    /// Prepare this task: open the connections of the agent's part of the load.
     Prepare(Box<PartTask>),
-    /// Begin the prepared load at this time.
+    /// Start the prepared load at this time.
     Begin {
-        /// Start of the schedule on the agent's clock, ns.
+        /// Start of the schedule on the agent's monotonic clock, ns.
         origin_ns: u64,
     },
-    /// Calibrate the machine.
+    /// Measure the capacity of this machine.
     Calibrate(CalibrationTask),
-    /// End the load, or drop its preparation.
+    /// End the running load, or drop the prepared one.
     End,
-    /// End the session.
+    /// End the session with this coordinator.
     Leave,
 }
 
-/// An agent.
+/// The state of an agent in one session with a coordinator.
 #[derive(Debug)]
 pub struct Agent {
     hello: Hello,
     phase: AgentPhase,
-    /// The number of its load; 0: none yet.
+    /// The number of the current load; 0 before the first load.
     epoch: u64,
-    /// Its reply to the task, for repetition if it was lost.
+    /// The reply to the current task, kept to be repeated if it was lost.
     answer: Option<ToCoordinator>,
-    /// The number of its calibration, and the reply.
+    /// The number of the current calibration, and its result once known.
     calibration: Option<(u32, Option<ToCoordinator>)>,
     outbox: Outbox<ToCoordinator>,
     ticks: u64,
@@ -60,7 +62,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// A new agent.
+    /// Creates an agent without a load.
     pub fn new(hello: Hello, now_ns: u64) -> Agent {
         Agent {
             hello,
@@ -77,12 +79,12 @@ impl Agent {
         }
     }
 
-    /// The current phase.
+    /// The phase of the agent's load.
     pub fn phase(&self) -> AgentPhase {
         self.phase
     }
 
-    /// Handles a message of the coordinator.
+    /// Handles a message of the coordinator, and appends the resulting actions.
     pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAct>) {
         self.heard_ns = now_ns;
         match message {
@@ -100,7 +102,7 @@ impl Agent {
                 acts.push(AgentAct::Prepare(task));
             }
             ToAgent::Prepare(task) if task.epoch == self.epoch => {
-                // A repeated request: the reply was lost, or is still to come.
+                // A repeated task: the reply was lost, or is not ready yet.
                 acts.extend(self.answer.clone().map(AgentAct::Send));
             }
             ToAgent::Start { epoch, origin_ns, length_ns_max } if epoch == self.epoch => {
@@ -122,7 +124,7 @@ impl Agent {
                 let why = "it makes loads and watches nothing: plimsoll agent --stdio --watch-only does";
                 acts.push(AgentAct::Send(ToCoordinator::Watching(Err(why.to_owned()))));
             }
-            // Of another load, a heartbeat, or for an agent that watches.
+            // A message about another load, a heartbeat, or a message for agents that watch.
             ToAgent::Sample { .. }
             | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
@@ -140,7 +142,7 @@ impl Agent {
         let refused =
             |why: &str| AgentAct::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) });
         match &self.calibration {
-            // A repeated request: the reply was lost, or is still to come.
+            // A repeated task: the reply was lost, or is not ready yet.
             Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAct::Send)),
             Some((_, None)) => acts.push(refused("the agent is being calibrated by another command")),
             _ if self.is_loading() => acts.push(refused("the agent makes a load: calibrate it after the load")),
@@ -151,7 +153,7 @@ impl Agent {
         }
     }
 
-    /// Handles the result of a calibration; an error is a sentence about "it".
+    /// Handles the result of a calibration. An error is a sentence about "it", the agent.
     pub fn take_calibration(&mut self, number: u32, result: Result<SelfMeasurement, String>, acts: &mut Vec<AgentAct>) {
         if let Some((of, answer @ None)) = &mut self.calibration
             && *of == number
@@ -175,7 +177,7 @@ impl Agent {
                 acts.push(AgentAct::Begin { origin_ns });
                 self.beat(now_ns, acts);
             }
-            // A repetition.
+            // A repeated start message.
             AgentPhase::Running | AgentPhase::Idle | AgentPhase::Preparing | AgentPhase::Sealed => {}
         }
     }
@@ -191,7 +193,7 @@ impl Agent {
         }
     }
 
-    /// Whether the coordinator is gone, and no load is in progress.
+    /// Whether the coordinator is gone, and neither a load nor a calibration is in progress.
     pub fn is_deserted(&self, now_ns: u64) -> bool {
         let is_calibrating = matches!(self.calibration, Some((_, None)));
         !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
@@ -204,7 +206,7 @@ impl Agent {
         acts.push(AgentAct::Send(refused));
     }
 
-    /// Returns the actions due now.
+    /// Appends the actions that are due now: heartbeats, repetitions, and the end of the load.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
         if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX
         {
@@ -218,7 +220,8 @@ impl Agent {
     }
 
     fn beat(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
-        // Until the first task, the coordinator may not know the agent.
+        // Until the first task, the coordinator may not know the agent, so the agent introduces
+        // itself.
         if self.epoch == 0 {
             acts.push(AgentAct::Send(ToCoordinator::Hello(self.hello.clone())));
         }
@@ -226,7 +229,8 @@ impl Agent {
         acts.push(AgentAct::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
     }
 
-    /// Handles the result of a task's preparation.
+    /// Handles the result of preparing a task: the injector and notes on its adaptation, or the
+    /// reason of a refusal.
     pub fn take_preparation(
         &mut self,
         epoch: u64,
@@ -247,7 +251,7 @@ impl Agent {
         }
     }
 
-    /// Handles a tick of the load.
+    /// Handles the figures of one tick of the load, and sends them.
     pub fn tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAct>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
@@ -259,7 +263,7 @@ impl Agent {
         acts.push(AgentAct::Send(self.outbox.push(now_ns, make)));
     }
 
-    /// Handles the end of the load, and adds the sums over its ticks to the seal.
+    /// Handles the end of the load, and sends the seal with the sums over its ticks.
     pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAct>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
@@ -291,7 +295,7 @@ mod tests {
         Seal { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
     }
 
-    /// A letter for each action.
+    /// One letter for each action.
     fn letters(acts: &[AgentAct]) -> String {
         let letter = |act: &AgentAct| match act {
             AgentAct::Send(ToCoordinator::Hello(_)) => 'h',
@@ -312,7 +316,7 @@ mod tests {
         acts.iter().map(letter).collect()
     }
 
-    /// An agent that began a load of 5 s at second 1.
+    /// An agent that started a load of 5 s at second 1.
     fn running() -> Agent {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
         agent.take(0, prepare(1), &mut acts);
@@ -335,11 +339,11 @@ mod tests {
         assert_eq!(done(|acts| agent.take_end(2 * S, 1, seal(), acts)), "s");
         assert_eq!(done(|acts| agent.take(2 * S, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
         assert_eq!(agent.phase(), AgentPhase::Sealed);
-        // An unrecorded frame is sent again.
+        // A frame that is not recorded is sent again.
         assert_eq!(done(|acts| agent.poll(3 * S, acts)), "bs");
         assert_eq!(done(|acts| agent.take(3 * S, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
         assert_eq!((agent.phase(), done(|acts| agent.poll(4 * S, acts))), (AgentPhase::Idle, "b".to_owned()));
-        // The next load.
+        // The coordinator prepares the next load.
         assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "P");
         assert_eq!(done(|acts| agent.take(4 * S, prepare(2), acts)), "");
         assert_eq!(done(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");

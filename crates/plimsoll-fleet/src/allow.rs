@@ -1,19 +1,20 @@
-//! The addresses that an agent may load ([`AllowList`]): its own list, whatever a plan says. An
-//! empty list permits nothing. Cloud metadata services are never loaded.
+//! The addresses to which an agent may send load ([`AllowList`]). The list belongs to the agent,
+//! whatever a plan says. An empty list permits nothing. Addresses of cloud metadata services are
+//! never permitted.
 //!
-//! A plan's target addresses are checked before any connection opens. Options that could lead
-//! elsewhere during the load (repeated name resolution, unix sockets) are refused.
+//! The target addresses of a plan are checked before any connection opens. Options that could lead
+//! to other addresses during the load (repeated name resolution, unix sockets) are refused.
 
 use plimsoll_model::addresses::{is_metadata, reached};
 use plimsoll_model::{AddressRange, Plan};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-/// Permitted addresses and ports.
+/// The addresses and ports to which an agent may send load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     entries: Vec<AllowEntry>,
-    /// Addresses never loaded, whatever the entries say: the agent's own bus.
+    /// Addresses that are never permitted, whatever the entries say: those of the agent's own bus.
     excepted: Vec<SocketAddr>,
 }
 
@@ -24,19 +25,19 @@ struct AllowEntry {
 }
 
 impl AllowList {
-    /// Parses a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. Without a port, all ports
-    /// are permitted.
+    /// Parses a list such as `10.0.0.0/8:8080,192.168.1.5,[::1]:80-90`. An entry without a port
+    /// permits all ports.
     pub fn parse(text: &str) -> Result<AllowList, String> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(AllowEntry::parse);
         Ok(AllowList { entries: entries.collect::<Result<_, _>>()?, excepted: Vec::new() })
     }
 
-    /// The same list without these addresses.
+    /// Returns the list with these addresses excluded.
     pub fn except(self, excepted: Vec<SocketAddr>) -> AllowList {
         AllowList { excepted, ..self }
     }
 
-    /// The list that permits exactly these addresses.
+    /// The text of a list that permits exactly these addresses.
     pub fn only(addresses: &[SocketAddr]) -> String {
         addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
@@ -49,7 +50,7 @@ impl AllowList {
     fn permits(&self, address: &SocketAddr) -> bool {
         let ip = reached(address.ip()).to_canonical();
         let is_there = |entry: &AllowEntry| {
-            // A network address, which a range of hosts excludes, is no valid target.
+            // Ranges exclude the network address, and it is not a valid target anyway.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
         !is_metadata(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)
@@ -60,7 +61,7 @@ impl AllowList {
         self.excepted.iter().any(|excepted| place(excepted) == place(address))
     }
 
-    /// Checks whether a plan is permitted; the error is a sentence about "it", the agent.
+    /// Checks whether the list permits a plan. An error is a sentence about "it", the agent.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
         let carriage = &plan.carriage;
         if carriage.unix.is_some() {
@@ -120,7 +121,7 @@ impl AllowEntry {
     }
 }
 
-/// Whether an address belongs to this machine.
+/// Whether an IP address belongs to this machine.
 pub fn is_on_this_machine(ip: &IpAddr) -> bool {
     plimsoll_sys::tcp::is_local(ip)
 }
@@ -147,7 +148,7 @@ mod tests {
             ("10.0.0.0/8:8080", "10.1.2.3:8080 11.0.0.1:8080", Some("11.0.0.1:8080")),
             ("10.0.0.0/8, [::1]:80", "[::1]:80", None),
             ("::1", "[::1]:80", None),
-            // Every spelling of an address counts as the same address.
+            // All spellings of an address count as the same address.
             ("10.0.0.1", "[::ffff:10.0.0.1]:80", None),
             ("127.0.0.1", "0.0.0.0:80", None),
             ("0.0.0.1-255.255.255.254", "169.254.169.254:80", Some("credentials")),

@@ -1,6 +1,6 @@
-//! The carrier of messages between a coordinator and its agents ([`Bus`]), as a small trait.
+//! The interface of a carrier of messages between a coordinator and its agents ([`Bus`]).
 //!
-//! Not here: carriers (`pipe_bus`, `nats_bus`; a simulated one in tests), and the messages.
+//! Not here: the carriers (`pipe_bus`, `nats_bus`; a simulated one in tests), and the messages.
 
 use crate::frame::TO_AGENT_BYTES_MAX;
 use crate::load_record::LoadRecord;
@@ -8,58 +8,61 @@ use crate::message::{ToAgent, ToCoordinator};
 use std::path::Path;
 use std::time::Duration;
 
-/// An event from an agent.
+/// An event of one agent, as the coordinator receives it.
 #[derive(Debug)]
 pub enum BusEvent {
-    /// A message.
+    /// A message of the agent.
     Message(ToCoordinator),
-    /// The end of its connection, with the reason: a sentence about "it".
+    /// The connection to the agent has ended. The reason is a sentence about "it", the agent.
     Gone(String),
 }
 
-/// Carries messages. Agents have numbers from 0.
+/// Carries messages between a coordinator and its agents. Agents have numbers from 0.
 pub trait Bus {
-    /// The coordinator's monotonic clock, ns.
+    /// The time of the coordinator's monotonic clock, ns.
     fn now_ns(&self) -> u64;
 
-    /// Sends a message to one agent without waiting. It may arrive late, twice, or never.
+    /// Sends a message to one agent without waiting. The message may arrive late, twice, or never.
     fn send(&mut self, agent: usize, message: &ToAgent);
 
-    /// The next event with its agent and time, ns; waits at most `patience`.
+    /// Waits at most `patience` for the next event. Returns the agent's number, the time of arrival
+    /// in ns, and the event.
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)>;
 
-    /// Whether the user stopped the program.
+    /// Whether the user has interrupted the program.
     fn is_interrupted(&self) -> bool;
 
-    /// Reports that all frames of a load from an agent up to this one are recorded, so that a
-    /// carrier may drop them.
+    /// Tells an agent that all its frames of a load up to `sequence` are recorded. A carrier that
+    /// stores frames may then delete them.
     fn acknowledge(&mut self, agent: usize, epoch: u64, sequence: u64) {
         self.send(agent, &ToAgent::Commit { epoch, sequence });
     }
 
-    /// The name of the run; empty for a carrier with a single run.
+    /// The name of the run; empty for a carrier that serves a single run.
     fn run(&self) -> &str {
         ""
     }
 
-    /// Whether messages get through at present. If not, silence says nothing about agents.
+    /// Whether the carrier currently delivers messages. While it does not, a silent agent is not
+    /// considered lost.
     fn is_up(&self) -> bool {
         true
     }
 
-    /// The longest plan that can be sent, in bytes.
+    /// The size of the largest plan that the carrier can send, bytes.
     fn plan_bytes_max(&self) -> usize {
         TO_AGENT_BYTES_MAX
     }
 
-    /// Begins a load; a carrier that stores frames also stores this record.
+    /// Tells the carrier that a load begins. A carrier that stores frames also stores this record.
     fn begin_load(&mut self, _load: &LoadRecord) {}
 
-    /// All frames of the load are recorded.
+    /// Tells the carrier that all frames of the load are recorded, so that stored ones can be
+    /// deleted.
     fn forget_load(&mut self) {}
 
-    /// Stores a run file for later fetching. Returns a sentence about its place; `None`: this
-    /// carrier stores none.
+    /// Stores a run file so that it can be fetched later. Returns a sentence about the place.
+    /// `None` means that this carrier stores no files.
     fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
         Ok(None)
     }

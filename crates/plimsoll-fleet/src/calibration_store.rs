@@ -1,5 +1,5 @@
-//! A file with the calibrations of agents, in the coordinator's store: read for shares of later
-//! loads, written after a calibration.
+//! Stores the calibrations of agents in a file of the coordinator. The file is written after a
+//! calibration, and read when shares of later loads are chosen.
 //!
 //! Not here: the calibration of a machine (`service`), and the resulting shares (`shares`).
 
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The path of the file in the store.
+/// The path of the calibration file inside the folder for stored data.
 const FILE: &str = "fleet/calibration.json";
 const SCHEMA: &str = "plimsoll.fleet-calibrations/1";
-/// Number of newest calibrations to keep.
+/// The largest number of stored calibrations; the oldest are dropped.
 const KEPT_MAX: usize = 1_000;
-/// Longest valid file, bytes.
+/// The largest accepted file, bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -24,12 +24,12 @@ struct StoredCalibrations {
     agents: Vec<AgentCalibration>,
 }
 
-/// The path of the file.
+/// The path of the calibration file.
 pub fn path() -> PathBuf {
     Path::new(OWN_FOLDER).join(FILE)
 }
 
-/// Reads the calibrations at a path; empty without a file.
+/// Reads the calibrations from a file. The result is empty if the file does not exist.
 pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     let shown = path.display();
     let cannot = |why: String| format!("the calibrations '{shown}' cannot be read: {why}. Remove the file");
@@ -47,7 +47,8 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     }
 }
 
-/// Stores calibrations; each replaces an earlier one of the same agent and machine.
+/// Adds calibrations to the file. Each replaces an earlier calibration with the same agent name and
+/// machine.
 pub fn store(path: &Path, new: &[AgentCalibration]) -> Result<(), String> {
     // An unreadable file is overwritten.
     let mut agents = read(path).unwrap_or_default();

@@ -1,24 +1,27 @@
-//! The offset of another machine's monotonic clock ([`ClockOffset`]), from the shortest of the last
-//! round trips. The error is at most half of that round trip, reached if one direction takes all
-//! the time. More pings cannot separate the directions. Clocks drift, so older replies count less.
+//! Estimates the offset between another machine's monotonic clock and ours ([`ClockOffset`]).
 //!
-//! Not here: when pings are sent, and how they travel.
+//! The estimate comes from the ping with the shortest round trip among recent pings. Its error is
+//! at most half of that round trip. The maximum is reached if one direction takes all the time, and
+//! more pings cannot separate the directions. Clocks drift, so the error bound grows with the age
+//! of a ping. Not here: when pings are sent, and how they travel.
 
-/// Number of replies to keep.
+/// The number of most recent pings that are kept.
 const KEPT: usize = 20;
-/// Largest drift between two clocks: 100 ns in a millisecond, more than quartz has.
+/// The largest assumed drift between two clocks: 1 ns in this many ns, that is, 100 ns in 1 ms.
+/// Quartz clocks drift less.
 const DRIFT_DIVISOR: u64 = 10_000;
 
-/// The estimated offset of another clock.
+/// The estimated offset of another machine's clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockOffset {
     samples: u32,
-    /// The last replies, in a ring.
+    /// The most recent pings, in a ring buffer.
     recent: [ClockSample; KEPT],
     came_ns_last: u64,
 }
 
-/// One reply.
+/// One ping: the arrival of its reply on our clock, its round trip, and the offset that it
+/// indicates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ClockSample {
     came_ns: u64,
@@ -27,8 +30,8 @@ struct ClockSample {
 }
 
 impl ClockOffset {
-    /// Adds a ping sent at `sent_ns` with its reply at `came_ns`, both on our clock; the other
-    /// clock showed `there_ns` between.
+    /// Adds a ping. `sent_ns` and `came_ns` are its start and the arrival of its reply on our
+    /// clock. `there_ns` is the time of the other clock in between.
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
@@ -37,12 +40,12 @@ impl ClockOffset {
         self.came_ns_last = self.came_ns_last.max(came_ns);
     }
 
-    /// Number of round trips.
+    /// The number of pings added so far.
     pub fn samples(&self) -> u32 {
         self.samples
     }
 
-    /// The best reply, and its possible error.
+    /// The ping with the smallest error bound, and this bound in ns.
     fn best(&self) -> Option<(&ClockSample, u64)> {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
@@ -52,22 +55,22 @@ impl ClockOffset {
         with_error.min_by_key(|(_, error_ns)| *error_ns)
     }
 
-    /// Converts a time of our clock to the other's.
+    /// Converts a time of our clock to the other clock, ns.
     pub fn there(&self, ours_ns: u64) -> u64 {
         ours_ns.saturating_add_signed(self.offset_ns())
     }
 
-    /// Offset of the other clock, ns; 0 while unknown.
+    /// The offset of the other clock, ns: other minus ours. 0 while unknown.
     pub fn offset_ns(&self) -> i64 {
         self.best().map_or(0, |(sample, _)| sample.offset_ns)
     }
 
-    /// Largest possible error, ns; `None`: unknown.
+    /// The largest possible error of the offset, ns. `None` while the offset is unknown.
     pub fn error_ns_max(&self) -> Option<u64> {
         self.best().map(|(_, error_ns)| error_ns)
     }
 
-    /// Shortest of the recent round trips, ns.
+    /// The shortest round trip among recent pings, ns.
     pub fn round_trip_ns_min(&self) -> u64 {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         known.iter().map(|sample| sample.round_trip_ns).min().unwrap_or(0)
@@ -82,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_error_is_within_half_of_the_shortest_round_trip() {
-        // Latencies there and back, ns.
+        // Latencies in both directions, ns.
         for ways in [vec![(50, 50)], vec![(900, 100), (40, 60), (10, 500)], vec![(0, 80)], vec![(80, 0), (500, 500)]] {
             let mut clock = ClockOffset::default();
             assert_eq!((clock.error_ns_max(), clock.there(7)), (None, 7));
@@ -94,7 +97,7 @@ mod tests {
             assert!(error_ns <= clock.error_ns_max().expect("asked"), "{ways:?}: {error_ns}");
             assert_eq!(clock.round_trip_ns_min(), ways.iter().map(|(there, back)| there + back).min().expect("ways"));
         }
-        // A clock behind ours.
+        // The other clock is behind ours.
         let mut behind = ClockOffset::default();
         behind.add(1_000_000, 200, 1_000_100);
         assert_eq!(behind.there(1_000_050), 200);
@@ -103,7 +106,8 @@ mod tests {
     #[test]
     fn a_clock_that_drifts_is_followed() {
         let mut clock = ClockOffset::default();
-        // 50 ppm faster than ours; the first reply is the fastest.
+        // The other clock is 50 ppm faster than ours, and the first ping has the shortest round
+        // trip.
         let there = |ours_ns: u64| OFFSET_NS + ours_ns + ours_ns / 20_000;
         for second in 0..600u64 {
             let sent_ns = second * 1_000_000_000;

@@ -1,5 +1,6 @@
-//! A coordinator as a state machine without I/O ([`Coordinator`]): time and messages in, messages
-//! and events out. A message that may be lost is repeated until its effect shows.
+//! The coordinator of a fleet as a state machine without I/O ([`Coordinator`]). Time and messages
+//! go in; messages and events come out. A message that may be lost is repeated until its effect is
+//! visible.
 //!
 //! Not here: merging intervals (`merge`), waiting (`fleet_load`), and carrying messages (`bus`).
 
@@ -10,108 +11,110 @@ use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
 
-/// Silence after which an agent counts as lost, ns.
+/// Silence after which an agent is considered lost, ns.
 pub const SILENCE_NS_MAX: u64 = 4_000_000_000;
-/// Number of round trips before an agent's first load, so that its clock is known.
+/// The number of clock pings before an agent's first load, so that the offset of its clock is
+/// known.
 pub const PINGS_FIRST: u32 = 20;
-/// Interval of leases and clock pings for an agent with a load, ns.
+/// Interval between leases, and between clock pings once the clock is known, ns.
 const LEASE_EVERY_NS: u64 = 1_000_000_000;
-/// Time until a ping without a reply is repeated, ns.
+/// Time after which a ping without a reply is repeated, ns.
 const PING_PATIENCE_NS: u64 = 200_000_000;
-/// Time until a task, start or stop is repeated, ns.
+/// Times after which a task, a start and a stop are repeated, ns.
 const TASK_AGAIN_NS: u64 = 1_000_000_000;
 const START_AGAIN_NS: u64 = 50_000_000;
 const STOP_AGAIN_NS: u64 = 200_000_000;
-/// Most open pings.
+/// The largest number of pings that wait for replies.
 const PINGS_OPEN_MAX: usize = 64;
 
-/// An event for the owner of a coordinator.
+/// An event that a coordinator reports to its owner.
 #[derive(Debug)]
 pub enum FleetEvent {
-    /// An agent has open connections; what it adapted.
+    /// An agent has opened the connections of its part.
     Ready {
-        /// The agent.
+        /// The number of the agent.
         agent: usize,
-        /// Sentences.
+        /// Sentences about adaptations of the load to the agent's machine.
         fitted: Vec<String>,
     },
-    /// An agent refuses its part: a sentence about "it".
+    /// An agent refuses its part of the load.
     Refused {
-        /// The agent.
+        /// The number of the agent.
         agent: usize,
-        /// The reason.
+        /// The reason: a sentence about "it", the agent.
         reason: String,
     },
-    /// The next tick of an agent's part.
+    /// The next tick of an agent's part. Ticks are reported in order and without gaps.
     Tick {
-        /// The agent.
+        /// The number of the agent.
         agent: usize,
-        /// The number of the tick.
+        /// The number of the tick since the start of the schedule.
         index: u32,
-        /// The figures.
+        /// The figures of the tick.
         interval: Box<Interval>,
     },
-    /// An agent has ended its part, and all of its ticks arrived.
+    /// An agent has ended its part, and all its ticks have arrived.
     Sealed {
-        /// The agent.
+        /// The number of the agent.
         agent: usize,
-        /// The totals of its part.
+        /// The totals of the agent's part.
         seal: Seal,
     },
-    /// An agent is lost: a sentence about "it".
+    /// An agent is lost.
     Lost {
-        /// The agent.
+        /// The number of the agent.
         agent: usize,
-        /// The reason.
+        /// The reason: a sentence about "it", the agent.
         why: String,
     },
 }
 
-/// The state of an agent's part of the load.
+/// The state of an agent's part of the load, as the coordinator knows it.
 #[derive(Debug)]
 enum PartState {
-    /// No part.
+    /// The agent has no part, or has completed it.
     None,
-    /// The preparation was requested, last at this time.
+    /// The coordinator sent the task, last at `said_ns`, and waits for the reply.
     Asked { task: Box<PartTask>, said_ns: u64 },
-    /// Its connections are open.
+    /// The agent has opened the connections of its part.
     Ready,
-    /// The start was requested, last at this time; whether its effect shows.
+    /// The coordinator sent the start, last at `said_ns`. `shows` says whether the agent has shown
+    /// that it received the start.
     Started { start: ToAgent, said_ns: u64, shows: bool },
-    /// The stop was requested, last at this time.
+    /// The coordinator sent the stop, last at `said_ns`.
     Stopped { said_ns: u64 },
 }
 
 /// The state of an agent's calibration.
 #[derive(Debug)]
 enum CalibrationState {
-    /// The calibration was requested, last at this time.
+    /// The coordinator sent the task, last at `said_ns`, and waits for the result.
     Asked { task: CalibrationTask, said_ns: u64 },
-    /// The result arrived.
+    /// The result has arrived.
     Answered(Result<SelfMeasurement, String>),
 }
 
-/// A frame of an agent's part.
+/// A frame of an agent's part: the figures of a tick, or the totals at the end.
 #[derive(Debug)]
 enum PartFrame {
     Tick(u32, Box<Interval>),
     Seal(Seal),
 }
 
-/// An agent as the coordinator knows it.
+/// The state of one agent, as the coordinator knows it.
 #[derive(Debug)]
 struct KnownAgent {
     name: String,
     hello: Option<Hello>,
     clock: ClockOffset,
-    /// Open pings of its clock, with their send times.
+    /// Pings that wait for replies, by number, with the times when they were sent.
     pings: BTreeMap<u32, u64>,
     ping_number: u32,
     pinged_ns: Option<u64>,
     part: PartState,
     calibration: Option<CalibrationState>,
     inbox: Inbox<PartFrame>,
-    /// Whether frames arrived that the agent does not know to be recorded.
+    /// Whether frames have arrived whose record the coordinator has not yet confirmed to the agent.
     owes_commit: bool,
     heard_ns: u64,
     beat: Option<(u64, AgentPhase)>,
@@ -120,7 +123,7 @@ struct KnownAgent {
     lost: Option<String>,
 }
 
-/// The agents of a fleet, as their coordinator knows them.
+/// The agents of a fleet and their current load.
 #[derive(Debug, Default)]
 pub struct Coordinator {
     agents: Vec<KnownAgent>,
@@ -129,7 +132,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Adds an agent whose hello is still to come.
+    /// Adds an agent that has not introduced itself yet.
     pub fn add(&mut self, name: &str, now_ns: u64) {
         self.agents.push(KnownAgent {
             name: name.to_owned(),
@@ -150,7 +153,7 @@ impl Coordinator {
         });
     }
 
-    /// Number of agents.
+    /// The number of agents, including lost ones.
     pub fn count(&self) -> usize {
         self.agents.len()
     }
@@ -160,48 +163,50 @@ impl Coordinator {
         &self.agents[agent].name
     }
 
-    /// The hello of an agent, once it arrived.
+    /// The hello message of an agent, once it has arrived.
     pub fn hello(&self, agent: usize) -> Option<&Hello> {
         self.agents[agent].hello.as_ref()
     }
 
-    /// The injector of an agent, once it arrived.
+    /// The injector of an agent's part, once the agent is ready.
     pub fn injector(&self, agent: usize) -> Option<&Injector> {
         self.agents[agent].injector.as_ref()
     }
 
-    /// The clock offset of an agent.
+    /// The estimated clock offset of an agent.
     pub fn clock(&self, agent: usize) -> ClockOffset {
         self.agents[agent].clock
     }
 
-    /// Why an agent is lost, if it is.
+    /// The reason why an agent is lost; `None` if it is not lost.
     pub fn loss(&self, agent: usize) -> Option<&str> {
         self.agents[agent].lost.as_deref()
     }
 
-    /// The agents that are not lost.
+    /// The numbers of the agents that are not lost.
     pub fn living(&self) -> Vec<usize> {
         (0..self.agents.len()).filter(|agent| self.agents[*agent].lost.is_none()).collect()
     }
 
-    /// The number of the load that is under way.
+    /// The number of the current or last load; 0 before the first load.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Number of complete frames of an agent's part, and of repeated ones.
+    /// The number of frames of an agent's part that arrived without gaps, and the number of
+    /// repeated frames.
     pub fn frames(&self, agent: usize) -> (u64, u64) {
         let inbox = &self.agents[agent].inbox;
         (inbox.complete_to(), inbox.repeated())
     }
 
-    /// The messages to send now.
+    /// Takes the messages that must be sent now, each with the number of its agent.
     pub fn take_outgoing(&mut self) -> Vec<(usize, ToAgent)> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// The agents that need a commit, with the last complete frame of each.
+    /// Takes the agents that need a commit message, each with the sequence number of its last
+    /// complete frame.
     pub fn take_commits(&mut self) -> Vec<(usize, u64)> {
         let owing = self.agents.iter_mut().enumerate();
         let commit = |(agent, known): (usize, &mut KnownAgent)| {
@@ -210,7 +215,8 @@ impl Coordinator {
         owing.filter_map(commit).collect()
     }
 
-    /// Prepares a load with these agents: `task` returns part k of n.
+    /// Starts the preparation of a load with these agents. `task` returns the task for a load
+    /// number, the index of a part, and the number of parts.
     pub fn prepare(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> PartTask) {
         self.epoch += 1;
         self.agents.iter_mut().for_each(|known| known.part = PartState::None);
@@ -229,12 +235,13 @@ impl Coordinator {
         self.agents[agent].calibration = Some(CalibrationState::Asked { task, said_ns: now_ns });
     }
 
-    /// Whether an agent's calibration is in progress.
+    /// Whether a calibration of this agent is in progress.
     pub fn is_calibrating(&self, agent: usize) -> bool {
         matches!(self.agents[agent].calibration, Some(CalibrationState::Asked { .. }))
     }
 
-    /// The result of an agent's calibration; an error is a sentence about "it".
+    /// The result of an agent's calibration, once it has arrived. An error is a sentence about
+    /// "it", the agent.
     pub fn calibration(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
         match &self.agents[agent].calibration {
             Some(CalibrationState::Answered(result)) => Some(result),
@@ -242,12 +249,12 @@ impl Coordinator {
         }
     }
 
-    /// Whether all parts have open connections.
+    /// Whether no agent is still preparing its part.
     pub fn is_ready(&self) -> bool {
         self.agents.iter().all(|known| !matches!(known.part, PartState::Asked { .. }))
     }
 
-    /// Starts all ready agents at `origin_ns` of the coordinator's clock.
+    /// Starts the load on all ready agents at `origin_ns` of the coordinator's clock.
     pub fn start(&mut self, now_ns: u64, origin_ns: u64, length_ns_max: u64) {
         let epoch = self.epoch;
         for (agent, known) in self.agents.iter_mut().enumerate() {
@@ -277,12 +284,13 @@ impl Coordinator {
         }
     }
 
-    /// Resets the silence of all agents after an outage of the carrier.
+    /// Restarts the measurement of silence for all agents, because the carrier had an outage.
     pub fn excuse_silence(&mut self, now_ns: u64) {
         self.agents.iter_mut().for_each(|known| known.heard_ns = known.heard_ns.max(now_ns));
     }
 
-    /// Gives up an agent: a sentence about "it".
+    /// Marks an agent as lost, with the reason as a sentence about "it". Returns the event, unless
+    /// the agent was lost already.
     pub fn lose(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
         if known.lost.is_some() {
@@ -290,17 +298,17 @@ impl Coordinator {
         }
         known.lost = Some(why.clone());
         known.part = PartState::None;
-        // If the agent still exists, it need not continue.
+        // If the agent is still running, this message ends its session.
         self.outgoing.push((agent, ToAgent::Leave));
         Some(FleetEvent::Lost { agent, why })
     }
 
-    /// Handles a message of an agent that arrived at `came_ns`.
+    /// Handles a message of an agent that arrived at `came_ns`, and appends the resulting events.
     pub fn take(&mut self, agent: usize, came_ns: u64, message: ToCoordinator, events: &mut Vec<FleetEvent>) {
         let epoch = self.epoch;
         let Some(known) = self.agents.get_mut(agent) else { return };
         if known.lost.is_some() {
-            // A lost agent that returns must not continue its load.
+            // A lost agent that reappears must not continue its load.
             if matches!(message, ToCoordinator::Beat { .. }) {
                 self.outgoing.push((agent, ToAgent::Leave));
             }
@@ -346,7 +354,7 @@ impl Coordinator {
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
                 known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
-            // Of another load, or from an agent that only watches (`watch_link`).
+            // A message about another load, or from an agent that only watches (`watch_link`).
             ToCoordinator::Watching(_)
             | ToCoordinator::Readings { .. }
             | ToCoordinator::Ready { .. }
@@ -356,7 +364,7 @@ impl Coordinator {
         }
     }
 
-    /// Does everything due now.
+    /// Queues the messages that are due now, and reports silent agents as lost.
     pub fn poll(&mut self, now_ns: u64, events: &mut Vec<FleetEvent>) {
         for agent in 0..self.agents.len() {
             let known = &mut self.agents[agent];
@@ -374,7 +382,7 @@ impl Coordinator {
 }
 
 impl KnownAgent {
-    /// The agent shows that it received the start.
+    /// Notes that the agent has received the start message.
     fn begins(&mut self) {
         if let PartState::Started { shows, .. } = &mut self.part {
             *shows = true;
@@ -383,7 +391,7 @@ impl KnownAgent {
 
     fn take_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
         if matches!(self.part, PartState::None | PartState::Asked { .. } | PartState::Ready) {
-            // Its part is complete, and the agent does not know it yet.
+            // The part is complete, but the agent does not know that its frames are recorded.
             self.owes_commit = true;
             self.inbox.take(sequence, frame);
             return;
@@ -406,7 +414,8 @@ impl KnownAgent {
         let passed = |since_ns: u64, ns: u64| now_ns.saturating_sub(since_ns) >= ns;
         let beat = self.beat;
         match &mut self.part {
-            // While the agent works on it, its reply is to come.
+            // While the agent prepares the task, its reply is still to come, so the task is not
+            // repeated.
             PartState::Asked { task, said_ns }
                 if passed(*said_ns, TASK_AGAIN_NS) && beat != Some((epoch, AgentPhase::Preparing)) =>
             {
@@ -566,7 +575,7 @@ mod tests {
         assert!(lost[0] == "1 leave" && lost[1].contains("it sent nothing for 4 s"), "{lost:?}");
         assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
         assert!(outgoing_messages(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
-        // During an outage of the carrier, no agent is lost by silence.
+        // During an outage of the carrier, silent agents are not lost.
         coordinator.excuse_silence(10_000 * MS);
         assert!(outgoing_messages(&mut coordinator, 13_999).is_empty() && coordinator.living() == [0]);
         assert!(outgoing_messages(&mut coordinator, 14_000)[0].contains("0 leave"));

@@ -1,18 +1,19 @@
-//! Delivers frames once and in order over a carrier that may lose, repeat and reorder them. The
-//! sender keeps each frame until it is recorded ([`Outbox`]). The receiver drops repetitions and
-//! waits for missing frames ([`Inbox`]).
+//! Delivers frames once and in order over a carrier that may lose, repeat and reorder messages. The
+//! sender keeps each frame until the receiver has recorded it ([`Outbox`]). The receiver drops
+//! repeated frames and waits for missing ones ([`Inbox`]).
 //!
-//! Not here: the content of frames, and when to send one again.
+//! Not here: the content of frames, and when a frame is sent again.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most frames that wait for a missing one; others are sent again later.
+/// The largest distance of a received frame from the first missing one. Frames beyond it are
+/// dropped; the sender repeats them later.
 const WAITING_MAX: usize = 4_096;
 
-/// Sent frames that are not known to be recorded.
+/// The sent frames that the receiver has not confirmed as recorded.
 #[derive(Debug)]
 pub struct Outbox<T> {
-    /// Frames ascending by number, with the time of their last send.
+    /// The frames in ascending order of number, each with the time when it was last sent.
     frames: VecDeque<(u64, T, u64)>,
     last: u64,
 }
@@ -24,7 +25,7 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T: Clone> Outbox<T> {
-    /// Stores the frame that `make` builds from its number, and returns it for sending.
+    /// Stores the frame that `make` builds from the next number, and returns a copy to send.
     pub fn push(&mut self, now_ns: u64, make: impl FnOnce(u64) -> T) -> T {
         self.last += 1;
         let frame = make(self.last);
@@ -32,15 +33,15 @@ impl<T: Clone> Outbox<T> {
         frame
     }
 
-    /// All frames up to this one are recorded.
+    /// Drops all frames up to this number, because the receiver has recorded them.
     pub fn commit(&mut self, sequence: u64) {
         while self.frames.front().is_some_and(|(number, ..)| *number <= sequence) {
             self.frames.pop_front();
         }
     }
 
-    /// Up to `count_max` frames last sent before `before_ns`, the oldest first, to be sent again
-    /// now.
+    /// Returns the oldest frames that were last sent before `before_ns`, at most `count_max`, and
+    /// notes that they are sent again now.
     pub fn overdue(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
         let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
         overdue
@@ -51,18 +52,18 @@ impl<T: Clone> Outbox<T> {
             .collect()
     }
 
-    /// Number of stored frames.
+    /// The number of stored frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether all frames are recorded.
+    /// Whether no frame is stored, that is, all are recorded.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 }
 
-/// Orders received frames.
+/// Puts received frames in order and drops repeated ones.
 #[derive(Debug)]
 pub struct Inbox<T> {
     complete_to: u64,
@@ -77,7 +78,7 @@ impl<T> Default for Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// Adds a frame; returns the frames that are now complete, in order.
+    /// Adds a frame. Returns the frames that can now be delivered, in order and without gaps.
     pub fn take(&mut self, sequence: u64, frame: T) -> Vec<T> {
         if sequence <= self.complete_to || self.waiting.contains_key(&sequence) {
             self.repeated += 1;
@@ -95,12 +96,12 @@ impl<T> Inbox<T> {
         complete
     }
 
-    /// The number up to which all frames arrived.
+    /// The number up to which all frames have arrived.
     pub fn complete_to(&self) -> u64 {
         self.complete_to
     }
 
-    /// Number of repeated frames.
+    /// The number of repeated frames that were dropped.
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!((outbox.overdue(200, 150, 9), outbox.len()), (vec![4, 5], 2));
         outbox.commit(9);
         assert!(outbox.is_empty());
-        // Too far ahead of a missing frame: dropped, and sent again later.
+        // A frame too far ahead of a missing one is dropped, because the sender repeats it later.
         assert!(Inbox::default().take(WAITING_MAX as u64 + 1, 0).is_empty());
     }
 }

@@ -1,8 +1,9 @@
-//! Fetches a run file from a bus ([`fetch`]): the coordinator's stored file, or if the coordinator
-//! is lost, one made from the intervals of its last load.
+//! Fetches a run file from a bus ([`fetch`]). It is the file that the coordinator stored. If the
+//! coordinator was lost, the file is rebuilt from the stored intervals of the last load.
 //!
-//! Finished parts of agents count. A part without a stored end belongs to a lost agent. Once the
-//! file is written, agents are told that their intervals are recorded. Not here: running loads.
+//! In a rebuilt run the finished parts of agents count. A part without a stored end belongs to a
+//! lost agent. Once the file is written, the agents are told that their intervals are recorded. Not
+//! here: running loads.
 
 use crate::delivery::Inbox;
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
@@ -29,25 +30,25 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// The longest run file to fetch, in bytes.
+/// The largest run file that is fetched, bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 
-/// A fetched run.
+/// The result of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchedRun {
     /// The run file of a coordinator that ended normally.
     Whole,
-    /// The last load of a lost coordinator, from its stored intervals.
+    /// The last load of a lost coordinator, rebuilt from its stored intervals.
     Recovered {
-        /// Number of intervals.
+        /// The number of stored intervals.
         intervals: u64,
-        /// Agents whose part has no end.
+        /// The names of the agents whose parts have no stored end.
         unfinished: Vec<String>,
     },
 }
 
-/// Fetches the run with this name, and writes it to a file.
+/// Fetches the run named `run` from the bus and writes it to the file `path`.
 pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     if !is_run(run) {
         return Err(Failure::usage(format!(
@@ -91,7 +92,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The run file that the coordinator stored.
+/// The run file that the coordinator stored on the bus; `None` without one.
 async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
     let Some(store) = run_store(client).await else { return Ok(None) };
     let Ok(object) = store.get(run).await else { return Ok(None) };
@@ -103,13 +104,13 @@ async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, Stri
     }
 }
 
-/// The stored last load of a run.
+/// The last load of a run, as stored on the bus.
 struct StoredLoad {
     record: LoadRecord,
     parts: Vec<StoredPart>,
 }
 
-/// The stored part of an agent.
+/// The stored part of one agent: its ticks, and its seal if the part ended.
 #[derive(Default)]
 struct StoredPart {
     ticks: Vec<(u32, Interval)>,
@@ -163,7 +164,7 @@ impl StoredLoad {
         Ok(Some(StoredLoad { record, parts }))
     }
 
-    /// The load as an experiment with one run.
+    /// Builds an experiment with one run from the stored load.
     fn experiment(&self) -> (Experiment, FetchedRun) {
         let record = &self.record;
         let unfinished: Vec<String> = record

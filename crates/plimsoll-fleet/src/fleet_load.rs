@@ -1,5 +1,5 @@
-//! Loads made by the agents of a fleet ([`FleetLoad`]): prepares, starts and ends them, and merges
-//! their results. The one waiting loop for every carrier.
+//! Runs loads on the agents of a fleet ([`FleetLoad`]): prepares, starts and ends them, and merges
+//! the results. One waiting loop serves all carriers.
 //!
 //! Not here: reaching agents (`ssh`), their protocol (`coordinator`), and summing parts (`merge`).
 
@@ -22,81 +22,82 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest wait until all agents are present, and until their connections are open, ns.
+/// The longest wait until all agents are present, and until they have opened their connections, ns.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 const READY_NS_MAX: u64 = 60_000_000_000;
-/// Longest calibration of an agent, ns.
+/// The longest wait for the calibration of an agent, ns.
 const CALIBRATED_NS_MAX: u64 = 60_000_000_000;
-/// Longest wait for agents to end a load, ns; and the same after the user's stop.
+/// The longest wait for agents to end a load, ns. The second value applies after an interrupt by
+/// the user.
 const STOP_NS_MAX: u64 = 5_000_000_000;
 const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
-/// Time between readiness and start of a load, ns: several round trips, with a minimum for slow
-/// machines and a maximum.
+/// Limits of the time between readiness and start of a load, ns. The time is `AHEAD_ROUND_TRIPS`
+/// round trips, with a minimum for slow machines and a maximum.
 const AHEAD_NS_MIN: u64 = 100_000_000;
 const AHEAD_NS_MAX: u64 = 3_000_000_000;
 const AHEAD_ROUND_TRIPS: u64 = 10;
-/// Time after the expected end at which agents end a load by their own clocks, ns.
+/// Time after the expected end of a load at which agents end it by their own clocks, ns.
 const SPARE_NS: u64 = 5_000_000_000;
-/// Longest load without its own end, ns.
+/// The longest load without an end of its own, ns (24 h).
 const LENGTH_NS_MAX: u64 = 24 * 3_600_000_000_000;
-/// Interval of the loop.
+/// The longest wait in one turn of the waiting loop.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_TICK_NS: u64 = Plan::TICK_NS;
 
-/// Options of a fleet.
+/// Options of a fleet for its loads.
 #[derive(Clone)]
 pub struct FleetOptions {
-    /// Worker threads of each agent; `None`: chosen for its machine.
+    /// The number of worker threads of each agent. `None` lets each agent choose by its cores.
     pub workers: Option<u32>,
-    /// How workers wait for events.
+    /// How worker threads wait for events.
     pub spin: Spin,
     /// Whether each agent first checks that the target accepts connections.
     pub preflight: bool,
-    /// The effect of a lost agent.
+    /// Whether the load continues or stops after an agent is lost.
     pub on_loss: AgentLossPolicy,
-    /// Largest accepted clock error of an agent, ns.
+    /// The largest accepted error of an agent's clock offset, ns.
     pub skew_ns_max: u64,
-    /// The machine to which the coordinator's process ids belong.
+    /// The identifier of the coordinator's machine and its process ids (see `service::system`).
     pub system: String,
-    /// The key that signs tasks, if any.
+    /// The key that signs the tasks for agents, if any.
     pub key: Option<Arc<TaskKey>>,
 }
 
-/// Facts about an agent before any load.
+/// Facts about an agent, known before any load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStatus {
-    /// Its name.
+    /// The name of the agent.
     pub name: String,
-    /// Version of plimsoll.
+    /// The version of plimsoll on the agent.
     pub plimsoll: String,
-    /// Cores that it may use.
+    /// The number of CPU cores that the agent may use.
     pub cores: u32,
-    /// The fingerprint of its machine.
+    /// The fingerprint of the agent's machine.
     pub machine: String,
-    /// The shortest round trip, ns.
+    /// The shortest round trip to the agent, ns.
     pub round_trip_ns: u64,
-    /// Largest possible clock error, ns.
+    /// The largest possible error of the agent's clock offset, ns.
     pub clock_error_ns_max: u64,
 }
 
-/// A fleet as a maker of loads.
+/// A fleet that runs loads over a carrier.
 pub struct FleetLoad<B: Bus> {
     bus: B,
     coordinator: Coordinator,
     wishes: FleetOptions,
     events: Vec<FleetEvent>,
-    /// The agents of the prepared load, in the order of their parts; and whether it continues
-    /// without a lost one.
+    /// The agents of the current load in the order of their parts. `goes_on` says whether the load
+    /// continues without a lost agent.
     parts: Vec<usize>,
-    /// The weight of each agent; empty: equal.
+    /// The weight of each agent, which determines its share of the load. Empty for equal shares.
     weights: Vec<u32>,
     goes_on: bool,
     warnings: Vec<String>,
 }
 
 impl<B: Bus> FleetLoad<B> {
-    /// Waits until the named agents, in the order of their numbers on the bus, are present and
-    /// their clocks are known.
+    /// Waits until the named agents are present and their clocks are known. The names are in the
+    /// order of the agents' numbers on the bus.
     pub fn meet(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
@@ -133,7 +134,7 @@ impl<B: Bus> FleetLoad<B> {
         Ok(fleet)
     }
 
-    /// Facts about each agent.
+    /// Facts about each agent, in order.
     pub fn status(&self) -> Vec<AgentStatus> {
         let status = |agent: usize| {
             let (hello, clock) =
@@ -150,17 +151,18 @@ impl<B: Bus> FleetLoad<B> {
         (0..self.coordinator.count()).map(status).collect()
     }
 
-    /// Sets the weight of each agent, in order; empty: equal. `note`: a message for the user.
+    /// Sets the weights of all agents in order; empty for equal shares. `note` is a warning for the
+    /// user.
     pub fn set_weights(&mut self, weights: Vec<u32>, note: Option<String>) {
         self.weights = weights;
         self.warnings.extend(note);
     }
 
-    /// Calibrates the machine of each agent; agents on one machine take turns.
+    /// Calibrates the machine of each agent. Agents on the same machine take turns.
     pub fn calibrate(&mut self) -> Result<Vec<Result<SelfMeasurement, String>>, Failure> {
         let machine = |fleet: &FleetLoad<B>, agent: usize| {
             let hello = fleet.coordinator.hello(agent).cloned().unwrap_or_default();
-            // Equal boot ids mean the same machine, also across containers.
+            // Equal boot ids mean the same machine, also for agents in different containers.
             hello.system.split(' ').next().map(str::to_owned).filter(|boot| !boot.is_empty())
         };
         let machines: Vec<Option<String>> = (0..self.coordinator.count()).map(|agent| machine(self, agent)).collect();
@@ -212,13 +214,15 @@ impl<B: Bus> FleetLoad<B> {
         Ok((0..self.coordinator.count()).map(found).collect())
     }
 
-    /// Refuses agents that cannot make a load together.
+    /// Returns an error if the agents cannot run a load together, because versions differ or a
+    /// clock is too uncertain.
     pub fn refuse_unfit(&self) -> Result<(), Failure> {
         self.refuse_other_versions()?;
         self.refuse_unknown_clocks()
     }
 
-    /// Refuses loopback targets with remote agents: each would load itself.
+    /// Returns an error if a target is a loopback address and an agent is on another machine,
+    /// because the agent would send load to itself.
     pub fn refuse_own_addresses(&self, targets: &[SocketAddr]) -> Result<(), Failure> {
         let is_own = |address: &&SocketAddr| reached(address.ip()).is_loopback();
         let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
@@ -268,7 +272,8 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// Receives messages, possibly after a wait, and sends those that are due.
+    /// Receives waiting messages, for the first of which it waits at most `patience`, and sends the
+    /// messages that are due.
     fn pump(&mut self, patience: Duration) {
         let mut patience = patience;
         while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
@@ -277,7 +282,7 @@ impl<B: Bus> FleetLoad<B> {
                 BusEvent::Gone(why) => self.events.extend(self.coordinator.lose(agent, why)),
             }
             patience = Duration::ZERO;
-            // Due actions have their turn, however many messages arrive.
+            // The loop ends here so that due messages are sent, however many messages arrive.
             if self.events.len() >= 256 {
                 break;
             }
@@ -300,14 +305,14 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.name(agent).to_owned()
     }
 
-    /// The injector of an agent's part, as known before any load; constant, so that the record is
-    /// consistent. The actual number of threads is in its account.
+    /// The injector of an agent's part, as known before any load. It stays constant so that the
+    /// records of a study are consistent. The actual number of threads is in the agent's account.
     fn injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }
     }
 
-    /// The agents available for a load; the error says why there can be none.
+    /// The agents that can take part in a load. The error says why there cannot be a load.
     fn usable(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.living();
         let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
@@ -319,24 +324,25 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// The weights of the current parts, in order; empty: equal.
+    /// The weights of the agents in the current load, in the order of their parts. Empty for equal
+    /// shares.
     fn part_weights(&self) -> Vec<u32> {
         let weights = self.parts.iter().filter_map(|agent| self.weights.get(*agent));
         weights.copied().collect()
     }
 
-    /// The stripe of each current part.
+    /// The stripe (share of the schedule) of each part of the current load.
     fn stripes(&self) -> Vec<Stripe> {
         let (weights, of) = (self.part_weights(), self.parts.len());
         let equal = |index: usize| Stripe::new(index as u64, of as u64);
-        // Weights without a partition were refused before.
+        // Weights without a valid partition were refused before.
         (0..of).map(|index| Stripe::weighted(index, &weights).unwrap_or_else(|| equal(index))).collect()
     }
 
     fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
         self.parts = self.usable()?;
         let (wishes, weights) = (&self.wishes, self.part_weights());
-        // Only the first load checks the target.
+        // Only the first load checks that the target accepts connections.
         let preflight = wishes.preflight && self.coordinator.epoch() == 0;
         let run = self.bus.run();
         self.coordinator.prepare(self.bus.now_ns(), &self.parts, |epoch, index, of| {
@@ -353,7 +359,7 @@ impl<B: Bus> FleetLoad<B> {
         self.send();
     }
 
-    /// Runs one load from start to end.
+    /// Runs one load from its start to its end, and returns the merged run.
     fn carry_out(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
         let schedule = Schedule::compile(&plan.load);
         let length_ns = schedule.end_ns().map(|end_ns| end_ns.saturating_add(plan.load.grace_ns + SPARE_NS));
@@ -367,7 +373,8 @@ impl<B: Bus> FleetLoad<B> {
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
         let mut merge = Merge::new(plan, &agents, &self.stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
-        // During an outage of the carrier no agent counts as late.
+        // During an outage of the carrier, agents are not late, so its duration is added to
+        // deadlines.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
         while !merge.is_over() {
             self.pump(LOOK);
@@ -417,7 +424,7 @@ impl<B: Bus> FleetLoad<B> {
         Ok(run)
     }
 
-    /// Merges an event into the load. `Break`: stop all agents.
+    /// Adds an event to the merged load. `Break` means that all agents must stop.
     fn merge_event(&mut self, event: FleetEvent, merge: &mut Merge, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (agent, result) = match event {
             FleetEvent::Tick { agent, index, interval } => {
@@ -483,7 +490,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
                         self.give_up();
                         return Err(Failure::start(format!("agent {}: {reason}", self.name(agent))));
                     }
-                    // The remaining agents get new parts.
+                    // The agents that remain get new parts.
                     FleetEvent::Lost { agent, why } => {
                         self.warnings.push(format!("agent {} was lost: {why}", self.name(agent)));
                         self.prepare(&bytes)?;

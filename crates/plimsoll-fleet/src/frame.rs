@@ -1,4 +1,4 @@
-//! The bytes of what agents and their coordinator say to each other.
+//! The byte format of messages between agents and their coordinator.
 //!
 //! ```text
 //! stream = greeting (8 bytes: "PLIMFLT", version 1) frame*
@@ -6,22 +6,24 @@
 //! body   = 1: a message as JSON
 //!          2: length of head (u32 LE)  a task as JSON  its plan as bytes
 //!          3: epoch (u64 LE)  sequence (u64 LE)  an interval as a frame of a run file
-//!          4: sample (u32 LE)  thousandths of a core (u32 LE; all ones: not seen)
+//!          4: sample (u32 LE)  thousandths of a core (u32 LE; all ones: unknown)
 //!             readings as frames of a run file
 //! ```
 //!
-//! A reader holds no more memory than came. Any bytes are a message that can be, or an error. Not
-//! here: who says what when.
+//! A reader uses no more memory than the bytes received. Any bytes give a valid message or an
+//! error. Not here: the order of messages (`agent`, `coordinator`).
 
 use crate::message::{PartTask, ToAgent, ToCoordinator};
 use plimsoll_model::{Probes, codec};
 use serde::Serialize;
 
-/// The first bytes of each direction; the last one is the version.
+/// The first bytes of a stream in each direction; the last byte is the version of the protocol.
 pub const GREETING: [u8; 8] = *b"PLIMFLT\x01";
-/// Longest body for a coordinator: an interval of thousands of routes is shorter.
+/// The longest body of a message to a coordinator, bytes (16 MiB). An interval with thousands of
+/// routes is shorter.
 pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
-/// Longest body for an agent: a plan with its bodies.
+/// The longest body of a message to an agent, bytes (512 MiB). The largest message is a plan with
+/// its request bodies.
 pub const TO_AGENT_BYTES_MAX: usize = 512 << 20;
 const HEAD: usize = 5;
 const TAIL: usize = 4;
@@ -30,21 +32,21 @@ const KIND_TASK: u8 = 2;
 const KIND_TICK: u8 = 3;
 const KIND_READINGS: u8 = 4;
 
-/// Why bytes are no valid messages.
+/// The reason why bytes are not a valid message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The greeting is wrong.
+    /// The stream does not begin with the greeting of plimsoll.
     #[error("it is no agent of plimsoll")]
     NoGreeting,
-    /// The protocol version differs.
+    /// The other side uses another version of the protocol. The values are its version and ours.
     #[error(
         "it speaks version {0} of the fleet's protocol, and this plimsoll version {1}: install the same plimsoll on both"
     )]
     OtherVersion(u8, u8),
-    /// The message exceeds the limit.
+    /// The body of a message is longer than the limit; the value is its length in bytes.
     #[error("a message of {0} bytes is longer than any may be")]
     TooLong(usize),
-    /// The message is damaged or invalid.
+    /// The checksum of a message is wrong, or its content is invalid.
     #[error("a message is damaged")]
     Damaged,
 }
@@ -66,7 +68,7 @@ fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
 }
 
 impl ToAgent {
-    /// Appends the message's bytes to `out`.
+    /// Appends the message to `out` as a frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             ToAgent::Prepare(task) => frame(out, KIND_TASK, |out| {
@@ -96,7 +98,7 @@ impl ToAgent {
 }
 
 impl ToCoordinator {
-    /// Appends the message's bytes to `out`.
+    /// Appends the message to `out` as a frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             ToCoordinator::Tick { epoch, sequence, index, interval } => frame(out, KIND_TICK, |out| {
@@ -140,7 +142,7 @@ impl ToCoordinator {
     }
 }
 
-/// Decodes readings from frames of a run file; other frames are refused.
+/// Decodes readings from frames of a run file. `None` if there is any other frame or damage.
 fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
     let mut probes = Probes::default();
     while !rest.is_empty() {
@@ -155,12 +157,13 @@ fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
     Some(probes)
 }
 
-/// A message of one direction.
+/// A message of one direction, which can be decoded from a frame.
 pub trait FleetMessage: Sized {
-    /// Longest body, bytes.
+    /// The longest accepted body of a frame, bytes.
     const BYTES_MAX: usize;
 
-    /// Decodes the message of a whole frame; `None`: invalid.
+    /// Decodes the message from the kind and body of a complete frame. `None` if the content is
+    /// invalid.
     fn read(kind: u8, body: &[u8]) -> Option<Self>;
 }
 
@@ -180,7 +183,7 @@ impl FleetMessage for ToCoordinator {
     }
 }
 
-/// Assembles messages from bytes that arrive in pieces.
+/// Decodes messages from a stream whose bytes arrive in pieces of any length.
 #[derive(Debug, Default)]
 pub struct MessageReader {
     bytes: Vec<u8>,
@@ -188,12 +191,12 @@ pub struct MessageReader {
 }
 
 impl MessageReader {
-    /// Adds received bytes.
+    /// Adds bytes that were received.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next complete message; `None`: more bytes are needed.
+    /// Decodes the next complete message. `None` means that more bytes are needed.
     pub fn read_next<M: FleetMessage>(&mut self) -> Result<Option<M>, FrameError> {
         if !self.greeted {
             let version = GREETING.len() - 1;
@@ -227,14 +230,14 @@ impl MessageReader {
     }
 }
 
-/// Encodes a single message as a stream of its own.
+/// Encodes one message with a greeting, as a complete stream.
 pub fn encode_alone(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = GREETING.to_vec();
     encode(&mut bytes);
     bytes
 }
 
-/// Decodes bytes with exactly one message.
+/// Decodes a complete stream with exactly one message.
 pub fn decode_alone<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
     let mut reader = MessageReader { bytes, greeted: false };
     let message = reader.read_next()?.ok_or(FrameError::Damaged)?;
@@ -338,8 +341,8 @@ mod tests {
             read_all::<ToCoordinator>(&bytes, 64)
         };
         assert!(read(readings("server.cpu", "ns")).is_ok());
-        // An unknown series, one with another unit, and series known only on the generator's
-        // machine.
+        // An unknown series, a series with a wrong unit, and series that only the generator's
+        // machine can measure.
         for (name, unit) in
             [("server.soul", "ns"), ("server.cpu", ""), ("generator.client.cpu", "ns"), ("metrics.up", "")]
         {
@@ -390,7 +393,7 @@ mod tests {
         ] {
             assert_eq!(read_all::<ToAgent>(&bytes, 3), Err(error));
         }
-        // Complete frames with invalid content.
+        // Complete frames whose content is invalid.
         for (kind, body) in [(9, &b"{}"[..]), (1, b"{\"shoot\":1}"), (2, b"\xff\xff\xff\xff{}"), (3, b"short")] {
             let mut bytes = GREETING.to_vec();
             frame(&mut bytes, kind, |out| out.extend_from_slice(body));

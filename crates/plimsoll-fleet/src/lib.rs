@@ -1,15 +1,16 @@
-//! One load from many machines, merged as if one machine had made it.
+//! Runs one load from many machines, and merges the results as if one machine had run it.
 //!
-//! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, starts all at one time, and
-//! adds up their intervals. An agent ([`serve`]) makes its stripe with this program's engine. Both
-//! are state machines without I/O ([`coordinator`], [`agent`]). Their messages travel over a
-//! [`Bus`](bus::Bus): pipes through `ssh`, or NATS.
+//! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, that is, a share of its
+//! schedule. It starts all agents at the same time and sums their intervals. An agent ([`serve`])
+//! runs its stripe with this program's engine. Both are state machines without I/O
+//! ([`coordinator`], [`agent`]). A [`Bus`](bus::Bus) carries their messages: pipes through `ssh`,
+//! or NATS.
 //!
-//! An agent may instead watch the server on its machine ([`serve_watch`]). Its readings are then a
-//! source like local probes ([`reading_source`]).
+//! An agent may instead measure the server on its machine ([`serve_watch`]). Its readings are then
+//! a source like local probes ([`reading_source`]).
 //!
-//! This crate must never know the command line's parser, the presentation, the meaning of runs, or
-//! the choice of loads.
+//! This crate must not depend on the command-line parser, the presentation, the analysis of runs,
+//! or the choice of loads.
 
 #![forbid(unsafe_code)]
 

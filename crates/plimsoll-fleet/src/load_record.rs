@@ -1,31 +1,31 @@
-//! The record of a load that a bus stores beside the intervals ([`LoadRecord`]), so that a run file
-//! can be made when the coordinator is lost. It has no secrets of the plan.
+//! The record of a load that a bus stores beside its intervals ([`LoadRecord`]). With it, a run
+//! file can be rebuilt if the coordinator is lost. The record contains no secrets of the plan.
 //!
-//! Not here: making such a run file (`fetch`).
+//! Not here: rebuilding the run file (`fetch`).
 
 use plimsoll_model::{Injector, PlanRecord};
 use serde::{Deserialize, Serialize};
 
-/// A load of a run.
+/// A load of a run, as stored on the bus.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadRecord {
-    /// Its number; later loads have higher ones.
+    /// The number of the load. Later loads of the run have higher numbers.
     pub epoch: u64,
-    /// When it began, ms since 1970.
+    /// The start of the load, ms since the Unix epoch.
     pub started_unix_ms: u64,
-    /// The plan without its secrets.
+    /// The plan of the load, without its secrets.
     pub plan: PlanRecord,
-    /// The agents of its parts, in order.
+    /// The name and injector of the agent of each part, in order.
     pub agents: Vec<(String, Injector)>,
 }
 
 impl LoadRecord {
-    /// Encodes the record.
+    /// Encodes the record as JSON.
     pub fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Decodes a record; `None`: invalid.
+    /// Decodes a record; `None` if it is invalid.
     pub fn read(bytes: &[u8]) -> Option<LoadRecord> {
         let record: LoadRecord = serde_json::from_slice(bytes).ok()?;
         let injectors: Vec<Injector> = record.agents.iter().map(|(_, injector)| injector.clone()).collect();

@@ -1,7 +1,7 @@
-//! A local fleet for trials ([`up`]): a NATS server and agents, each in its own network namespace
-//! with an address if permitted, until ^C.
+//! Runs a fleet on this machine for trying out ([`up`]). It has a NATS server and agents, and runs
+//! until ^C. If permitted, each agent has its own network namespace and address.
 //!
-//! Processes, namespaces and files are removed at the end. Not here: the agents' work.
+//! Processes, namespaces and files are removed at the end. Not here: the loads of the agents.
 
 use crate::task_key::{hex, random};
 use plimsoll_model::failure::Failure;
@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Most agents of one machine.
+/// The largest number of agents on one machine.
 const AGENTS_MAX: u32 = 64;
-/// Environment variable for another program than `nats-server` in the path.
+/// Environment variable that names another program than `nats-server` in the PATH.
 const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
 const START_PATIENCE: Duration = Duration::from_secs(10);
 const END_PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs `count` agents until ^C. `say` gets messages for the user, line by line.
+/// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
 pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
         return Err(Failure::usage(format!("--local: {count} agents; say a number from 1 to {AGENTS_MAX}")));
@@ -52,23 +52,24 @@ pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<
     Ok(())
 }
 
-/// The started processes and files.
+/// The processes, namespaces and files of a local fleet; dropping it removes them.
 struct LocalFleet {
     folder: PathBuf,
     network: LocalNetwork,
     children: Vec<(String, Child)>,
 }
 
-/// Names and addresses of the namespaces.
+/// The names and addresses of the network namespaces.
 struct LocalNetwork {
-    /// The third byte of all addresses, from which all names follow.
+    /// The third byte of all addresses. The names of bridge and namespaces contain it too.
     number: u8,
     namespaces: u32,
     has_bridge: bool,
 }
 
 impl LocalNetwork {
-    /// 198.18.0.0/15 is reserved for load tests between machines.
+    /// The address of host number `host`. 198.18.0.0/15 is reserved for load tests between machines
+    /// (RFC 2544).
     fn address(&self, host: u32) -> String {
         format!("198.18.{}.{host}", self.number)
     }
@@ -82,7 +83,7 @@ impl LocalNetwork {
     }
 }
 
-/// Runs `ip`; the error is its message.
+/// Runs the program `ip`. An error is the first line of its output.
 fn ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("ip cannot be run ({})", system_text(&error)))?;
@@ -106,7 +107,8 @@ impl LocalFleet {
         &self.network
     }
 
-    /// Creates a namespace for each agent, and a bridge between them. The error says why not.
+    /// Creates a network namespace for each agent, and a bridge between them. An error says why
+    /// that is impossible.
     fn separate(&mut self, count: u32) -> Result<(), String> {
         let made = self.make_network(count);
         if made.is_err() {
@@ -144,7 +146,7 @@ impl LocalFleet {
         }
     }
 
-    /// Starts a NATS server on a free port, and returns its URL.
+    /// Starts a NATS server on a free port and returns its URL.
     fn start_server(&mut self, host: &str) -> Result<String, Failure> {
         let program = std::env::var_os(SERVER_VARIABLE).unwrap_or_else(|| "nats-server".into());
         let store = self.folder.join("store");
@@ -200,7 +202,7 @@ impl LocalFleet {
         Ok(())
     }
 
-    /// A process that ended by itself.
+    /// The name of a process that has ended unexpectedly, if any.
     fn ended(&mut self) -> Option<String> {
         self.children.iter_mut().find_map(|(name, child)| match child.try_wait() {
             Ok(Some(_)) => Some(name.clone()),
@@ -213,7 +215,7 @@ fn name_of(program: &Path) -> String {
     program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The first address in a server's ports file.
+/// The first URL in the ports file that a NATS server writes.
 fn first_url(bytes: &[u8]) -> Option<String> {
     let ports: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     ports["nats"][0].as_str().map(str::to_owned)
@@ -221,7 +223,7 @@ fn first_url(bytes: &[u8]) -> Option<String> {
 
 impl Drop for LocalFleet {
     fn drop(&mut self) {
-        // Agents first, so that they do not report a lost server.
+        // Agents are killed first, so that they do not report a lost server.
         for (_, child) in self.children.iter_mut().rev() {
             let _ = child.kill();
         }

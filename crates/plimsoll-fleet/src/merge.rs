@@ -1,6 +1,6 @@
-//! Merges the parts of a load from agents into one run ([`Merge`]): their ticks add up as those of
-//! workers on one machine. A part of a lost agent ends the load, or continues as scheduled and
-//! unsent requests.
+//! Merges the parts of a load from several agents into one run ([`Merge`]). The ticks of the parts
+//! are summed like those of workers on one machine. If an agent is lost, the load ends, or the rest
+//! of its part is counted as scheduled but unsent requests.
 //!
 //! Not here: the transport of ticks, and stopping agents.
 
@@ -15,7 +15,7 @@ use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A load in parts.
+/// A load whose parts come from agents.
 pub struct Merge {
     collector: Collector,
     plan: Plan,
@@ -23,38 +23,40 @@ pub struct Merge {
     parts: Vec<LoadPart>,
 }
 
-/// One part with its agent.
+/// The part of one agent, with the account of the agent.
 struct LoadPart {
     stripe: Stripe,
     account: AgentAccount,
-    /// Number of ticks passed on.
+    /// The number of ticks passed to the collector so far.
     ticks: u64,
     ledgers: BTreeMap<RouteNumber, Ledger>,
     lag: Histogram,
-    /// Work and wall time of each worker inside the measured window.
+    /// Work and wall time of each worker inside the measured window, ns.
     workers: BTreeMap<u32, (u64, u64)>,
     state: MergedPart,
 }
 
 enum MergedPart {
-    /// Its agent still makes it.
+    /// The agent still runs the part.
     Made,
-    /// Its agent has finished it: the end of its window.
+    /// The part has ended; the value is the end of its measured window, ns of schedule time.
     Done(u64),
-    /// Its agent is lost, and its unsent requests are counted.
+    /// The agent is lost, and the requests that it did not send are counted.
     Counted(Box<UnsentArrivals>),
 }
 
-/// The unsent requests of a lost part.
+/// The requests that a lost agent did not send.
 struct UnsentArrivals {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
-    /// Figures to add to the part's next tick.
+    /// Figures that the next tick of the part must include: requests in flight when the agent was
+    /// lost, and unsent ones before.
     owed: Option<Interval>,
 }
 
 impl Merge {
-    /// A load with these agents in the order of their parts, and the stripe of each.
+    /// Creates a load with these agents in the order of their parts, and the stripe (share of the
+    /// schedule) of each.
     pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> Merge {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
@@ -73,12 +75,13 @@ impl Merge {
         Merge { collector, plan: plan.clone(), schedule, parts }
     }
 
-    /// The account of a part, to be completed by the caller.
+    /// The account of a part, which the caller completes.
     pub fn account_mut(&mut self, part: usize) -> &mut AgentAccount {
         &mut self.parts[part].account
     }
 
-    /// Adds the next tick of a part. `Break`: stop all agents. The error means an impossible tick.
+    /// Adds the next tick of a part. `Break` means that all agents must stop. An error means that
+    /// the tick is impossible, so the agent counts as lost.
     pub fn tick(
         &mut self,
         part: usize,
@@ -114,8 +117,8 @@ impl Merge {
         self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// Ends a part. The error means that its totals differ from its ticks, or is the reason of an
-    /// early end: the agent then counts as lost.
+    /// Ends a part with the totals that its agent sent. An error means that the totals differ from
+    /// the ticks, or is the reason of an early end. The agent then counts as lost.
     pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {
@@ -134,8 +137,8 @@ impl Merge {
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    /// The agent of a part is lost: a sentence about "it". Its open requests are in flight, its
-    /// remaining ones unsent; the load continues or ends.
+    /// Marks the agent of a part as lost; `why` is a sentence about "it". Its open requests count
+    /// as in flight, and the rest as unsent if the load continues (`goes_on`).
     pub fn lose(&mut self, part: usize, why: &str, goes_on: bool, on_tick: &mut TickListener) -> ControlFlow<()> {
         if !matches!(self.parts[part].state, MergedPart::Made) {
             return ControlFlow::Continue(());
@@ -154,7 +157,7 @@ impl Merge {
         self.count_unsent(self.ticks_complete(), on_tick)
     }
 
-    /// The unsent requests of a part.
+    /// Computes the requests that a lost agent did not send.
     fn unsent(&self, part: usize) -> UnsentArrivals {
         let made = &self.parts[part];
         let mut owed = Interval::default();
@@ -174,7 +177,7 @@ impl Merge {
                 *due.entry(route).or_default() += 1;
             }
         }
-        // Requests that were due and not started.
+        // Requests that were due before the loss and that the agent had not started.
         for (route, due) in due {
             let begun = made.ledgers.get(&route).map_or(0, |ledger| ledger.scheduled);
             let ledger = &mut owed.routes.of_mut(route).ledger;
@@ -185,15 +188,15 @@ impl Merge {
         UnsentArrivals { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
     }
 
-    /// Number of ticks received from all active agents; without active agents, the largest number
-    /// of any.
+    /// The number of ticks that all active agents have delivered. Without active agents, the
+    /// largest number of ticks of any agent.
     fn ticks_complete(&self) -> u64 {
         let making = self.parts.iter().filter(|part| matches!(part.state, MergedPart::Made));
         let told = self.parts.iter().filter(|part| !matches!(part.state, MergedPart::Counted(_)));
         making.map(|part| part.ticks).min().or_else(|| told.map(|part| part.ticks).max()).unwrap_or(0)
     }
 
-    /// Counts the unsent requests of lost parts up to this many ticks.
+    /// Counts the unsent requests of lost parts up to this number of ticks.
     fn count_unsent(&mut self, ticks: u64, on_tick: &mut TickListener) -> ControlFlow<()> {
         let (mut flow, from_ns) = (ControlFlow::Continue(()), self.schedule.measured_from_ns());
         for part in 0..self.parts.len() {
@@ -216,23 +219,24 @@ impl Merge {
         matches!(self.parts[part].state, MergedPart::Made)
     }
 
-    /// Whether no agent is active.
+    /// Whether no agent is active any more.
     pub fn is_over(&self) -> bool {
         self.parts.iter().all(|part| !matches!(part.state, MergedPart::Made))
     }
 
-    /// The whole run, once it has ended.
+    /// Builds the whole run after all parts have ended.
     pub fn finish(mut self, on_tick: &mut TickListener) -> Run {
         let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
-        // Unsent requests count until the other agents ended, or all of them if the schedule was
-        // completed.
+        // Unsent requests count until the other agents ended. If the schedule was completed, all of
+        // them count.
         let end_ns = self.schedule.end_ns().filter(|end_ns| *end_ns <= window_end_ns);
         let ticks = self.ticks_complete().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
             if let LoadPart { ticks, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] {
-                // The other agents ended before its next tick.
+                // The other agents ended before the next tick of this part, so the owed figures are
+                // added now.
                 if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
                     let _ = self.hand_on(part, index, owed, on_tick);
                 }
@@ -252,14 +256,15 @@ impl LoadPart {
     fn account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));
-        // Rounded, since records keep few digits.
+        // The share is rounded because records keep few digits.
         let work_share = (shares.fold(0.0, f64::max) * 1e4).round() / 1e4;
         AgentAccount { lag_p99_ns, work_share, ..self.account }
     }
 }
 
 impl UnsentArrivals {
-    /// The unsent requests before `end_ns`, with the part's owed figures.
+    /// The unsent requests before `end_ns`, together with the owed figures. Only requests from
+    /// `from_ns` on are counted.
     fn tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.owed.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
@@ -274,7 +279,7 @@ impl UnsentArrivals {
     }
 }
 
-/// The first route of an arrival; the very first route if unknown.
+/// The route of the first request of an arrival. Route 0 if the routes are unknown.
 fn first_route(routes: &mut Option<ArrivalRoutes>, arrival: u64) -> Option<RouteNumber> {
     routes.as_mut().map_or(Some(0), |routes| routes.first(arrival))
 }

@@ -1,6 +1,6 @@
-//! Messages between agents and their coordinator, and their validation.
+//! The messages between agents and their coordinator, and the validation of received ones.
 //!
-//! Not here: their bytes (`frame`), and the protocol (`agent`, `coordinator`).
+//! Not here: their byte format (`frame`), and the protocol (`agent`, `coordinator`).
 
 use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
 use plimsoll_model::agent_calibration::FINGERPRINT_BYTES_MAX;
@@ -12,102 +12,102 @@ use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, Str
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// The longest foreign sentence to repeat, in characters.
+/// The longest sentence from another machine that is repeated to the user, in characters.
 const SENTENCE_CHARS_MAX: usize = 300;
-/// Most sentences of one message.
+/// The largest number of sentences in one message.
 const SENTENCES_MAX: usize = 20;
 
 /// A message from the coordinator to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToAgent {
-    /// Request the agent's clock.
+    /// Asks for the time of the agent's clock.
     Ping {
-        /// Returned in the reply.
+        /// A number that the reply repeats.
         number: u32,
     },
-    /// Open the connections of a part.
+    /// Asks the agent to open the connections of its part of a load.
     #[serde(skip)]
     Prepare(Box<PartTask>),
-    /// Start the prepared load.
+    /// Starts the prepared load.
     Start {
-        /// The load.
+        /// The number of the load.
         epoch: u64,
         /// Start of the schedule on the agent's monotonic clock, ns.
         origin_ns: u64,
-        /// Longest duration, ns: the agent ends the load then in any case.
+        /// Longest duration of the load, ns. The agent ends the load then in any case.
         length_ns_max: u64,
     },
-    /// The coordinator is alive.
+    /// Shows that the coordinator is alive.
     Lease,
-    /// All frames of a load up to this one are recorded.
+    /// Confirms that all frames of a load up to `sequence` are recorded.
     Commit {
-        /// The load.
+        /// The number of the load.
         epoch: u64,
-        /// The last recorded frame.
+        /// The sequence number of the last recorded frame.
         sequence: u64,
     },
-    /// Stop the load, or drop its preparation.
+    /// Stops the load, or drops its preparation.
     Stop {
-        /// The load.
+        /// The number of the load.
         epoch: u64,
     },
-    /// End the session.
+    /// Ends the session.
     Leave,
-    /// Measure the capacity of the machine against its own reference server.
+    /// Asks the agent to measure the capacity of its machine against its own reference server.
     Calibrate(CalibrationTask),
-    /// Watch a server on the machine, for agents that only watch.
+    /// Asks an agent that only watches to measure a server on its machine.
     Watch(WatchTask),
-    /// Take a sample now, and send it with this number.
+    /// Asks for a sample of readings now.
     Sample {
-        /// Higher than any before.
+        /// The number of the request, higher than any before. The reply repeats it.
         number: u32,
     },
 }
 
-/// The server that an agent must watch.
+/// Identifies the server that an agent must measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchTask {
-    /// The server's addresses as seen from another machine: only the port matters here.
+    /// The server's addresses as seen from the coordinator. Only the ports are used.
     pub addresses: Vec<SocketAddr>,
-    /// Its process by id, if the user names one.
+    /// The id of the server's process, if the user names one.
     pub pid: Option<u32>,
-    /// Its process by name, if the user names one.
+    /// The name of the server's process, if the user names one.
     pub process: Option<String>,
-    /// Its control group, if the user names one.
+    /// The control group of the server, if the user names one.
     pub cgroup: Option<String>,
-    /// Whether readings may cost more, and functions are sampled, as for `explain`.
+    /// Whether probes may cost more CPU and functions are sampled, as `explain` needs.
     pub thorough: bool,
 }
 
-/// One agent's part of a load.
+/// The task of one agent: its part of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartTask {
-    /// The number of the load; later loads have higher ones.
+    /// The number of the load. Later loads have higher numbers.
     pub epoch: u64,
     /// The index of the part, from 0.
     pub index: u64,
-    /// Number of parts.
+    /// The number of parts.
     pub of: u64,
-    /// The weight of each part, in order; empty: equal.
+    /// The weight of each part, in order. Empty for equal shares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<u32>,
-    /// Worker threads, if the user sets them.
+    /// The number of worker threads, if the user sets it.
     pub workers: Option<u32>,
-    /// How workers wait for events.
+    /// How worker threads wait for events.
     pub spin: Spin,
-    /// Whether to check first that the target accepts connections.
+    /// Whether the agent first checks that the target accepts connections.
     pub preflight: bool,
-    /// The coordinator's signature, if it has a key.
+    /// The coordinator's signature of the task, if the coordinator has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<TaskSignature>,
-    /// The complete plan of the whole load, encoded.
+    /// The encoded plan of the whole load.
     #[serde(skip)]
     pub plan: Vec<u8>,
 }
 
 impl PartTask {
-    /// The stripe of the part; `None`: there is no such part.
+    /// The stripe (share of the schedule) of the part. `None` if index or weights are invalid.
     pub fn stripe(&self) -> Option<Stripe> {
         if self.index >= self.of {
             return None;
@@ -120,22 +120,22 @@ impl PartTask {
     }
 }
 
-/// A calibration task.
+/// A request to measure the capacity of the agent's machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibrationTask {
-    /// Returned in the reply.
+    /// The number of the request, which the reply repeats.
     pub number: u32,
-    /// The coordinator's signature, if it has a key.
+    /// The coordinator's signature of the request, if the coordinator has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<TaskSignature>,
 }
 
-/// A coordinator's signature of a task; see `task_key`.
+/// A coordinator's signature of a task (see `task_key`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSignature {
-    /// Expiry of the task, s since 1970.
+    /// Expiry of the task, s since the Unix epoch.
     pub expires_unix_s: u64,
-    /// Ed25519 over the task and its plan, in hexadecimal.
+    /// Ed25519 signature over the task and its plan, in hexadecimal.
     pub signature: String,
 }
 
@@ -143,139 +143,143 @@ pub struct TaskSignature {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToCoordinator {
-    /// The agent is present.
+    /// Introduces the agent.
     Hello(Hello),
-    /// The agent's clock.
+    /// Replies to a ping with the time of the agent's clock.
     Pong {
-        /// The number of the request.
+        /// The number of the ping.
         number: u32,
-        /// Its monotonic clock, ns.
+        /// The time of the agent's monotonic clock, ns.
         agent_ns: u64,
     },
-    /// The connections of its part are open.
+    /// The agent has opened the connections of its part.
     Ready {
-        /// The load.
+        /// The number of the load.
         epoch: u64,
-        /// The injector of its part.
+        /// The injector of the agent's part.
         injector: Injector,
-        /// Adaptations of the load to its machine.
+        /// Sentences about adaptations of the load to the agent's machine.
         fitted: Vec<String>,
     },
     /// The agent refuses its part.
     Refused {
-        /// The load.
+        /// The number of the load.
         epoch: u64,
-        /// The reason: a sentence about "it".
+        /// The reason: a sentence about "it", the agent.
         reason: String,
     },
-    /// The result of a calibration; an error is a sentence about "it".
+    /// The result of a calibration.
     Calibrated {
-        /// The number of the task.
+        /// The number of the request.
         number: u32,
-        /// The result.
+        /// The measured capacity. An error is a sentence about "it", the agent.
         result: Result<SelfMeasurement, String>,
     },
-    /// A heartbeat.
+    /// A heartbeat of the agent.
     Beat {
-        /// The current load; 0: none yet.
+        /// The number of the current load; 0 before the first load.
         epoch: u64,
-        /// The current phase.
+        /// The phase of the agent.
         phase: AgentPhase,
     },
-    /// The agent has ended its part: the last frame.
+    /// The last frame of a part: the agent has ended it.
     Seal {
-        /// The load.
+        /// The number of the load.
         epoch: u64,
-        /// The number of the frame.
+        /// The sequence number of the frame.
         sequence: u64,
         /// The totals of the part.
         seal: Seal,
     },
-    /// The figures of a tick.
+    /// A frame with the figures of one tick.
     #[serde(skip)]
     Tick {
-        /// The load.
+        /// The number of the load.
         epoch: u64,
-        /// The number of the frame, from 1, without gaps.
+        /// The sequence number of the frame, from 1 and without gaps.
         sequence: u64,
-        /// The number of the tick, since the start of the schedule.
+        /// The number of the tick since the start of the schedule.
         index: u32,
-        /// The figures.
+        /// The figures of the tick.
         interval: Box<Interval>,
     },
-    /// The agent watches the server; or the reason why not, a sentence about "it".
+    /// The agent measures the server. An error is the reason why not, as a sentence about "it", the
+    /// agent.
     Watching(Result<(), String>),
     /// Readings since the last message of this kind.
     #[serde(skip)]
     Readings {
-        /// The last requested sample among them; 0: none.
+        /// The number of the last requested sample among the readings; 0 if there is none.
         sample: u32,
-        /// The server's recent CPU use in thousandths of a core; `None`: unknown.
+        /// The server's recent CPU use, thousandths of a core. `None` if unknown.
         live_milli: Option<u32>,
-        /// Readings, with times of the agent's monotonic clock.
+        /// The readings, with times of the agent's monotonic clock.
         probes: Box<Probes>,
     },
 }
 
-/// The identity of an agent.
+/// The facts with which an agent introduces itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hello {
-    /// Version of plimsoll.
+    /// The version of plimsoll.
     pub plimsoll: String,
-    /// Cores that it may use.
+    /// The number of CPU cores that the agent may use.
     pub cores: u32,
-    /// Its process id; valid on this machine if `system` equals the coordinator's.
+    /// The id of the agent's process. It is valid on the coordinator's machine if `system` equals
+    /// the coordinator's.
     pub pid: u32,
-    /// The system of the process id; empty if unknown.
+    /// An identifier of the agent's machine and its process ids; empty if unknown.
     pub system: String,
-    /// The fingerprint of its machine: differs for another machine or number of cores.
+    /// The fingerprint of the agent's machine. It differs for another machine or another number of
+    /// cores.
     #[serde(default)]
     pub machine: String,
 }
 
-/// The phase of an agent.
+/// The phase of an agent's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentPhase {
-    /// Idle.
+    /// The agent has no load.
     Idle,
-    /// Opening connections.
+    /// The agent opens the connections of its part.
     Preparing,
-    /// Connections are open; waiting for the start.
+    /// The connections are open, and the agent waits for the start.
     Ready,
-    /// The start is known, or the load runs.
+    /// The agent knows the start time, or the load runs.
     Running,
-    /// The load has ended, with unrecorded frames.
+    /// The load has ended, but not all its frames are recorded.
     Sealed,
 }
 
 /// The totals of an agent's part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seal {
-    /// Number of ticks sent.
+    /// The number of ticks that the agent sent.
     pub ticks: u64,
-    /// The sum of their ledgers.
+    /// The sum of the ledgers (request outcomes) of all ticks.
     pub ledger: Ledger,
-    /// End of its part of the measured window, ns of schedule time.
+    /// End of the part's measured window, ns of schedule time.
     pub window_end_ns: u64,
-    /// Its first failed responses.
+    /// The first failed responses of the part.
     pub failed_answers: Vec<FailedAnswer>,
-    /// Whether it ended early because its requests ran out.
+    /// Whether the part ended early because its requests were exhausted.
     pub used_up: bool,
-    /// Why it ended early by itself, if it did.
+    /// The reason if the part ended early by itself.
     pub died: Option<String>,
 }
 
-/// Limits a foreign sentence to one line of bounded length, without secrets.
+/// Makes a sentence from another machine safe to show: one line of limited length, without secrets.
 fn tame(sentence: &mut String) {
     *sentence = redact::line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
 }
 
-/// Most series in one message, and longest name of a series in bytes.
+/// The largest number of series in one message, and the longest name of a series in bytes.
 const SERIES_MAX: usize = 2_000;
 const SERIES_BYTES_MAX: usize = 256;
 
-/// Sanitises readings of another machine. False: an agent's probes cannot have made them.
+/// Sanitises readings from another machine. Returns false if an agent's probes cannot have produced
+/// them.
 fn are_possible(probes: &mut Probes) -> bool {
     let are_series = probes.series.iter_mut().all(|(name, series)| {
         series.gaps.truncate(SENTENCES_MAX);
@@ -298,7 +302,7 @@ fn are_possible(probes: &mut Probes) -> bool {
 }
 
 impl ToCoordinator {
-    /// Sanitises a foreign message; `None`: it is impossible.
+    /// Sanitises a message from another machine. `None` if its values are impossible.
     pub fn checked(mut self) -> Option<ToCoordinator> {
         let is_possible = match &mut self {
             ToCoordinator::Hello(Hello { plimsoll, system, machine, cores, .. }) => {

@@ -1,5 +1,5 @@
-//! The reader of a byte stream of messages ([`read_messages`]): an agent's standard input, and a
-//! coordinator's pipe from its agent.
+//! Reads messages from a byte stream ([`read_messages`]). Streams are an agent's standard input,
+//! and a coordinator's pipe from its agent.
 //!
 //! Not here: handling messages, and their encoding (`frame`).
 
@@ -8,24 +8,24 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::system_text;
 use std::io::{ErrorKind, Read};
 
-/// Bytes of one read.
+/// The number of bytes in one read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Why a message stream ended.
+/// The reason why a message stream ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StreamEnd {
     /// The other side closed the stream.
     Closed,
-    /// The receiver of the messages ended the stream.
+    /// The receiver of the messages wanted no more.
     Unwanted,
-    /// The operating system cannot read the stream.
+    /// The operating system reported an error; the value is its text.
     Unreadable(String),
-    /// The bytes are invalid messages.
+    /// The stream contained bytes that are not a valid message.
     Invalid(FrameError),
 }
 
-/// Reads messages and hands each over with the time of its arrival, until the stream ends or
-/// `take` returns `false`.
+/// Reads messages and passes each to `take` with the time of its arrival, ns. Ends with the stream,
+/// or when `take` returns false.
 pub fn read_messages<M: FleetMessage>(input: &mut impl Read, take: &mut dyn FnMut(u64, M) -> bool) -> StreamEnd {
     let (mut reader, mut piece) = (MessageReader::default(), vec![0; PIECE_BYTES]);
     loop {

@@ -1,9 +1,9 @@
-//! An agent on a NATS bus ([`join`]): announces itself, works for one coordinator at a time, and
-//! stores its intervals on disk until they are recorded (`spool`).
+//! An agent on a NATS bus ([`join`]). It announces itself, works for one coordinator at a time, and
+//! stores its intervals on disk until a coordinator has recorded them (`spool`).
 //!
-//! The bus acknowledges each interval once it is stored. An unrecorded interval is sent again, also
-//! after the agent was killed and restarted. Not here: the coordinator's side (`nats_bus`), and
-//! making loads (`service`).
+//! The bus acknowledges each interval once it is stored. An interval that no coordinator records is
+//! sent again, also after the agent was killed and restarted. Not here: the coordinator's side
+//! (`nats_bus`), and running loads (`service`).
 
 use crate::allow::AllowList;
 use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
@@ -27,45 +27,46 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Interval of unsolicited announcements.
+/// Interval between announcements that no coordinator requested.
 const PRESENT_EVERY: Duration = Duration::from_secs(2);
-/// Time for which a new agent looks for another with its name.
+/// The time that a new agent waits for another agent with the same name.
 const NEW_FOR: Duration = Duration::from_millis(1_000);
-/// Most intervals in transit to the bus.
+/// The largest number of intervals that are being sent to the bus at once.
 const IN_FLIGHT_MAX: usize = 16;
-/// Time until an interval is sent again: without an acknowledgement of the bus, and without a
-/// record by a coordinator.
+/// Times after which an interval is sent again: if the bus has not acknowledged it, and if no
+/// coordinator has recorded it.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 const RECORD_PATIENCE: Duration = Duration::from_secs(2);
-/// Time after which an interval that the bus never accepted is dropped, as in the spool.
+/// The time after which an interval that the bus never accepted is dropped. The spool uses the same
+/// time.
 const STORED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-/// Options of an agent on a bus.
+/// Options of an agent that joins a bus.
 #[derive(Debug, Clone)]
 pub struct JoinTerms {
-    /// The bus.
+    /// How to reach the bus.
     pub access: BusAccess,
-    /// The name of the agent.
+    /// The name of the agent on the bus.
     pub name: String,
-    /// The addresses that it may load.
+    /// The addresses to which the agent may send load.
     pub allow: AllowList,
-    /// The key whose tasks it accepts.
+    /// The key whose tasks the agent accepts. `None` accepts tasks of any coordinator.
     pub verifier: Option<TaskVerifier>,
-    /// The folder of its stored intervals.
+    /// The folder for the agent's stored intervals.
     pub spool: PathBuf,
-    /// Longest wait for a bus that does not respond.
+    /// The longest wait for a bus that does not respond.
     pub wait: Duration,
 }
 
-/// An order for the connection's thread.
+/// An order to the thread of the bus connection.
 enum JoinOrder {
-    /// Sends a message to the coordinator.
+    /// Send this encoded message to the coordinator.
     Send(Vec<u8>),
-    /// Ends the session: another coordinator may come.
+    /// End the session, so that another coordinator can claim the agent.
     Release,
 }
 
-/// The bus as a carrier to the coordinator.
+/// Carries the messages of one session over the bus. Frames go to the spool first.
 struct BusCarrier {
     run: String,
     orders: UnboundedSender<JoinOrder>,
@@ -88,8 +89,8 @@ impl AgentCarrier for BusCarrier {
     }
 }
 
-/// Joins a bus and serves its coordinators, one after another, until the bus refuses. `joined` is
-/// called once the agent is on the bus.
+/// Joins a bus and serves coordinators, one after another, until the connection to the bus ends for
+/// good. `joined` is called once the agent is on the bus.
 pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (sender, events) = channel();
     let (stored_sender, stored) = unbounded_channel();
@@ -116,13 +117,13 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
             Ok(ServiceEvent::Claimed(run)) => run,
             Ok(ServiceEvent::Closed(why)) => return closed(why),
             Err(_) => return Err(ended_alone()),
-            // An event of an ended session.
+            // An event of a session that has ended.
             Ok(_) => continue,
         };
         let mut carrier = BusCarrier { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
         let end = serve_session(&run, &events, &sender, &mut carrier, &permissions);
         spool.close(&run);
-        // Later events of its load belong to no session.
+        // Later events of the ended load belong to no session and are dropped.
         while let Ok(event) = events.try_recv() {
             if let ServiceEvent::Closed(why) = event {
                 return closed(why);
@@ -135,7 +136,7 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     }
 }
 
-/// The connection's thread.
+/// The state of the thread of the bus connection.
 struct JoinWorker {
     terms: JoinTerms,
     boot: String,
@@ -143,7 +144,7 @@ struct JoinWorker {
     spool: Spool,
 }
 
-/// The agent's subscriptions.
+/// The agent's subscriptions on the bus.
 struct Subscriptions {
     who: Subscriber,
     claims: Subscriber,
@@ -198,7 +199,8 @@ impl JoinWorker {
         let _ = client.publish(presence::here(&self.terms.name), self.presence(run, is_new).into()).await;
     }
 
-    /// Refuses to be the second agent with its name. Of two that start together, one continues.
+    /// Returns an error if another agent with the same name is on the bus. If two agents start
+    /// together, one of them continues.
     async fn look_for_namesake(
         &self,
         client: &Client,
@@ -260,7 +262,7 @@ impl JoinWorker {
                             run = Some(claim.run.clone());
                             let _ = self.sender.send(ServiceEvent::Claimed(claim.run));
                         }
-                        // An agent that works for another coordinator announces that.
+                        // An agent that works for another coordinator announces that as its reply.
                         self.say_present(&client, run.as_deref(), false).await;
                     }
                 }
@@ -269,7 +271,7 @@ impl JoinWorker {
                     let is_ours = run.as_deref() == Some(of.as_str());
                     let came_ns = monotonic_ns();
                     if !is_ours {
-                        // A fetched run counts as recorded, too.
+                        // A fetched run counts as recorded too.
                         let alone = Assembly::new(TO_AGENT_BYTES_MAX).take(&message.payload);
                         if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
                             && is_run(&of)
@@ -286,7 +288,7 @@ impl JoinWorker {
                             }
                             let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
                         }
-                        // The sender is no coordinator of this version; its lease ends.
+                        // The sender is not a coordinator of this version, and its lease will end.
                         Some(Err(_)) => {}
                     }
                 }
@@ -314,22 +316,22 @@ impl JoinWorker {
         }
     }
 
-    /// All frames of a run up to this key are in a run file.
+    /// Notes that all frames of a run up to this key are recorded in a run file.
     fn record(&self, recorded: &UnboundedSender<(String, (u64, u64))>, run: &str, key: (u64, u64)) {
         self.spool.commit(run, key);
         let _ = recorded.send((run.to_owned(), key));
     }
 }
 
-/// The progress of an interval's publication.
+/// The state of the publication of one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Publication {
     Waiting,
     Acknowledged(Instant),
 }
 
-/// Publishes stored intervals: each until the bus has acknowledged it, and again if no coordinator
-/// records it.
+/// Publishes stored intervals on the bus. Each is repeated until the bus acknowledges it, and later
+/// if no coordinator records it.
 async fn publish_stored(
     client: Client,
     name: String,
@@ -377,7 +379,7 @@ async fn publish_stored(
     }
 }
 
-/// Publishes pieces, each until the bus has it.
+/// Publishes the pieces of a message in order, each until the bus acknowledges it.
 async fn publish_pieces(context: &Context, subject: &str, pieces: Vec<Vec<u8>>) {
     let deadline = Instant::now() + STORED_FOR;
     for piece in pieces {

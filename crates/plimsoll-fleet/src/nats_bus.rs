@@ -1,6 +1,6 @@
-//! NATS as a coordinator's carrier ([`NatsBus`]): chooses and claims agents, sends and receives
-//! messages. Intervals arrive directly, like all messages, and the bus stores them besides. After
-//! an outage, missed ones are read from the store.
+//! NATS as the carrier of a coordinator ([`NatsBus`]): chooses and claims agents, and sends and
+//! receives messages. Intervals arrive directly like all messages, and the bus also stores them.
+//! After an outage, missed intervals are read from the store.
 //!
 //! Not here: the agents' side (`nats_agent`), and run files from the store (`fetch`).
 
@@ -31,32 +31,33 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Default wait for agents.
+/// The default wait for agents.
 const AGENTS_WAIT: Duration = Duration::from_secs(30);
-/// Interval of requests for presence and claims.
+/// Interval between repeated requests for presence and repeated claims.
 const ASK_AGAIN: Duration = Duration::from_millis(300);
-/// Wait for further presences after all wanted agents are present: two may have one name.
+/// Further wait after all wanted agents are present, because two agents may have the same name.
 const SETTLE: Duration = Duration::from_millis(400);
-/// Longest time until a claimed agent confirms.
+/// The longest wait until a claimed agent confirms.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
-/// Interval of echo requests, and time without an echo after which the bus counts as down.
+/// Interval between echo messages, and the time without an echo after which the bus counts as down.
 const ECHO_EVERY: Duration = Duration::from_millis(200);
 const ECHO_NS_MAX: u64 = 1_200_000_000;
-/// Outage after which the bus is given up, ns.
+/// Length of an outage after which the bus is given up, ns.
 const DOWN_NS_MAX: u64 = 60_000_000_000;
-/// Timeouts of a flush, a removal, and a run file.
+/// The longest waits for a flush, for deleting stored frames, and for storing a run file.
+/// `STORED_AGE_MAX` is how long the bus keeps a run file.
 const FLUSH_PATIENCE: Duration = Duration::from_millis(500);
 const PURGE_PATIENCE: Duration = Duration::from_secs(2);
 const STORE_PATIENCE: Duration = Duration::from_secs(60);
 const STORED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// The object store of run files.
+/// The name of the object store for run files.
 const STORE: &str = "plimsoll-runs";
-/// Most attempts to read or write the store.
+/// The largest number of attempts to read or write the store.
 const TRIES_MAX: u32 = 20;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// An order for the connection's thread.
+/// An order to the thread of the bus connection.
 enum BusOrder {
     Send(usize, Vec<u8>),
     BeginLoad(Box<LoadRecord>),
@@ -65,22 +66,22 @@ enum BusOrder {
     End,
 }
 
-/// A connection to the agents of a bus.
+/// A coordinator's connection to agents on a NATS bus.
 pub struct NatsBus {
     access: BusAccess,
     run: String,
     orders: UnboundedSender<BusOrder>,
     arrived: Receiver<(usize, u64, BusEvent)>,
-    /// Time of the last echo.
+    /// Time of the last received echo on our monotonic clock, ns. It shows whether the bus works.
     echo_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NatsBus {
-    /// Waits for the wanted agents and claims them for a run. Returns their names, in the order of
-    /// their numbers.
+    /// Waits for the wanted agents and claims them for a new run. Returns their names in the order
+    /// of their numbers.
     ///
-    /// A bus that does not respond is awaited only if the user sets a time.
+    /// A bus that does not respond is awaited only if the user sets a waiting time.
     pub fn open(
         access: &BusAccess,
         choice: &AgentChoice,
@@ -166,7 +167,7 @@ impl Drop for NatsBus {
     }
 }
 
-/// The connection's thread.
+/// The state of the thread of the bus connection.
 struct BusWorker {
     access: BusAccess,
     run: String,
@@ -177,7 +178,7 @@ struct BusWorker {
     echo_ns: Arc<AtomicU64>,
 }
 
-/// A connection with present agents.
+/// An open connection with claimed agents.
 struct OpenBus {
     client: Client,
     stream: Stream,
@@ -204,7 +205,7 @@ impl BusWorker {
         let on_event = move |event| _ = event_sender.send(event);
         let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
         let opened = self.open_over(client).await;
-        // A missing permission is reported as an event, not as an error of the call.
+        // NATS reports a missing permission as an event, not as an error of the call.
         let refused = std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| fatal(&event, &self.access));
         match (opened, refused) {
             (Ok(open), _) => Ok(OpenBus { events, ..open }),
@@ -223,7 +224,7 @@ impl BusWorker {
         let claimed = self.claim(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
         if let Err(failure) = claimed {
-            // Release the agents that were claimed.
+            // The agents that were already claimed are released.
             for name in &names {
                 self.publish(&client, name, 0, &encode_alone(|out| ToAgent::Leave.encode(out))).await;
             }
@@ -235,7 +236,8 @@ impl BusWorker {
         Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
     }
 
-    /// Chooses the agents of the loads: name and boot of each.
+    /// Waits for the wanted agents and chooses those of the run. Returns the name and start id
+    /// (`boot`) of each.
     async fn choose(&self, client: &Client, heard: &mut Subscriber) -> Result<Vec<(String, String)>, Failure> {
         let (begun, mut roster, mut complete_since) = (Instant::now(), Roster::default(), None::<Instant>);
         let mut asked = None::<Instant>;
@@ -254,7 +256,8 @@ impl BusWorker {
             let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
-                // An agent that works for another coordinator may be free soon.
+                // An agent that works for another coordinator may become free soon, so a refusal is
+                // final only after a while.
                 RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)
@@ -267,7 +270,7 @@ impl BusWorker {
         }
     }
 
-    /// Claims agents for this run.
+    /// Claims agents for this run, and waits until each confirms.
     async fn claim(&self, client: &Client, heard: &mut Subscriber, agents: &[(String, String)]) -> Result<(), Failure> {
         let (begun, mut asked) = (Instant::now(), None::<Instant>);
         let mut waiting: Vec<&(String, String)> = agents.iter().collect();
@@ -314,20 +317,21 @@ impl BusWorker {
         }
     }
 
-    /// Carries messages until the end.
+    /// Carries messages between the agents and the coordinator until the connection ends.
     async fn carry(self, open: OpenBus, mut queue: UnboundedReceiver<BusOrder>) {
         let OpenBus { client, stream, names, mut messages, mut frames, mut echoes, mut events } = open;
         let mut hearing = Hearing::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
         let mut echo_timer = tokio::time::interval(ECHO_EVERY);
-        // Older messages do not belong to this run.
+        // Older stored messages do not belong to this run.
         let from_sequence = stream.cached_info().state.last_sequence + 1;
         let (mut number, mut was_down) = (monotonic_ns(), false);
         loop {
             let is_connected = client.connection_state() == async_nats::connection::State::Connected;
             tokio::select! {
                 order = queue.recv() => match order {
-                    // A lost message is repeated; an outdated one is dropped.
+                    // Without a connection a message is dropped, because the coordinator repeats it
+                    // or replaces it by a newer one.
                     Some(BusOrder::Send(agent, message)) if is_connected => {
                         number += 1;
                         self.publish(&client, &names[agent], number, &message).await;
@@ -378,7 +382,7 @@ impl BusWorker {
     }
 }
 
-/// Assembles pieces and passes messages on.
+/// Assembles received pieces to messages and passes them to the coordinator.
 struct Hearing {
     agents: Vec<(String, Assembly)>,
     sender: Sender<(usize, u64, BusEvent)>,
@@ -414,7 +418,7 @@ async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(St
     Some((agent_of(&message.subject).to_owned(), Presence::read(&message.payload)?))
 }
 
-/// Stores pieces in the stream, each until it is acknowledged.
+/// Stores the pieces of a message in the stream, each until the bus acknowledges it.
 async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     let context = jetstream(&client);
     for piece in pieces {
@@ -429,15 +433,15 @@ async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     }
 }
 
-/// Removes the stored frames of a run that is in a run file.
+/// Deletes the stored frames of a run, because they are recorded in a run file.
 async fn purge(stream: &Stream, run: &str) {
     for subject in [presence::frames(run, "*"), presence::load(run)] {
         let _ = tokio::time::timeout(PURGE_PATIENCE, stream.purge().filter(subject)).await;
     }
 }
 
-/// Reads the stored messages of a subject from this number on, in order. Calls `take` with subject
-/// and content of each.
+/// Reads the stored messages of a subject in order, beginning with number `from_sequence`. Calls
+/// `take` with the subject and content of each until `take` returns false.
 pub async fn replay(
     stream: &Stream,
     subject: &str,
@@ -464,14 +468,14 @@ pub async fn replay(
 }
 
 async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: UnboundedSender<(String, Vec<u8>)>) {
-    // What is unreadable now is sent again by its agent, which still has it.
+    // The agent still has a frame that cannot be read now, and sends it again.
     let _ = replay(&stream, &presence::frames(&run, "*"), from_sequence, |subject, piece| {
         sender.send((subject, piece)).is_ok()
     })
     .await;
 }
 
-/// The object store of run files, if it exists.
+/// The object store for run files; `None` if it does not exist.
 pub async fn run_store(client: &Client) -> Option<ObjectStore> {
     async_nats::jetstream::new(client.clone()).get_object_store(STORE).await.ok()
 }

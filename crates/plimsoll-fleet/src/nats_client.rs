@@ -1,7 +1,8 @@
-//! Connections to a NATS server ([`connect`]), and the stream for intervals ([`frames_stream`]),
-//! for coordinators and agents. Each error is a sentence with the way out.
+//! Connections to a NATS server ([`connect`]) for coordinators and agents, and the stream that
+//! stores intervals ([`frames_stream`]). Each error is a sentence that also says how to correct the
+//! problem.
 //!
-//! Everything runs on a single-threaded runtime ([`start`]), which makes no load. Not here: the
+//! Everything runs on a single-threaded runtime ([`start`]), which runs no load. Not here: the
 //! messages (`presence`, `nats_bus`, `nats_agent`).
 
 use crate::place::BusAddress;
@@ -18,57 +19,58 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The stream of intervals, and its retention time.
+/// The name of the stream that stores intervals, and how long it keeps them.
 const STREAM: &str = "PLIMSOLL_FRAMES";
 const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// Its size limits in bytes: the first one that the server has room for.
+/// Size limits of the stream, bytes. The first one that the server accepts is used.
 const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
-/// Fill level in percent above which the stream accepts no new run.
+/// Fill level of the stream in percent above which no new run starts.
 const STREAM_FULL_PERCENT: u64 = 90;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
-/// Time until an interval without an acknowledgement is sent again.
+/// Time after which a published interval without an acknowledgement is sent again.
 const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_millis(500);
 const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
-/// Interval of pings to the server.
+/// Interval between pings to the server.
 const PING_EVERY: Duration = Duration::from_secs(2);
 const TRY_AGAIN: Duration = Duration::from_millis(250);
-/// The longest piece of a message, in bytes; shorter if the server's limit is lower.
+/// The longest piece of a message, bytes. Pieces are shorter if the server's limit is lower.
 const PIECE_BYTES: usize = 192 << 10;
-/// Overhead of a message besides its piece, in bytes.
+/// Room for the overhead of a message besides its piece, bytes.
 const SPARE_BYTES: usize = 512;
-/// The longest plan over a bus, in bytes.
+/// The largest plan that can be sent over a bus, bytes (64 MiB).
 pub const PLAN_BYTES_MAX: usize = 64 << 20;
 
-/// How to reach a bus.
+/// The data needed to reach a bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusAccess {
-    /// The address.
+    /// The address of the NATS server.
     pub address: BusAddress,
-    /// A file with an nkey seed or NATS credentials.
+    /// The path of a file with an nkey seed or NATS credentials.
     pub creds: Option<String>,
-    /// A file with the certificates of the authority of the server's certificate.
+    /// The path of a file with the certificates of the authority that signed the server's
+    /// certificate.
     pub ca: Option<String>,
 }
 
-/// Environment variable with the credentials of a coordinator.
+/// Environment variable with the path of a coordinator's credentials.
 pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
-/// Environment variable with the authority of the bus's certificate.
+/// Environment variable with the path of the certificates of the bus's authority.
 pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
 
 impl BusAccess {
-    /// The access of this process's user, from the environment.
+    /// The access data of this process's user, from environment variables.
     pub fn of_environment(address: BusAddress) -> BusAccess {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
     }
 
-    /// The addresses of its name, as resolved here.
+    /// The IP addresses and ports of the bus, as this machine resolves its name.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         (self.address.host.as_str(), self.address.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
     }
 }
 
-/// Runs a task on a runtime in its own thread.
+/// Runs an asynchronous task on a runtime in its own thread.
 pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<()>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
@@ -76,7 +78,8 @@ pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) 
     Ok(std::thread::spawn(move || runtime.block_on(task())))
 }
 
-/// Connects as `who`, and retries for `patience` without a response.
+/// Connects to the bus under the client name `who`. If there is no response, it retries for
+/// `patience`.
 pub async fn connect(
     access: &BusAccess,
     who: &str,
@@ -105,7 +108,7 @@ pub async fn connect(
     }
 }
 
-/// The message of the innermost error.
+/// The message of the innermost error in a chain of causes.
 fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -124,7 +127,7 @@ fn is_about_certificates(detail: &str) -> bool {
 fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     let mut options = ConnectOptions::new()
         .name(format!("plimsoll {who}"))
-        // Replies to others are not visible.
+        // With its own inbox prefix, a client cannot see the replies to other clients.
         .custom_inbox_prefix(format!("_I.{who}"))
         .connection_timeout(CONNECT_PATIENCE)
         .request_timeout(Some(REQUEST_PATIENCE))
@@ -155,7 +158,7 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     Ok(options.nkey(seed.to_owned()))
 }
 
-/// Why the connection failed.
+/// The failure for a connection that could not be made, with a way to correct it.
 fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure {
     let url = &access.address.url;
     let creds = access.creds.as_deref();
@@ -187,12 +190,12 @@ fn unverified(url: &str, detail: &str) -> String {
     )
 }
 
-/// The thread of a connection ended without a reason.
+/// The failure for a connection whose thread ended without a reason.
 pub fn ended_alone() -> Failure {
     Failure::start("the connection to the bus ended by itself")
 }
 
-/// Subscribes to a subject.
+/// Subscribes to a subject of the bus.
 pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> Result<Subscriber, Failure> {
     let heard = client.subscribe(subject).await;
     heard.map_err(|error| {
@@ -200,16 +203,16 @@ pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> 
     })
 }
 
-/// The JetStream context of this connection.
+/// The JetStream context of this connection, with the timeout for acknowledgements.
 pub fn jetstream(client: &Client) -> Context {
     let mut context = async_nats::jetstream::new(client.clone());
     context.set_timeout(ACKNOWLEDGE_PATIENCE);
     context
 }
 
-/// The stream of intervals, created if missing.
+/// The stream that stores intervals. It is created if it does not exist.
 pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
-    // Patience for a response, not for an acknowledgement.
+    // This timeout is for responses, not for acknowledgements of intervals.
     let mut context = async_nats::jetstream::new(client.clone());
     context.set_timeout(REQUEST_PATIENCE);
     let url = &access.address.url;
@@ -252,7 +255,7 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
             subjects: vec!["pl.*.f.*".to_owned(), "pl.*.load".to_owned()],
             storage: StorageType::File,
             retention: RetentionPolicy::Limits,
-            // A full stream refuses intervals, which agents then keep, and loses none.
+            // A full stream refuses new intervals, which agents then keep, so none is lost.
             discard: DiscardPolicy::New,
             max_bytes,
             max_age: STREAM_AGE_MAX,
@@ -270,12 +273,12 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
     )))
 }
 
-/// The longest possible piece of a message.
+/// The longest piece of a message that this server accepts, bytes.
 pub fn piece_bytes(client: &Client) -> usize {
     client.max_payload().saturating_sub(SPARE_BYTES).clamp(1_024, PIECE_BYTES)
 }
 
-/// Why an event ends the work; `None`: it does not.
+/// The reason why an event ends the work. `None` if it does not.
 pub fn fatal(event: &Event, access: &BusAccess) -> Option<String> {
     let url = &access.address.url;
     let Event::ServerError(error) = event else { return None };

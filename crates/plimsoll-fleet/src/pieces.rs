@@ -1,16 +1,17 @@
-//! Messages longer than the bus permits: split into pieces ([`cut`]) and assembled again
-//! ([`Assembly`]). A message with a lost piece is dropped: its sender repeats it.
+//! Splits messages that are longer than the bus permits into pieces ([`cut`]), and assembles them
+//! again ([`Assembly`]). A message with a lost piece is dropped, because its sender repeats it.
 //!
 //! Not here: the content of messages (`frame`), and the transport of pieces.
 
 use std::collections::BTreeMap;
 
-/// Message number (u64 LE), index of the piece and number of pieces (u32 LE each).
+/// Length of the header of a piece, bytes: message number (u64 LE), index of the piece and number
+/// of pieces (u32 LE each).
 const HEAD_BYTES: usize = 16;
-/// Most incomplete messages at once.
+/// The largest number of incomplete messages that are kept.
 const OPEN_MAX: usize = 8;
 
-/// The pieces of a message, each of at most `piece_bytes`. A sender gives each message a new
+/// Splits a message into pieces of at most `piece_bytes`. A sender gives each message a new
 /// `number`.
 pub fn cut(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
     let content_bytes = piece_bytes.saturating_sub(HEAD_BYTES).max(1);
@@ -28,7 +29,7 @@ pub fn cut(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
     (0..count).map(piece).collect()
 }
 
-/// Pieces of one sender whose messages are incomplete.
+/// The pieces of incomplete messages from one sender.
 #[derive(Debug)]
 pub struct Assembly {
     open: BTreeMap<u64, PartialMessage>,
@@ -44,12 +45,12 @@ struct PartialMessage {
 }
 
 impl Assembly {
-    /// An assembly with at most `bytes_max` bytes.
+    /// Creates an assembly that keeps at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Assembly {
         Assembly { open: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
-    /// Adds a piece; returns the message that it completes. Invalid pieces are dropped.
+    /// Adds a piece. Returns the message if the piece completes it. Invalid pieces are dropped.
     pub fn take(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         let (head, content) = piece.split_at_checked(HEAD_BYTES)?;
         let number = u64::from_le_bytes(head[..8].try_into().ok()?);
@@ -74,7 +75,7 @@ impl Assembly {
             self.bytes -= whole.bytes;
             return Some(whole.pieces.into_values().flatten().collect());
         }
-        // The oldest messages have lost a piece.
+        // The oldest incomplete messages have probably lost a piece, so they are dropped first.
         while self.open.len() > OPEN_MAX || self.bytes > self.bytes_max {
             let (_, oldest) = self.open.pop_first()?;
             self.bytes -= oldest.bytes;

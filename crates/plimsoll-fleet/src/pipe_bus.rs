@@ -1,5 +1,6 @@
-//! Pipes to processes as a carrier ([`PipeBus`]): each agent's messages go over standard input and
-//! output of a process, usually `ssh`. Its last lines on standard error explain its end.
+//! Pipes to processes as a carrier ([`PipeBus`]). Each agent's messages travel over the standard
+//! input and output of a process, usually `ssh`. The last lines of its standard error explain why
+//! it ended.
 //!
 //! Not here: the processes, and the meaning of their last lines (`ssh_login`).
 
@@ -17,29 +18,29 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time that such a process gets to end by itself.
+/// The time that a process has to end by itself before it is killed.
 const END_PATIENCE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
-/// Bytes of its standard error to keep.
+/// The number of last bytes of standard error that are kept.
 const LAST_BYTES: usize = 4_096;
 
-/// Turns the last lines of an ended process, and an error in its messages, into a sentence about
-/// "it".
+/// Explains why a process ended. Its input is the last lines of standard error, and an error in the
+/// messages, if any. Its result is a sentence about "it", the agent.
 pub type ExitFormatter = Box<dyn Fn(&str, Option<String>) -> String + Send>;
 
-/// A process to start for an agent.
+/// A process to start for one agent.
 pub struct PipeCommand {
     /// The name of the agent.
     pub name: String,
-    /// The command.
+    /// The command that starts the process.
     pub command: Command,
-    /// Bytes to write first.
+    /// Bytes to write to standard input before any message.
     pub first: Option<Vec<u8>>,
-    /// Explains its last lines.
+    /// Explains the end of the process to the user.
     pub last_words: ExitFormatter,
 }
 
-/// Processes with an agent each; dropping it ends them.
+/// The processes of all agents; dropping it ends them.
 pub struct PipeBus {
     ends: Vec<PipeEnd>,
     arrived: Receiver<(usize, u64, BusEvent)>,
@@ -47,12 +48,13 @@ pub struct PipeBus {
 
 struct PipeEnd {
     child: Child,
-    /// Bytes to write; closing it closes the process's standard input.
+    /// Queue of bytes to write. Closing the queue closes the standard input of the process.
     outgoing: Option<Sender<Vec<u8>>>,
 }
 
 impl PipeBus {
-    /// Starts a process for each agent, out of reach of ^C. The error names the agent that failed.
+    /// Starts a process for each agent. ^C in the terminal does not reach these processes. An error
+    /// names the agent whose process could not be started.
     pub fn start(commands: Vec<PipeCommand>) -> Result<PipeBus, Failure> {
         let (sender, arrived) = channel();
         let mut bus = PipeBus { ends: Vec::new(), arrived };
@@ -76,10 +78,10 @@ impl PipeBus {
     }
 }
 
-/// Writes queued bytes, until the queue closes or the process stops reading.
+/// Writes the queued bytes until the queue closes or the process stops reading.
 fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec<u8>>) {
     let mut write = |bytes: &[u8]| input.write_all(bytes).and_then(|()| input.flush()).is_ok();
-    // If the process does not read, its end explains it.
+    // If the process does not read, the reason appears when it ends.
     if first.is_none_or(|bytes| write(&bytes)) && write(&GREETING) {
         while let Ok(bytes) = queue.recv()
             && write(&bytes)
@@ -87,7 +89,7 @@ fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec
     }
 }
 
-/// The last bytes of the output.
+/// Reads an output to its end and returns its last bytes.
 fn last_words(mut errors: impl Read) -> String {
     let (mut kept, mut piece) = (Vec::new(), [0; 1_024]);
     loop {
@@ -106,7 +108,7 @@ fn last_words(mut errors: impl Read) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Passes on an agent's messages, until its end.
+/// Passes the messages of an agent to the coordinator until the stream ends, then reports the end.
 fn listen(
     mut output: impl Read,
     agent: usize,
@@ -121,7 +123,8 @@ fn listen(
         StreamEnd::Unreadable(why) => Some(why),
         StreamEnd::Invalid(error) => Some(error.to_string()),
     };
-    // Its standard error ends with it; a process that continues is not awaited.
+    // Standard error usually ends together with the process. If it does not, its text is not
+    // awaited.
     let deadline = Instant::now() + END_PATIENCE;
     while !last_words.is_finished() && Instant::now() < deadline {
         std::thread::sleep(LOOK);
@@ -139,7 +142,7 @@ impl Bus for PipeBus {
         if let Some(outgoing) = &self.ends[agent].outgoing {
             let mut bytes = Vec::new();
             message.encode(&mut bytes);
-            // A lost process is reported by its end.
+            // A process that no longer reads is reported by its end.
             let _ = outgoing.send(bytes);
         }
     }
@@ -155,7 +158,7 @@ impl Bus for PipeBus {
 
 impl Drop for PipeBus {
     fn drop(&mut self) {
-        // With closed pipes they end by themselves.
+        // The processes end by themselves when their pipes close.
         self.ends.iter_mut().for_each(|end| end.outgoing = None);
         let deadline = Instant::now() + END_PATIENCE;
         for end in &mut self.ends {

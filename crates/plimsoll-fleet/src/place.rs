@@ -1,52 +1,52 @@
-//! The place of a fleet's agents in the user's syntax ([`Place`]): `ssh://load1,user@load2:2222` or
+//! Parses the place of a fleet's agents ([`Place`]), such as `ssh://load1,user@load2:2222` or
 //! `nats://bus:4222`.
 //!
-//! Not here: connecting to them (`ssh_login`, `nats_client`).
+//! Not here: connecting to the agents (`ssh_login`, `nats_client`).
 
 use plimsoll_model::redact::REDACTED;
 
-/// Most agents of a fleet that is reached over ssh.
+/// The largest number of agents reached over ssh.
 const AGENTS_MAX: usize = 64;
-/// The longest name of a host.
+/// The longest name of a host or user, bytes. It is the limit of DNS names.
 const HOST_BYTES_MAX: usize = 253;
-/// Default port of a NATS server.
+/// The default port of a NATS server.
 const BUS_PORT: u16 = 4222;
 
-/// Where the agents are.
+/// The place of the agents of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Machines with an ssh login.
+    /// Machines that can be reached with an ssh login.
     Ssh(Vec<SshHost>),
-    /// A bus that the agents have joined.
+    /// A NATS bus that the agents have joined.
     Bus(BusAddress),
 }
 
 /// The address of a NATS server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusAddress {
-    /// With its scheme and port: `nats://bus:4222`.
+    /// The URL with scheme and port, such as `nats://bus:4222`.
     pub url: String,
-    /// The host, without brackets.
+    /// The host name or IP address, without brackets.
     pub host: String,
-    /// The port.
+    /// The TCP port.
     pub port: u16,
-    /// Whether the connection must be encrypted.
+    /// Whether the connection must be encrypted (`tls://`).
     pub is_tls: bool,
 }
 
-/// A machine with an ssh login.
+/// A machine that can be reached with an ssh login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshHost {
     /// The name of the agent: its host, with user and port if given.
     pub name: String,
-    /// The argument for `ssh`: the host, with a user if given.
+    /// The destination argument for `ssh`: the host, with a user if given.
     pub destination: String,
-    /// The port, if it is not the default.
+    /// The ssh port, if the user names one.
     pub port: Option<u16>,
 }
 
 impl Place {
-    /// Parses a place.
+    /// Parses the place of a fleet.
     pub fn parse(text: &str) -> Result<Place, String> {
         match text.split_once("://") {
             Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(Place::Ssh),
@@ -73,13 +73,13 @@ fn ssh_hosts(hosts: &str) -> Result<Vec<SshHost>, String> {
 }
 
 impl BusAddress {
-    /// Reads `nats://HOST:PORT`, or `tls://` where the connection must be encrypted.
+    /// Parses `nats://HOST:PORT`, or `tls://HOST:PORT` for an encrypted connection.
     pub fn parse(text: &str) -> Result<BusAddress, String> {
         let error = || format!("'{text}' is not the address of a bus; write nats://HOST:PORT or tls://HOST:PORT");
         let (scheme, rest) = text.split_once("://").ok_or_else(error)?;
         let rest = rest.trim_end_matches('/');
         if rest.contains('@') {
-            // Run files contain the address.
+            // Credentials are refused in the address, because run files contain it.
             return Err(
                 "the address of a bus cannot contain credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)"
                     .to_owned(),
@@ -111,7 +111,7 @@ impl SshHost {
         let port = port.map(|port| port.parse::<u16>().map_err(|_| error())).transpose()?;
         let is_word = |word: &str, more: &str| {
             let is_known = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
-            // A word that begins like a flag would be a flag of ssh.
+            // `ssh` would read a word that begins with `-` as an option.
             !word.is_empty() && word.len() <= HOST_BYTES_MAX && !word.starts_with('-') && word.chars().all(is_known)
         };
         if !is_word(host, "-_.:%") || user.is_some_and(|user| !is_word(user, "-_.")) {
@@ -122,7 +122,7 @@ impl SshHost {
     }
 }
 
-/// A host for messages: without a password or invalid characters.
+/// A host as it may appear in messages, without a password.
 fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.rsplit_once('@').map(|(user, host)| (user.split_once(':'), host)) {

@@ -1,86 +1,88 @@
-//! What agents and coordinators say on a bus before a run and about it: subjects, the presence of
-//! an agent ([`Presence`]), and a coordinator's claim to it ([`Claim`]).
+//! The messages on a bus by which agents and coordinators find each other: subjects, the presence
+//! of an agent ([`Presence`]), and a coordinator's claim to it ([`Claim`]).
 //!
 //! ```text
-//! pl.who              coordinator to all   tell me that you are there
-//! pl.here.AGENT       agent to all         a presence
-//! pl.claim.AGENT      coordinator to one   a claim
-//! pl.RUN.to.AGENT     coordinator to one   messages in pieces
-//! pl.RUN.from.AGENT   agent to coordinator messages in pieces
-//! pl.RUN.f.AGENT      agent, stored        intervals and ends of loads, in pieces
-//! pl.RUN.load         coordinator, stored  what is loaded, in pieces
-//! pl.RUN.echo         coordinator to itself: whether the bus works
+//! pl.who              coordinator to all    asks all agents for a presence
+//! pl.here.AGENT       agent to all          a presence
+//! pl.claim.AGENT      coordinator to one    a claim
+//! pl.RUN.to.AGENT     coordinator to one    messages in pieces
+//! pl.RUN.from.AGENT   agent to coordinator  messages in pieces
+//! pl.RUN.f.AGENT      agent, stored         intervals and ends of loads, in pieces
+//! pl.RUN.load         coordinator, stored   the record of the load, in pieces
+//! pl.RUN.echo         coordinator to itself shows whether the bus works
 //! ```
 //!
-//! So the credentials of an agent can be limited to subjects that end with its name. Not here: the
-//! connection (`nats_client`).
+//! With these subjects, the credentials of an agent can be limited to subjects that end with its
+//! name. Not here: the connection (`nats_client`).
 
 use crate::frame::GREETING;
 use crate::message::Hello;
 use plimsoll_model::redact;
 use serde::{Deserialize, Serialize};
 
-/// The question to all agents.
+/// The subject on which coordinators ask all agents for their presence.
 pub const WHO: &str = "pl.who";
-/// The subjects of all presences.
+/// The subject pattern of the presences of all agents.
 pub const HERE_ALL: &str = "pl.here.*";
-/// The longest name of an agent on a bus.
+/// The longest name of an agent on a bus, bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Digits of the name of a run.
+/// The number of hexadecimal digits in the name of a run.
 const RUN_DIGITS: usize = 32;
 const VERSION_CHARS_MAX: usize = 40;
 
-/// Where an agent says that it is there.
+/// The subject on which an agent announces its presence.
 pub fn here(agent: &str) -> String {
     format!("pl.here.{agent}")
 }
 
-/// Where an agent is claimed.
+/// The subject on which coordinators claim an agent.
 pub fn claim(agent: &str) -> String {
     format!("pl.claim.{agent}")
 }
 
-/// Where an agent hears its coordinator; `*` as the run: that of any run.
+/// The subject of messages from the coordinator of a run to an agent. `*` as the run matches any
+/// run.
 pub fn to_agent(run: &str, agent: &str) -> String {
     format!("pl.{run}.to.{agent}")
 }
 
-/// Where a coordinator hears an agent; `*` as the agent: all of the run.
+/// The subject of messages from an agent to the coordinator of a run. `*` as the agent matches all
+/// agents.
 pub fn from_agent(run: &str, agent: &str) -> String {
     format!("pl.{run}.from.{agent}")
 }
 
-/// Where an agent's intervals are stored; `*` as the agent: those of all.
+/// The subject of an agent's stored intervals. `*` as the agent matches all agents.
 pub fn frames(run: &str, agent: &str) -> String {
     format!("pl.{run}.f.{agent}")
 }
 
-/// Where the loads of a run are described.
+/// The subject of the stored records of a run's loads.
 pub fn load(run: &str) -> String {
     format!("pl.{run}.load")
 }
 
-/// Where a coordinator hears itself.
+/// The subject of a coordinator's echo messages to itself.
 pub fn echo(run: &str) -> String {
     format!("pl.{run}.echo")
 }
 
-/// The agent of a subject.
+/// The name of the agent in a subject.
 pub fn agent_of(subject: &str) -> &str {
     subject.rsplit('.').next().unwrap_or_default()
 }
 
-/// The run of a subject; empty where it has none.
+/// The name of the run in a subject; meaningless for subjects without a run.
 pub fn run_of(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
 
-/// Whether a text is the name of a run: nothing else becomes part of a path or a subject.
+/// Whether a text is a valid name of a run. Only valid names become part of a path or subject.
 pub fn is_run(text: &str) -> bool {
     text.len() == RUN_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// Reads the name of an agent.
+/// Parses the name of an agent.
 pub fn agent_name(text: &str) -> Result<String, String> {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !text.is_empty() && text.len() <= NAME_BYTES_MAX && text.bytes().all(is_known) {
@@ -89,32 +91,32 @@ pub fn agent_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of an agent that was given none: that of its machine.
+/// The default name of an agent: the host name of its machine, with `-` for other characters.
 pub fn own_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name: String = host.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     agent_name(&name).unwrap_or_else(|_| "agent".to_owned())
 }
 
-/// An agent on the bus.
+/// The presence of an agent on the bus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
-    /// The version of the protocol that it speaks.
+    /// The version of the protocol that the agent uses.
     pub protocol: u8,
-    /// Another number for each start of an agent.
+    /// The start id: a random text that differs for each start of an agent.
     pub boot: String,
-    /// Who it is.
+    /// The facts with which the agent introduces itself.
     pub hello: Hello,
-    /// The run that it works for.
+    /// The run that the agent works for. `None` if it is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// It has just started, and does not know yet whether another has its name.
+    /// Whether the agent has just started and does not know yet whether another agent has its name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
 }
 
 impl Presence {
-    /// Reads what came; `None`: no agent says that.
+    /// Decodes and sanitises a presence; `None` if it is invalid.
     pub fn read(bytes: &[u8]) -> Option<Presence> {
         let mut presence: Presence = serde_json::from_slice(bytes).ok()?;
         let plimsoll = redact::line(&presence.hello.plimsoll);
@@ -123,12 +125,12 @@ impl Presence {
         (is_known && presence.hello.cores <= 1 << 16).then_some(presence)
     }
 
-    /// Its bytes.
+    /// Encodes the presence as JSON.
     pub fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Why this plimsoll cannot work with the agent of this name.
+    /// The reason why this plimsoll cannot work with the agent `name`, if versions differ.
     pub fn refuse(&self, name: &str) -> Option<String> {
         let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.plimsoll.as_str());
         let differs = self.protocol != GREETING[GREETING.len() - 1] || theirs != own;
@@ -137,22 +139,22 @@ impl Presence {
     }
 }
 
-/// A coordinator wants an agent.
+/// A coordinator's claim to an agent for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The start of the agent that is meant.
+    /// The start id of the claimed agent.
     pub boot: String,
-    /// For this run.
+    /// The name of the run.
     pub run: String,
 }
 
 impl Claim {
-    /// Reads what came; `None`: no coordinator says that.
+    /// Decodes a claim; `None` if it is invalid.
     pub fn read(bytes: &[u8]) -> Option<Claim> {
         serde_json::from_slice(bytes).ok().filter(|claim: &Claim| is_run(&claim.run))
     }
 
-    /// Its bytes.
+    /// Encodes the claim as JSON.
     pub fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! Connects a study to its agents ([`reach`]) over any carrier, and reports the status of agents
-//! without a study ([`status`]).
+//! Connects a study to its agents ([`reach`]) over any carrier, reports the status of agents
+//! without a study ([`status`]), and calibrates agents ([`calibrate`]).
 //!
 //! Not here: the carriers (`ssh_login`, `nats_bus`).
 
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Refuses options that need this machine, and so cannot work with a fleet.
+/// Returns an error for options that need this machine and therefore cannot be used with a fleet.
 pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
         (terms.script.is_some(), "--lua: a script runs on one machine only"),
@@ -37,7 +37,7 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     }
 }
 
-/// Checks the options of a fleet, without connecting.
+/// Checks the options of a fleet without connecting to it.
 pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     let place = Place::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
     let is_bus = matches!(place, Place::Bus(_));
@@ -62,7 +62,8 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
     }
 }
 
-/// The user's weights. On a bus, their order is that of the named agents.
+/// Parses the user's weights. Weights without names belong to the agents in the order in which the
+/// user names them.
 fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
     let weights = fleet.weights.as_deref().map(Weights::parse).transpose()?;
     let named = match fleet.agents.as_deref().map(AgentChoice::parse) {
@@ -77,7 +78,7 @@ fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
     })
 }
 
-/// Sets the user's shares, or those from calibrations.
+/// Sets the shares of the agents: the user's weights, or weights from stored calibrations.
 fn give_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
     let agents = load.status();
     let refused = |why: String| Failure::usage(format!("--weights: {why}"));
@@ -95,7 +96,8 @@ fn give_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<()
     Ok(())
 }
 
-/// Connects to the agents of the terms, if any, and waits for them. `plans`: of the targets.
+/// Connects to the fleet of a study and waits for its agents. `plans` are the plans of all targets.
+/// `None` if the study has no fleet.
 pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
     let Some(fleet) = &terms.fleet else { return Ok(None) };
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
@@ -122,7 +124,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     }
 }
 
-/// Refuses agents that cannot load the targets together, and sets the shares of the others.
+/// Checks that the agents can load the targets together, and sets the shares of the agents.
 fn checked_load<B: Bus + 'static>(
     mut load: FleetLoad<B>,
     fleet: &FleetTerms,
@@ -141,7 +143,7 @@ fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> 
     FleetLoad::meet(bus, &names, wishes)
 }
 
-/// The status of the agents at a place, without a load.
+/// The status of the agents of a fleet, without running a load.
 pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = without_load(None);
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
@@ -150,17 +152,18 @@ pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     }
 }
 
-/// Options for meeting agents without a load.
+/// Fleet options for connecting to agents without running a load.
 fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
     let (workers, spin, system) = (None, Spin::Auto, system());
     let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
 }
 
-/// The calibration of each agent; the error is the agent and the reason: a sentence about "it".
+/// The calibration of each agent. An error has the name of the agent and the reason, a sentence
+/// about "it".
 pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 
-/// Calibrates the agents at a place, and stores the results.
+/// Calibrates the agents of a fleet and stores the results.
 pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     let wishes = without_load(TaskKey::of_environment()?.map(Arc::new));
     let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
@@ -178,7 +181,8 @@ fn calibrate_all<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Fa
     load.refuse_unfit()?;
     let measured = load.calibrate()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    // Its clock is best known after these further round trips.
+    // The clock errors are smallest after the further pings during the calibration, so the status
+    // is read now.
     let calibration = |(agent, measured): (AgentStatus, Result<SelfMeasurement, String>)| {
         let AgentStatus { name, plimsoll, cores, machine, clock_error_ns_max, .. } = agent;
         match measured {

@@ -1,8 +1,8 @@
-//! Readings of a server from its own machine, as a source like any other ([`RemoteReadings`]). It
-//! adds this machine's own readings and the server's metrics.
+//! Readings of a server from an agent on the server's machine, as a source like local probes
+//! ([`RemoteReadings`]). The source also has the generator's own readings and the server's metrics.
 //!
-//! If the agent is lost, loads continue: missing readings are a gap with a reason, never zero. Not
-//! here: the connection to the agent (`watch_link`), and the choice of sources (`watching`).
+//! If the agent is lost, loads continue. Missing readings become a gap with a reason, never zero.
+//! Not here: the connection to the agent (`watch_link`), and the choice of sources (`watching`).
 
 use crate::bus::Bus;
 use crate::watch_link::{LOOK, ReadingBatch, WatchLink};
@@ -15,12 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest wait for a requested sample: a late one must not delay the load.
+/// The longest wait for a requested sample. A late sample must not delay the load.
 const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 
-/// A source of readings on another machine.
+/// A source of readings from another machine.
 pub struct RemoteReadings {
-    /// Readings of this machine.
+    /// The readings of this machine, which generates the load.
     generator: Watcher,
     shared: Arc<LinkShared>,
     thread: Option<JoinHandle<()>>,
@@ -36,14 +36,15 @@ struct LinkShared {
 
 #[derive(Default)]
 struct LinkState {
-    /// Readings since the last `take`; times are of this machine's monotonic clock.
+    /// The readings since the last `take`, with times of this machine's monotonic clock.
     seen: Probes,
-    /// All series seen so far.
+    /// All series received so far: kind and unit by name.
     known: BTreeMap<String, (SeriesKind, String)>,
-    /// Number of requested samples, and of the last one received.
+    /// The number of the last requested sample. `came` is the number of the last one received.
     asked: u32,
     came: u32,
-    /// Why there are no more readings, and since when this was not reported.
+    /// The reason why there are no more readings, and the time from which the gap is not reported
+    /// yet, ns.
     lost: Option<(String, u64)>,
     news: Vec<String>,
     stop: bool,
@@ -51,7 +52,7 @@ struct LinkState {
 
 impl LinkShared {
     fn lock(&self) -> MutexGuard<'_, LinkState> {
-        // Readings change only under the lock, so the state is consistent.
+        // Readings change only under the lock, so the state is consistent even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +70,7 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// The agent is lost: a sentence about "it".
+    /// Notes that the agent is lost; `why` is a sentence about "it".
     fn lose(&self, now_ns: u64, why: &str) {
         self.live.set(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
@@ -80,7 +81,7 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// Remote readings since the last call.
+    /// Takes the remote readings since the last call, with a gap if the agent is lost.
     fn take(&self, now_ns: u64) -> Probes {
         let mut state = self.lock();
         let mut probes = std::mem::take(&mut state.seen);
@@ -97,7 +98,7 @@ impl LinkShared {
 }
 
 impl RemoteReadings {
-    /// Follows a watching agent over its link. `generator`: the readings of this machine.
+    /// Follows the readings of an agent in a thread. `generator` has the readings of this machine.
     pub fn follow<B: Bus + Send + 'static>(link: WatchLink<B>, host: &str, generator: Watcher) -> RemoteReadings {
         let shared = Arc::new(LinkShared {
             host: host.to_owned(),
@@ -112,7 +113,7 @@ impl RemoteReadings {
     }
 }
 
-/// Receives readings until stopped, or until the agent is lost.
+/// Receives readings until the source is dropped or the agent is lost.
 fn follow<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
     let mut asked_last = 0;
     loop {
@@ -152,7 +153,7 @@ impl ReadingSource for RemoteReadings {
         self.generator.sample_now();
         let is_due = |state: &mut LinkState| state.came < asked && state.lost.is_none();
         let wait = self.shared.changed.wait_timeout_while(self.shared.lock(), SAMPLE_WAIT, is_due);
-        // Late or not, the load continues.
+        // The load continues even if the sample is late.
         drop(wait);
     }
 
@@ -171,7 +172,7 @@ impl Drop for RemoteReadings {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         if let Some(thread) = self.thread.take() {
-            // A panic has printed its own message.
+            // A panic of the thread has printed its own message.
             let _ = thread.join();
         }
     }

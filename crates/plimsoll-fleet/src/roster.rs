@@ -1,28 +1,29 @@
-//! The agents of a load on a bus ([`Roster`]): present and free, with the wanted number or names.
+//! Chooses the agents of a load among those present on a bus ([`Roster`]): free agents, by number
+//! or by names.
 //!
-//! Not here: requesting their presence (`nats_bus`).
+//! Not here: requesting the presence of agents (`nats_bus`).
 
 use crate::presence::{Presence, agent_name};
 use plimsoll_model::units::exact_duration;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Most agents of a bus.
+/// The largest number of agents on a bus.
 const AGENTS_MAX: usize = 1_000;
 
 /// The agents that the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentChoice {
-    /// All present ones.
+    /// All agents that are present.
     All,
-    /// This number of them.
+    /// This number of free agents.
     Count(usize),
-    /// Those with these names.
+    /// The agents with these names.
     Named(Vec<String>),
 }
 
 impl AgentChoice {
-    /// Reads `3` or `a1,a2`.
+    /// Parses a number such as `3`, or names such as `a1,a2`.
     pub fn parse(text: &str) -> Result<AgentChoice, String> {
         if let Ok(count) = text.trim().parse::<usize>() {
             return match count {
@@ -38,21 +39,24 @@ impl AgentChoice {
     }
 }
 
-/// The state of a roster.
+/// Whether the wanted agents are present.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RosterState {
-    /// The agents of the load: name and boot of each, by name.
+    /// All wanted agents are present. The values are the name and start id (`boot`) of each,
+    /// ordered by name.
     Complete(Vec<(String, String)>),
-    /// Some are missing.
+    /// Some wanted agents are missing.
     Incomplete,
-    /// It is impossible: a sentence with the way out.
+    /// The wanted agents cannot be used. The value is a sentence that also says how to correct
+    /// that.
     Refused(String),
 }
 
-/// The present agents.
+/// The agents that have announced their presence.
 #[derive(Debug, Default)]
 pub struct Roster {
-    /// By name, and by boot.
+    /// The presences by name of the agent, and then by start id. Two start ids mean that two agents
+    /// have one name.
     agents: BTreeMap<String, BTreeMap<String, Presence>>,
 }
 
@@ -64,12 +68,12 @@ impl Roster {
         }
     }
 
-    /// The presence of the agent of this name.
+    /// The presence of the agent with this name.
     pub fn presence(&self, name: &str) -> Option<&Presence> {
         self.agents.get(name)?.values().next()
     }
 
-    /// Whether the wanted agents are present.
+    /// Whether the wanted agents are present, free and compatible.
     pub fn state(&self, choice: &AgentChoice) -> RosterState {
         let is_free = |name: &&String| self.presence(name).is_some_and(|presence| presence.run.is_none());
         let chosen: Vec<&String> = match choice {
@@ -109,7 +113,7 @@ impl Roster {
         RosterState::Complete(complete)
     }
 
-    /// Why the wait failed.
+    /// The message after the wait for the wanted agents has failed.
     pub fn shortage(&self, choice: &AgentChoice, wait: Duration, bus: &str) -> String {
         let wait = exact_duration(wait.as_nanos() as u64);
         let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();

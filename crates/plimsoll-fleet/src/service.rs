@@ -1,8 +1,8 @@
-//! An agent at work on this machine ([`serve_session`]): makes loads with this program's engine for
-//! one coordinator, on permitted addresses. Over standard input and output ([`serve`]) it ends when
-//! its coordinator is gone.
+//! Runs an agent on this machine ([`serve_session`]): it runs loads for one coordinator with this
+//! program's engine, only on permitted addresses. Over standard input and output ([`serve`]), the
+//! agent ends when its coordinator is gone.
 //!
-//! Not here: its protocol (`agent`), the permitted addresses (`allow`), and the bus (`nats_agent`).
+//! Not here: the protocol (`agent`), the permitted addresses (`allow`), and the bus (`nats_agent`).
 
 use crate::agent::{Agent, AgentAct};
 use crate::allow::{AllowList, is_on_this_machine};
@@ -26,70 +26,70 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Interval of the loop.
+/// The longest wait in one turn of the session loop.
 const LOOK: Duration = Duration::from_millis(20);
-/// Timeout of the trial connection before a load.
+/// Timeout of the test connection before a load.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
-/// Longest time for an unwanted load to end.
+/// The longest wait for a load to end after its coordinator is gone.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// An event for an agent.
+/// An event for the session of an agent.
 pub enum ServiceEvent {
-    /// A coordinator claims the agent for the run with this name.
+    /// A coordinator claims the agent; the value is the name of its run.
     Claimed(String),
-    /// A message of its coordinator, with its time.
+    /// A message of the coordinator, with its time of arrival in ns.
     Message(u64, ToAgent),
-    /// The connection has closed, with the reason of an early end.
+    /// The connection has closed; the value is the reason of an early end.
     Closed(Option<String>),
-    /// Intervals cannot be stored, with the reason.
+    /// The spool cannot store intervals; the value is the reason.
     Unstored(String),
-    /// The result of a load's preparation.
+    /// The result of preparing the load with this number.
     Prepared(u64, Result<(Injector, Vec<String>), String>),
-    /// The result of a calibration.
+    /// The result of the calibration with this number.
     Calibrated(u32, Result<SelfMeasurement, String>),
-    /// A tick of a load has passed.
+    /// The figures of one tick: number of the load, number of the tick, and interval.
     Tick(u64, u32, Box<Interval>),
-    /// A load has ended.
+    /// The load with this number has ended.
     Ended(u64, Seal),
 }
 
-/// The carrier of an agent's messages.
+/// Carries the messages of an agent.
 pub trait AgentCarrier {
     /// Sends a message to the coordinator of the session.
     fn send(&mut self, message: &ToCoordinator);
 
-    /// Whether an agent continues without its coordinator, and waits for the next one.
+    /// Whether the agent keeps running without its coordinator and waits for the next one.
     fn outlives_coordinator(&self) -> bool;
 }
 
-/// The permissions of an agent.
+/// What an agent may do for coordinators.
 #[derive(Debug, Clone)]
 pub struct Permissions {
-    /// The addresses that it loads.
+    /// The addresses to which the agent may send load.
     pub allow: AllowList,
-    /// The key whose tasks it accepts; `None`: any coordinator's.
+    /// The key whose tasks the agent accepts. `None` accepts tasks of any coordinator.
     pub verifier: Option<TaskVerifier>,
 }
 
-/// Why a session ended.
+/// The reason why a session ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SessionEnd {
-    /// The coordinator has no more work.
+    /// The coordinator ended the session.
     Left,
-    /// The coordinator has been silent for longer than its lease.
+    /// The coordinator was silent for longer than its lease.
     Deserted,
-    /// The connection has closed, with the reason of an early end.
+    /// The connection closed; the value is the reason of an early end.
     Closed(Option<String>),
 }
 
-/// A load in progress.
+/// A load that is being prepared or is running in a thread.
 struct LoadHandle {
     start: Sender<u64>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-/// The identity of this agent.
+/// The facts with which an agent on this machine introduces itself.
 pub fn own_hello() -> Hello {
     Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
@@ -119,8 +119,8 @@ impl AgentCarrier for StdioLink {
     }
 }
 
-/// Serves over standard input and output until the coordinator is gone. The error is the reason of
-/// an early end.
+/// Serves a coordinator over standard input and output until the coordinator is gone. The error is
+/// the reason of an early end.
 pub fn serve(permissions: Permissions) -> Result<(), Failure> {
     let (sender, events) = channel();
     let mut link = StdioLink::start(sender.clone());
@@ -130,7 +130,8 @@ pub fn serve(permissions: Permissions) -> Result<(), Failure> {
     }
 }
 
-/// Serves one coordinator. `run` is the name of its run, on a carrier with several.
+/// Serves one coordinator until its session ends. `run` is the name of the coordinator's run, or
+/// empty on a carrier for a single run.
 pub fn serve_session(
     run: &str,
     events: &Receiver<ServiceEvent>,
@@ -159,7 +160,7 @@ pub fn serve_session(
                 seal.died = seal.died.or_else(|| unstored.clone());
                 agent.take_end(monotonic_ns(), epoch, seal, &mut acts);
             }
-            // A claim for another run: the carrier has refused it.
+            // A claim for another run, which the carrier has already refused.
             Some(ServiceEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
@@ -169,7 +170,7 @@ pub fn serve_session(
                 AgentAct::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
                 AgentAct::Calibrate(task) => calibration = Some(calibrate(run, task, permissions, sender)),
                 AgentAct::Begin { origin_ns } => {
-                    // A load that has ended reports that by itself.
+                    // A load that has ended reports its end itself.
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
                 }
                 AgentAct::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
@@ -184,14 +185,14 @@ pub fn serve_session(
         load.end();
     }
     if let Some(thread) = calibration.filter(|_| carrier.outlives_coordinator()) {
-        // It ends by itself; a panic has printed its own message.
+        // The calibration ends by itself. A panic has printed its own message.
         let _ = thread.join();
     }
     end
 }
 
-/// An identifier of this machine and its process ids: ids are comparable only if it is equal.
-/// Empty: unknown.
+/// An identifier of this machine and its namespace of process ids. Process ids of two agents are
+/// comparable only if it is equal. Empty if unknown.
 pub fn system() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let processes = std::fs::read_link("/proc/self/ns/pid");
@@ -201,8 +202,8 @@ pub fn system() -> String {
     }
 }
 
-/// A fingerprint of this machine: differs for another machine, number of cores or processor. Empty:
-/// unknown.
+/// A fingerprint of this machine. It differs for another machine, number of cores or processor
+/// model.
 fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
@@ -210,8 +211,8 @@ fn machine() -> String {
     redact::digest(text.as_bytes())
 }
 
-/// Measures this machine's capacity against its own reference server in a thread. Only that server
-/// is loaded, so no list of addresses applies.
+/// Measures the capacity of this machine in a thread, against its own reference server. Only that
+/// server gets load, so the list of permitted addresses does not apply.
 fn calibrate(
     run: &str,
     task: CalibrationTask,
@@ -231,7 +232,7 @@ fn calibrate(
 }
 
 impl LoadHandle {
-    /// Prepares a task in a thread, and runs it at its start.
+    /// Prepares a task in a thread, and runs it when the start time arrives.
     fn begin(run: &str, task: PartTask, permissions: &Arc<Permissions>, events: &Sender<ServiceEvent>) -> LoadHandle {
         let (start, started) = channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -247,7 +248,7 @@ impl LoadHandle {
         LoadHandle { start, stop, thread }
     }
 
-    /// Ends the load, so that it does not overlap the next coordinator's.
+    /// Ends the load, so that it does not overlap the load of the next coordinator.
     fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + END_PATIENCE;
@@ -257,7 +258,7 @@ impl LoadHandle {
     }
 }
 
-/// Reports the end of a load whose thread panicked: otherwise the coordinator would wait for it.
+/// Reports the end of a load whose thread panicked. Otherwise the coordinator would wait for it.
 struct LoadWatch {
     epoch: u64,
     events: Sender<ServiceEvent>,
@@ -274,8 +275,8 @@ impl Drop for LoadWatch {
     }
 }
 
-/// Prepares and runs a task. The error says why it cannot be prepared: a sentence about "it", the
-/// agent.
+/// Prepares and runs a task. An error says why the task cannot be prepared, as a sentence about
+/// "it", the agent.
 fn carry_out(
     run: &str,
     task: &PartTask,
@@ -333,7 +334,7 @@ fn carry_out(
     Ok(())
 }
 
-/// Checks that the target accepts connections from here, at each of its addresses.
+/// Checks that every address of the target accepts connections from this machine.
 fn reach(plan: &Plan) -> Result<(), String> {
     for address in &plan.carriage.addresses {
         TcpStream::connect_timeout(address, CONNECT_PATIENCE)
@@ -342,7 +343,8 @@ fn reach(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Adapts the plan to this machine for its part, and returns the injector.
+/// Adapts the plan to this machine for its part. Returns the injector, and sentences about the
+/// adaptations.
 fn fit(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
     let cores = usable_cores();

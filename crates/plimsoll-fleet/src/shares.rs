@@ -1,4 +1,4 @@
-//! The shares of agents: weights in the user's syntax ([`Weights`]), and weights from calibrations
+//! The shares of agents in a load: the user's weights ([`Weights`]), and weights from calibrations
 //! ([`calibrated_weights`]).
 //!
 //! Not here: the part of the schedule for a weight (`plimsoll_model::stripe`), and the storage of
@@ -8,20 +8,21 @@ use crate::fleet_load::AgentStatus;
 use plimsoll_model::AgentCalibration;
 use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
 
-/// Largest relative error of a share: less than two calibrations of one machine differ.
+/// The largest accepted relative error of a share from rounding to small weights. Two calibrations
+/// of one machine differ by more.
 const SHARE_ERROR_MAX: f64 = 0.05;
 
-/// Weights in the user's syntax.
+/// The weights of agents as the user writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Weights {
-    /// One for each agent, in order.
+    /// One weight for each agent, in order.
     Ordered(Vec<u32>),
-    /// By the names of agents.
+    /// Weights with the names of their agents.
     Named(Vec<(String, u32)>),
 }
 
 impl Weights {
-    /// Reads `2,1,1` or `a1=2,a2=1`.
+    /// Parses weights such as `2,1,1` or `a1=2,a2=1`.
     pub fn parse(text: &str) -> Result<Weights, String> {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let weight = |word: &str| match word.parse::<u32>() {
@@ -52,7 +53,7 @@ impl Weights {
         }
     }
 
-    /// The weight of each agent, in their order.
+    /// The weight of each agent, in the order of `names`.
     pub fn for_agents(&self, names: &[String]) -> Result<Vec<u32>, String> {
         let all = names.join(", ");
         match self {
@@ -78,13 +79,13 @@ impl Weights {
     }
 }
 
-/// The weights from calibrations of all agents; empty if equal.
+/// The weights that follow from calibrations of all agents. Empty if the shares are equal.
 pub fn weights_of_agents(agents: &[AgentCalibration]) -> Vec<u32> {
     weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
 }
 
-/// The weights from known calibrations; empty if equal. The sentence says why existing calibrations
-/// do not count.
+/// The weights that follow from stored calibrations, and a note. The weights are empty if the
+/// shares are equal. The note says why existing calibrations are not used.
 pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {
@@ -108,8 +109,8 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
     }
 }
 
-/// The smallest weights that approximate the shares of these rates; empty if equal, or if the rates
-/// differ too much.
+/// The smallest weights that approximate shares in proportion to these rates. Empty if the shares
+/// are equal, or if no valid weights exist.
 fn weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;

@@ -1,5 +1,6 @@
-//! A carrier on simulated time ([`SimBus`]) with simulated agents and servers, for tests: messages
-//! are lost, delayed, repeated and reordered, agents killed and cut off, all by seed.
+//! A carrier on simulated time with simulated agents and servers, for tests ([`SimBus`]). Messages
+//! are lost, delayed, repeated and reordered, and agents are killed and cut off. All of that is
+//! determined by a seed.
 
 use crate::agent::{Agent, AgentAct};
 use crate::bus::{Bus, BusEvent};
@@ -16,18 +17,18 @@ use std::time::Duration;
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000 * MS;
 
-/// Faults of messages in transit.
+/// The faults of messages on a simulated carrier.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageFaults {
-    /// Shares of lost and of repeated messages.
+    /// The shares of messages that are lost and that are repeated, 0 to 1.
     pub lost: f64,
     pub doubled: f64,
-    /// Least delay of a message, and largest additional delay, ns.
+    /// The smallest delay of a message, and the largest additional random delay, ns.
     pub delay_ns: u64,
     pub jitter_ns: u64,
 }
 
-/// A message in transit.
+/// A message that is being carried.
 struct Mail {
     agent: usize,
     is_to_agent: bool,
@@ -37,11 +38,11 @@ struct Mail {
 pub struct SimBus {
     pub now_ns: u64,
     pub weather: MessageFaults,
-    /// Time of the user's stop.
+    /// Time of the user's interrupt, ns.
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
     rng: Rng,
-    /// Messages by time of arrival, and number.
+    /// Messages that are being carried, by arrival time and number.
     mail: BTreeMap<(u64, u64), Mail>,
     mails: u64,
     arrived: VecDeque<(usize, u64, BusEvent)>,
@@ -51,14 +52,14 @@ pub struct SimAgent {
     agent: Agent,
     clock_offset_ns: u64,
     load: Option<SimLoad>,
-    /// Time range without any connection.
+    /// Time range in which the agent has no connection, ns.
     pub cut_ns: (u64, u64),
-    /// Time at which it is killed; and whether its carrier reports that.
+    /// Time at which the agent is killed, and whether the carrier reports that.
     pub killed_ns: Option<(u64, bool)>,
-    /// Time from which its disk is full: it ends its load, and reports that.
+    /// Time from which the agent's disk is full, ns. The agent then ends its load and reports that.
     pub full_ns: u64,
     left: bool,
-    /// When its load last ran.
+    /// The last time at which the agent's load was running, ns.
     pub loading_ns: u64,
 }
 
@@ -95,7 +96,7 @@ impl SimBus {
         (0..self.agents.len()).map(|number| format!("load{number}")).collect()
     }
 
-    /// Sends a message to an agent, or from it.
+    /// Sends a message to an agent (`is_to_agent`) or from it, with the faults of the carrier.
     fn post(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
         let copies = 1 + usize::from(self.rng.next_f64() < self.weather.doubled);
         for _ in 0..copies {
@@ -109,7 +110,7 @@ impl SimBus {
         }
     }
 
-    /// Advances by a millisecond.
+    /// Advances the simulated time by 1 ms.
     pub fn step(&mut self) {
         self.now_ns += MS;
         while let Some(first) = self.mail.first_entry()
@@ -239,9 +240,9 @@ pub struct SimLoad {
     window_end_ns: u64,
     origin_ns: Option<u64>,
     is_to_end: bool,
-    /// Why it ends by itself.
+    /// The reason if the load ends by itself.
     died: Option<String>,
-    /// Open requests by route.
+    /// The sums of the ledgers by route, to find the requests in flight.
     under_way: BTreeMap<u16, Ledger>,
 }
 
@@ -259,7 +260,7 @@ impl SimLoad {
         self.origin_ns.is_some()
     }
 
-    /// Advances it; returns whether it has ended.
+    /// Advances the load to a time. Returns whether the load has ended.
     fn go_on(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAct>) -> bool {
         let Some(origin_ns) = self.origin_ns else { return false };
         while now_ns >= origin_ns + u64::from(self.next + 1) * Plan::TICK_NS
@@ -288,21 +289,21 @@ impl SimLoad {
     }
 }
 
-/// The capacity of an agent's machine: higher for later agents.
+/// The calibrated capacity of an agent's machine; it grows with the agent's number.
 pub fn calibration(agent: usize) -> SelfMeasurement {
     let highest_rps = 10_000.0 * (agent + 1) as f64;
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
-/// The seal of a part whose window ended at this time.
+/// The seal of a part whose measured window ended at this time.
 pub fn seal_at(window_end_ns: u64) -> Seal {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
 }
 
-/// The ticks of a stripe of an open loop on a server with response times between 1 and 250 ms,
-/// which refuses one request in fifty. The outcome of a request depends on its number alone, so
-/// stripes are independent.
+/// The ticks of a stripe of an open loop on a simulated server. Response times are 1 to 250 ms, and
+/// about one request in 50 fails. The outcome of a request depends only on its number, so the
+/// stripes are independent of each other.
 pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let mut ticks: Vec<(Interval, BTreeMap<u16, Histogram>, Histogram)> = Vec::new();

@@ -1,5 +1,5 @@
-//! Fleets on simulated time: whatever happens to messages and agents, loads are summed exactly,
-//! ledgers close, and every load ends.
+//! Tests of fleets on simulated time. Whatever happens to messages and agents, loads are summed
+//! exactly, ledgers close, and every load ends.
 
 use crate::bus::Bus;
 use crate::fleet_load::{FleetLoad, FleetOptions};
@@ -22,7 +22,7 @@ fn wishes(on_loss: AgentLossPolicy) -> FleetOptions {
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new(), key: None }
 }
 
-/// 400 requests a second for 3 s after a warm-up of 0.5 s, on two routes.
+/// A load of 400 requests a second for 3 s without a warm-up, on two routes.
 fn plan(seed: u64) -> Plan {
     let addresses = vec![([127, 0, 0, 1], 80).into()];
     let rate = Curve::constant(400.0);
@@ -41,14 +41,14 @@ fn on_tick(_: &Tick) -> ControlFlow<Stop> {
     ControlFlow::Continue(())
 }
 
-/// Runs one load of a fleet, which begins 3 s after all agents are ready.
+/// Runs one load of a fleet. It starts 3 s after all agents are ready.
 fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, goes_on: bool) -> Run {
     fleet.connect(plan, goes_on, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     let origin_ns = fleet.bus().now_ns() + 3 * S;
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The bytes of a run in a run file.
+/// The bytes that a run has in a run file.
 fn bytes(run: &Run) -> Vec<u8> {
     let mut out = Vec::new();
     let (plan, injectors) = (Box::new(run.plan.clone()), run.injectors.clone());
@@ -67,7 +67,7 @@ fn one_process(plan: &Plan, stripes: u64) -> Run {
     one_process_of(plan, &(0..stripes).map(|part| Stripe::new(part, stripes)).collect::<Vec<_>>())
 }
 
-/// The run of one process with the same stripes.
+/// The run of one process with these stripes.
 fn one_process_of(plan: &Plan, stripes: &[Stripe]) -> Run {
     let schedule = Schedule::compile(&plan.load);
     let injectors = vec![Injector::default(); stripes.len()];
@@ -145,7 +145,8 @@ fn the_others_keep_their_proportions_when_an_agent_is_lost() {
     assert_eq!(bytes(&next), bytes(&one_process_of(&plan, &weighted(&[4, 1]))));
 }
 
-/// An agent with a full disk ends its load with all results delivered; the others continue.
+/// An agent with a full disk ends its load with all results delivered, and the other agents
+/// continue.
 #[test]
 fn an_agent_with_a_full_disk_is_named_and_loses_nothing_that_it_did() {
     for seed in 0..10 {
@@ -163,7 +164,7 @@ fn an_agent_with_a_full_disk_is_named_and_loses_nothing_that_it_did() {
         let full = &run.agents[2];
         assert_eq!(full.loss_reason.as_deref(), Some("its spool cannot be written"), "seed {seed}");
         assert!(full.ledger.closes() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
-        // All of its ticks came, and the seal.
+        // All ticks of the agent have arrived, and its seal.
         assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
         assert!(
             run.agents[..2].iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.unsent == 0),
@@ -205,7 +206,7 @@ fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
         let why = lost.loss_reason.as_deref().unwrap_or_default();
         assert_eq!(why, if tells { "its ssh ended" } else { "it sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
-        // Its messages before its end count, except those in transit.
+        // The messages of the agent before its end count, except those that were being carried.
         let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
         let expect = 400.0 / 3.0 * part as f64 / 1e9;
         assert!((lost.ledger.unsent as f64 - expect).abs() < 90.0, "seed {seed}: {} of {expect}", lost.ledger.unsent);
@@ -304,7 +305,7 @@ fn a_carrier_takes_its_time() {
 }
 
 /// Agents are killed and cut off at random times, with reliable and unreliable messages. Delivered
-/// results count once, every ledger closes, a load without a lost agent is exact, and no load
+/// results count once, and every ledger closes. A load without a lost agent is exact, and no load
 /// outlives its lease.
 #[test]
 fn whatever_happens_to_agents_ledgers_close_and_loads_end() {

@@ -1,6 +1,6 @@
-//! Intervals of an agent on its own disk, until a coordinator has recorded them ([`Spool`]): one
-//! file for each run, written and synchronised by a thread of its own, so that the load waits for
-//! no disk.
+//! Stores an agent's intervals on its own disk until a coordinator has recorded them ([`Spool`]).
+//! Each run has one file. A separate thread writes and synchronises the files, so the load never
+//! waits for a disk.
 //!
 //! ```text
 //! file  = magic (8 bytes: "PLIMSPL", version 1) entry*
@@ -8,9 +8,9 @@
 //!         CRC-32 of all before it in the entry (u32 LE)
 //! ```
 //!
-//! A file is cut when all of it is recorded, and removed at the end of its run. The entries of an
-//! agent that was killed are handed on when it starts again. Not here: what a message holds, and
-//! how it travels (`nats_agent`).
+//! A file is truncated when all its entries are recorded, and removed at the end of its run. If an
+//! agent was killed, its entries are passed on when it starts again. Not here: the content of
+//! messages, and their transport (`nats_agent`).
 
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::{output_file, system_text};
@@ -24,52 +24,54 @@ use std::time::{Duration, SystemTime};
 const MAGIC: [u8; 8] = *b"PLIMSPL\x01";
 const HEAD_BYTES: usize = 20;
 const TAIL_BYTES: usize = 4;
-/// Longest message of an entry, a guard against damaged lengths.
+/// The longest message of an entry, bytes. The limit protects against damaged lengths.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
-/// The longest file of one run.
+/// The largest file of one run, bytes (4 GiB).
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// Time after which unrecorded entries are removed: the bus drops them, too.
+/// Time after which entries that are not recorded are removed. The bus drops them after the same
+/// time.
 const KEPT: Duration = Duration::from_secs(24 * 3_600);
 const EXTENSION: &str = "spool";
 const LOCK_NAME: &str = "lock";
 
-/// A stored message.
+/// A stored message of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolEntry {
-    /// The name of its run.
+    /// The name of the run.
     pub run: String,
-    /// The number of its load, and its sequence number.
+    /// The number of the load, and the sequence number of the frame.
     pub key: (u64, u64),
-    /// Its bytes.
+    /// The encoded message.
     pub message: Vec<u8>,
 }
 
-/// An order for the writing thread.
+/// An order to the writing thread.
 enum SpoolOrder {
     Append(SpoolEntry),
     /// All entries of a run up to this key are recorded.
     Commit(String, (u64, u64)),
-    /// A run has ended.
+    /// The session of a run has ended.
     Close(String),
 }
 
-/// The receivers of stored entries and of errors.
+/// The callbacks of the writing thread.
 pub struct SpoolOutlet {
     /// Called with each entry once it is on disk.
     pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
-    /// Called with the reason when entries cannot be stored; they are passed on all the same.
+    /// Called with the reason when entries cannot be stored. The entries are still passed to
+    /// `stored`.
     pub failed: Box<dyn FnMut(String) + Send>,
 }
 
-/// A handle to the writing thread.
+/// A handle to the writing thread of a spool.
 #[derive(Clone)]
 pub struct Spool {
     orders: Sender<SpoolOrder>,
 }
 
 impl Spool {
-    /// Opens a folder exclusively, passes on entries that an earlier agent left, and starts the
-    /// thread.
+    /// Locks and opens a folder, passes on the entries that an earlier agent left, and starts the
+    /// writing thread.
     pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::start(format!(
@@ -95,46 +97,47 @@ impl Spool {
         Ok(Spool { orders })
     }
 
-    /// Stores an entry, then passes it on. One that is stored already is only passed on.
+    /// Stores an entry, then passes it on. An entry that is stored already is only passed on.
     pub fn append(&self, entry: SpoolEntry) {
         let _ = self.orders.send(SpoolOrder::Append(entry));
     }
 
-    /// All entries of a run up to this one are recorded.
+    /// Notes that all entries of a run up to this key are recorded.
     pub fn commit(&self, run: &str, key: (u64, u64)) {
         let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
     }
 
-    /// A run has ended. Its file is removed once all of it is recorded.
+    /// Notes that the session of a run has ended. The file of the run is removed once all its
+    /// entries are recorded.
     pub fn close(&self, run: &str) {
         let _ = self.orders.send(SpoolOrder::Close(run.to_owned()));
     }
 }
 
-/// The lock of a folder; `None`: another process has it.
+/// Locks a folder. `None` if another process has the lock.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let file = output_file::create(&folder.join(LOCK_NAME))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
-        // Some file systems know no locks.
+        // Some file systems do not support locks, so the folder is used without one.
         Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }
 
-/// The file of one run.
+/// The spool file of one run.
 #[derive(Debug)]
 struct SpoolFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Entries that are not known to be recorded.
+    /// The keys of the entries that are not recorded yet.
     open: BTreeSet<(u64, u64)>,
     last: (u64, u64),
     is_closed: bool,
 }
 
-/// Reads the entries of earlier agents. Files that are too old are removed.
+/// Reads the entries that earlier agents left. Files that are too old are removed.
 fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -151,7 +154,7 @@ fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, 
             continue;
         }
         let mut file = output_file::open_file(&path, plimsoll_sys::file::WriteMode::Over)?;
-        // The last entry may be incomplete.
+        // The last entry may be incomplete, so it is cut off.
         file.set_len(whole_bytes)?;
         file.seek(SeekFrom::End(0))?;
         let open: BTreeSet<_> = entries.iter().map(|entry| entry.key).collect();
@@ -162,7 +165,8 @@ fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, 
     Ok(found)
 }
 
-/// The complete entries of a file, and their total length; none if it is no spool.
+/// Parses the complete entries of a file. Returns them and the length of the file up to the last of
+/// them. Empty if the file is not a spool.
 fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     let (mut entries, mut at) = (Vec::new(), MAGIC.len());
     if !bytes.starts_with(&MAGIC) {
@@ -181,7 +185,8 @@ fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     (entries, at as u64)
 }
 
-/// The key of an entry, and the length of its message.
+/// The key of an entry, and the length of its message in bytes. `None` if the header is incomplete
+/// or the length is too large.
 fn entry_head(bytes: &[u8]) -> Option<((u64, u64), usize)> {
     let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
@@ -208,7 +213,7 @@ impl SpoolFile {
         bytes.extend_from_slice(&entry.message);
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
         if let Err(error) = self.file.write_all(&bytes) {
-            // No incomplete entry may precede later ones.
+            // An incomplete entry is removed, because later entries would be unreadable behind it.
             self.file.set_len(self.bytes)?;
             self.file.seek(SeekFrom::End(0))?;
             return Err(error);
@@ -245,7 +250,7 @@ impl SpoolWriter {
         while let Ok(first) = queue.recv() {
             let mut stored = Vec::new();
             let mut touched = BTreeSet::new();
-            // One synchronisation for all waiting orders.
+            // All waiting orders share one synchronisation of the disk.
             for order in std::iter::once(first).chain(queue.try_iter()) {
                 if let Err(error) = self.carry_out(order, &mut stored, &mut touched) {
                     self.fail(&error);
@@ -290,7 +295,7 @@ impl SpoolWriter {
         Ok(())
     }
 
-    /// Appends an entry; returns whether the file has grown.
+    /// Appends an entry to the file of its run. Returns whether the file has grown.
     fn append(&mut self, entry: &SpoolEntry) -> io::Result<bool> {
         if !self.files.contains_key(&entry.run) {
             self.files.insert(entry.run.clone(), SpoolFile::create(&self.folder, &entry.run)?);
@@ -369,7 +374,7 @@ mod tests {
         for sequence in 1..=3 {
             spool.append(entry("r1", sequence));
         }
-        // A repeated entry is passed on again, and stored once.
+        // A repeated entry is passed on again, but stored only once.
         spool.append(entry("r1", 2));
         assert_eq!(taken(&stored, 4)[3], entry("r1", 2));
         let path = folder.join("r1.spool");
@@ -378,7 +383,7 @@ mod tests {
         assert!(open(&folder).0.is_err_and(|failure| failure.to_string().contains("running agent")));
         drop(spool);
         assert!(wait_for(|| lock(&folder).is_ok_and(|lock| lock.is_some())), "the thread ends");
-        // Killed within an entry.
+        // The agent was killed while it wrote an entry.
         fs::write(&path, &bytes[..bytes.len() - 3]).expect("written");
         let (spool, stored, _) = open(&folder);
         let spool = spool.expect("opens");
@@ -404,7 +409,7 @@ mod tests {
         let folder = folder();
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");
-        // A folder stands where the file belongs.
+        // A folder has the path of the spool file, so that it cannot be created.
         fs::create_dir_all(folder.join("r1.spool")).expect("made");
         spool.append(entry("r1", 1));
         spool.append(entry("r1", 2));

@@ -1,6 +1,6 @@
-//! Fleets of machines that one can log in to: an agent on each, reached by `ssh`.
+//! Starts agents on machines that can be reached by `ssh`, and connects to them.
 //!
-//! Not here: how a login is made (`ssh_login`), and what is said over its pipe.
+//! Not here: the ssh login (`ssh_login`), and the messages over its pipe.
 
 use crate::fleet_load::{FleetLoad, FleetOptions};
 use crate::pipe_bus::{PipeBus, PipeCommand};
@@ -9,7 +9,8 @@ use crate::ssh_login::{own_program, pipe_command};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::shell;
 
-/// Starts an agent on each host, which may load what `allow` says, and waits until all are there.
+/// Starts an agent on each host and waits until all are present. `allow` lists the addresses to
+/// which the agents may send load. With `copied`, this program is copied to the hosts first.
 pub fn meet(hosts: &[SshHost], copied: bool, allow: &str, wishes: FleetOptions) -> Result<FleetLoad<PipeBus>, Failure> {
     let program = if copied { Some(own_program("--fleet-copy")?) } else { None };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();

@@ -1,10 +1,10 @@
-//! Logging in to a machine to start an agent there ([`pipe_command`]): `ssh`, with its user's own
-//! configuration, keys and jump hosts, starts `plimsoll agent --stdio`, and its pipe is the
-//! carrier. Nothing is left behind: the agent ends with the pipe.
+//! Logs in to a machine with `ssh` and starts an agent there ([`pipe_command`]). `ssh` uses its
+//! user's own configuration, keys and jump hosts. It starts `plimsoll agent --stdio`, and its pipe
+//! carries the messages. Nothing stays on the machine: the agent ends with the pipe.
 //!
-//! `ssh` is never let ask for anything, since nobody may be there to answer. `$PLIMSOLL_SSH`, a
-//! command for the shell, takes its place and gets the same words. Not here: what is said over the
-//! pipe, and which machines (`ssh`, `watching`).
+//! `ssh` runs in batch mode, because possibly nobody is there to answer a question. The shell
+//! command in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments except the options. Not
+//! here: the messages over the pipe, and the choice of machines (`ssh`, `watching`).
 
 use crate::pipe_bus::{ExitFormatter, PipeCommand};
 use crate::place::SshHost;
@@ -13,10 +13,9 @@ use plimsoll_model::redact;
 use plimsoll_sys::system_text;
 use std::process::Command;
 
-/// The command that takes the place of `ssh`.
+/// Environment variable with a shell command that replaces `ssh`.
 const SSH_VARIABLE: &str = "PLIMSOLL_SSH";
-/// What `ssh` is told besides: to ask for nothing, and to notice within seconds that the other end
-/// is gone.
+/// Options for `ssh`: it asks no questions, and notices within seconds that the connection is lost.
 const SSH_OPTIONS: [&str; 8] = [
     "-oBatchMode=yes",
     "-oConnectTimeout=10",
@@ -28,14 +27,16 @@ const SSH_OPTIONS: [&str; 8] = [
     "-T",
 ];
 
-/// This program, to be copied there, which the flag `copy_flag` asks for.
+/// Reads this program's executable, to copy it to another machine. `copy_flag` is the option that
+/// requests the copy, for errors.
 pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
     std::fs::read("/proc/self/exe")
         .map_err(|error| Failure::start(format!("{copy_flag}: this program cannot be read: {}", system_text(&error))))
 }
 
-/// What starts an agent at a host: `plimsoll agent --stdio` there, with these `words`, or a copy of
-/// `program`, which the flag `copy_flag` asks for.
+/// The command that starts an agent on a host: `plimsoll agent --stdio` with the arguments `words`.
+/// If `program` is given, a copy of it runs instead. `copy_flag` is the option that requests a
+/// copy, for messages.
 pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
     let command = command(host, &remote_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
@@ -43,11 +44,11 @@ pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_
     PipeCommand { name: host.name.clone(), command, first: program, last_words }
 }
 
-/// What the shell at the other end runs. A copy comes first over the same pipe, and is removed when
-/// the agent ends.
+/// The line that the remote shell runs. If the program is copied, it arrives first over the same
+/// pipe, and is removed when the agent ends.
 fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     match copied_bytes {
-        // One that is too old to understand these words tells at least how old.
+        // The version is printed first, so that the error for an old plimsoll can name it.
         None => format!("plimsoll --version >&2 && exec plimsoll agent --stdio {words}"),
         Some(bytes) => format!(
             "umask 077; f=$(mktemp) && trap 'rm -f \"$f\"' EXIT HUP INT TERM && head -c {bytes} >\"$f\" && chmod 700 \"$f\" && \
@@ -56,7 +57,7 @@ fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     }
 }
 
-/// The command that runs a line at a host.
+/// The local command that runs a line on a host.
 fn command(host: &SshHost, line: &str) -> Command {
     let mut command = match std::env::var_os(SSH_VARIABLE).filter(|it| !it.is_empty()) {
         None => {
@@ -79,7 +80,8 @@ fn command(host: &SshHost, line: &str) -> Command {
     command
 }
 
-/// Why an agent ended: a sentence about "it", with the way out where one is known.
+/// Explains why an agent ended, as a sentence about "it". The sentence says how to correct the
+/// problem if that is known. `words` are the last lines of standard error.
 fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
     let SshHost { destination, .. } = host;
     let has = |part: &str| words.contains(part);

@@ -1,6 +1,6 @@
-//! Standard input and output as an agent's way to its coordinator ([`StdioLink`]).
+//! An agent's connection to its coordinator over standard input and output ([`StdioLink`]).
 //!
-//! Not here: what an agent does with a message (`service`, `watch_service`).
+//! Not here: the handling of messages (`service`, `watch_service`).
 
 use crate::frame::GREETING;
 use crate::message::{ToAgent, ToCoordinator};
@@ -8,21 +8,22 @@ use crate::message_stream::{StreamEnd, read_messages};
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What comes over standard input.
+/// An event on standard input.
 pub enum StdioEvent {
-    /// The coordinator says something; when that came.
+    /// A message of the coordinator, with its time of arrival in ns.
     Message(u64, ToAgent),
-    /// Nobody says anything any more, and why if not because all is over.
+    /// Standard input has ended. The value is the reason, unless the coordinator closed the stream
+    /// normally.
     Closed(Option<String>),
 }
 
-/// The way to the coordinator.
+/// The connection to the coordinator.
 pub struct StdioLink {
     outgoing: Sender<Vec<u8>>,
 }
 
 impl StdioLink {
-    /// Greets the coordinator, and passes on what it says as the receiver's events.
+    /// Sends the greeting, and passes received messages to `events`.
     pub fn start<E: From<StdioEvent> + Send + 'static>(events: Sender<E>) -> StdioLink {
         std::thread::spawn(move || listen(&events));
         let (outgoing, queue) = channel::<Vec<u8>>();
@@ -31,7 +32,7 @@ impl StdioLink {
         StdioLink { outgoing }
     }
 
-    /// Sends a message. A coordinator that is gone says so by its end.
+    /// Sends a message. If the coordinator is gone, the end of standard input reports that.
     pub fn send(&self, message: &ToCoordinator) {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
@@ -39,7 +40,7 @@ impl StdioLink {
     }
 }
 
-/// Passes on what the coordinator says, until its end.
+/// Passes the coordinator's messages to `events` until the stream ends, then reports the end.
 fn listen<E: From<StdioEvent>>(events: &Sender<E>) {
     let mut pass_on = |came_ns, message| events.send(StdioEvent::Message(came_ns, message).into()).is_ok();
     let why = match read_messages::<ToAgent>(&mut io::stdin(), &mut pass_on) {
@@ -51,7 +52,8 @@ fn listen<E: From<StdioEvent>>(events: &Sender<E>) {
     let _ = events.send(StdioEvent::Closed(why).into());
 }
 
-/// Writes what is queued, until nobody reads: then nobody says anything either.
+/// Writes the queued bytes until the queue closes or the coordinator stops reading. The end of
+/// standard input then reports that the coordinator is gone.
 fn write_all(output: &mut impl Write, queue: &Receiver<Vec<u8>>) {
     while let Ok(bytes) = queue.recv()
         && output.write_all(&bytes).and_then(|()| output.flush()).is_ok()

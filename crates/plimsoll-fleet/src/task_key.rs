@@ -1,8 +1,9 @@
 //! Keys with which a coordinator signs tasks ([`TaskKey`]) and an agent verifies them
-//! ([`TaskVerifier`]), so that access to the bus alone cannot start a load.
+//! ([`TaskVerifier`]). With them, access to the bus alone is not enough to start a load.
 //!
-//! The signature covers the task, its plan, the run and an expiry time. An old task is worthless,
-//! because another run has another name. Not here: the addresses that may be loaded (`allow`).
+//! The signature covers the task, its plan, the name of the run and an expiry time. A recorded task
+//! cannot be used again, because another run has another name. Not here: the addresses that agents
+//! may load (`allow`).
 
 use crate::message::{CalibrationTask, PartTask, TaskSignature};
 use plimsoll_model::failure::Failure;
@@ -14,31 +15,32 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Environment variable with the file of a coordinator's key.
+/// Environment variable with the path of a coordinator's key file.
 const KEY_VARIABLE: &str = "PLIMSOLL_FLEET_KEY";
-/// Prefix of both lines.
+/// Prefixes of the text lines with a secret key and with a public key.
 const SECRET_PREFIX: &str = "ed25519-secret:";
 const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
-/// Validity of a task after its signature, s, and the largest difference of the two machines'
-/// calendars.
+/// Validity of a task after its signature, s. It is also the largest accepted difference between
+/// the calendar clocks of the two machines.
 const VALID_S: u64 = 600;
-/// Domain separation of these signatures from others of the same key.
+/// Prefixes of the signed bytes of tasks and of calibrations. A signature for one purpose is
+/// therefore invalid for any other.
 const PURPOSE: &[u8] = b"plimsoll fleet task 1\0";
 const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
 
-/// A coordinator's key.
+/// A coordinator's secret key, which signs tasks.
 pub struct TaskKey {
     pair: Ed25519KeyPair,
 }
 
-/// The key that an agent trusts.
+/// The public key that an agent trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskVerifier {
     public: [u8; KEY_BYTES],
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -55,7 +57,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(pair).collect()).flatten()
 }
 
-/// Random bytes of the operating system.
+/// Returns random bytes from the operating system.
 pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
@@ -67,7 +69,7 @@ fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The signed bytes of a task.
+/// The bytes of a task that are signed.
 fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
     let mut bytes = PURPOSE.to_vec();
     let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
@@ -81,7 +83,7 @@ fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
     bytes
 }
 
-/// The signed bytes of a calibration.
+/// The bytes of a calibration request that are signed.
 fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<u8> {
     let mut bytes = CALIBRATION_PURPOSE.to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());
@@ -91,8 +93,8 @@ fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<
 }
 
 impl TaskKey {
-    /// Creates a key, writes it to a file that only its owner can read, and returns the line for
-    /// agents.
+    /// Creates a key and writes it to a new file that only its owner can read. Returns the line
+    /// with the public key, for agents.
     pub fn create(path: &Path) -> Result<String, Failure> {
         let seed: [u8; KEY_BYTES] = random()?;
         let key = TaskKey::of_seed(&seed).map_err(Failure::start)?;
@@ -112,7 +114,7 @@ impl TaskKey {
         Ok(TaskKey { pair })
     }
 
-    /// Reads the file that [`create`](TaskKey::create) wrote.
+    /// Reads a key file that [`create`](TaskKey::create) wrote.
     pub fn read(path: &str) -> Result<TaskKey, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("'{path}' cannot be read: {}", system_text(&error)))?;
@@ -121,24 +123,24 @@ impl TaskKey {
         key.ok_or_else(|| format!("'{path}' holds no key of a fleet: make one with plimsoll fleet key FILE"))
     }
 
-    /// The public line for agents.
+    /// The line with the public key, for agents.
     pub fn public(&self) -> String {
         format!("{PUBLIC_PREFIX}{}", hex(self.pair.public_key().as_ref()))
     }
 
-    /// The key of this process's user, if the environment names one.
+    /// The key that the environment variable names; `None` if it is not set.
     pub fn of_environment() -> Result<Option<TaskKey>, Failure> {
         let path = std::env::var(KEY_VARIABLE).ok().filter(|path| !path.is_empty());
         let key = path.as_deref().map(TaskKey::read).transpose();
         key.map_err(|why| Failure::usage(format!("${KEY_VARIABLE}: {why}")))
     }
 
-    /// Signs a task of a run.
+    /// Signs a task of the run named `run`.
     pub fn sign(&self, run: &str, task: &PartTask) -> TaskSignature {
         self.sign_bytes(|expires_unix_s| signed_bytes(run, task, expires_unix_s))
     }
 
-    /// Signs a calibration of a run.
+    /// Signs a calibration request of the run named `run`.
     pub fn sign_calibration(&self, run: &str, number: u32) -> TaskSignature {
         self.sign_bytes(|expires_unix_s| signed_calibration_bytes(run, number, expires_unix_s))
     }
@@ -151,7 +153,7 @@ impl TaskKey {
 }
 
 impl TaskVerifier {
-    /// Reads the line of a key, as [`TaskKey::public`] gives it.
+    /// Parses a line with a public key, as [`TaskKey::public`] returns it.
     pub fn parse(text: &str) -> Result<TaskVerifier, String> {
         let bytes = text.trim().strip_prefix(PUBLIC_PREFIX).and_then(from_hex);
         let public = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -160,12 +162,13 @@ impl TaskVerifier {
             .ok_or_else(|| "the key is not the line that plimsoll fleet key prints: ed25519: and 64 digits".to_owned())
     }
 
-    /// Checks whether a task of a run may run; the error is a sentence about "it", the agent.
+    /// Checks the signature of a task of the run named `run`. An error is a sentence about "it",
+    /// the agent.
     pub fn check(&self, run: &str, task: &PartTask) -> Result<(), String> {
         self.check_at(run, task, unix_s())
     }
 
-    /// Checks whether a calibration of a run may run, likewise.
+    /// Checks the signature of a calibration request. An error is a sentence about "it", the agent.
     pub fn check_calibration(&self, run: &str, task: &CalibrationTask) -> Result<(), String> {
         let bytes = |expires_unix_s| signed_calibration_bytes(run, task.number, expires_unix_s);
         self.check_bytes(task.signature.as_ref(), bytes, unix_s())

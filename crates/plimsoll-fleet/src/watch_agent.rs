@@ -1,42 +1,42 @@
-//! An agent that only watches a server on its machine, as a state machine without I/O
-//! ([`WatchAgent`]): time and messages in, actions out.
+//! An agent that only measures ("watches") a server on its machine, as a state machine without I/O
+//! ([`WatchAgent`]). Time and messages go in, and actions come out.
 //!
-//! It makes no load. It ends when its coordinator is silent for [`LEASE_NS`]. Not here: readings
-//! (`plimsoll-probe`), and carrying messages (`watch_service`).
+//! The agent runs no load. It ends when its coordinator is silent for [`LEASE_NS`]. Not here:
+//! readings (`plimsoll-probe`), and carrying messages (`watch_service`).
 
 use crate::agent::{BEAT_NS, LEASE_NS};
 use crate::message::{AgentPhase, CalibrationTask, Hello, ToAgent, ToCoordinator, WatchTask};
 
-/// An action for a watching agent.
+/// An action that the owner of a [`WatchAgent`] must carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchAct {
-    /// Send this message.
+    /// Send this message to the coordinator.
     Send(ToCoordinator),
-    /// Watch this server, in place of any other.
+    /// Measure this server instead of any earlier one.
     Begin(WatchTask),
-    /// Take a sample now, and send it with this number.
+    /// Take a sample of readings now, and send it with this number.
     Sample(u32),
     /// End the session.
     Leave,
 }
 
-/// An agent that watches.
+/// The state of an agent that measures a server.
 #[derive(Debug)]
 pub struct WatchAgent {
     hello: Hello,
-    /// Its task, and the reply for repetition if it was lost.
+    /// The current task, and the reply to it, kept to be repeated if it was lost.
     task: Option<(WatchTask, Option<ToCoordinator>)>,
     heard_ns: u64,
     beat_ns: Option<u64>,
 }
 
 impl WatchAgent {
-    /// A new agent.
+    /// Creates an agent without a task.
     pub fn new(hello: Hello, now_ns: u64) -> WatchAgent {
         WatchAgent { hello, task: None, heard_ns: now_ns, beat_ns: None }
     }
 
-    /// Handles a message of the coordinator.
+    /// Handles a message of the coordinator, and appends the resulting actions.
     pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAct>) {
         self.heard_ns = now_ns;
         match message {
@@ -58,12 +58,12 @@ impl WatchAgent {
                 acts.push(WatchAct::Send(ToCoordinator::Calibrated { number, result }));
             }
             ToAgent::Leave => acts.push(WatchAct::Leave),
-            // A message for loads, or a heartbeat.
+            // A message about loads, or a heartbeat, which needs no action.
             ToAgent::Start { .. } | ToAgent::Commit { .. } | ToAgent::Stop { .. } | ToAgent::Lease => {}
         }
     }
 
-    /// Handles the result of the start; returns the reply.
+    /// Handles the result of starting the current task, and returns the reply to send.
     pub fn take_beginning(&mut self, result: Result<(), String>) -> ToCoordinator {
         let answer = ToCoordinator::Watching(result);
         if let Some((_, kept)) = &mut self.task {
@@ -72,14 +72,15 @@ impl WatchAgent {
         answer
     }
 
-    /// Returns the actions due now.
+    /// Appends the actions that are due now: heartbeats, and the end of the session.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<WatchAct>) {
         if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS {
             acts.push(WatchAct::Leave);
         }
         if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
             self.beat_ns = Some(now_ns);
-            // Until the first task, the coordinator may not know the agent.
+            // Until the first task, the coordinator may not know the agent, so the agent introduces
+            // itself.
             if self.task.is_none() {
                 acts.push(WatchAct::Send(ToCoordinator::Hello(self.hello.clone())));
             }
@@ -101,7 +102,7 @@ mod tests {
         WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
     }
 
-    /// A letter for each action.
+    /// One letter for each action.
     fn letters(act: impl FnOnce(&mut Vec<WatchAct>)) -> String {
         let mut acts = Vec::new();
         act(&mut acts);

@@ -1,7 +1,8 @@
-//! The connection to an agent that watches a server on its machine ([`WatchLink`]): meets it,
-//! starts the watch, and converts readings to this machine's clock.
+//! A coordinator's connection to an agent that measures a server on its machine ([`WatchLink`]). It
+//! waits for the agent, starts the measurement, and converts readings to this machine's clock.
 //!
-//! Not here: waiting for readings (`remote_readings`), and starting the agent (`ssh_login`).
+//! Not here: the thread that waits for readings (`remote_readings`), and starting the agent
+//! (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::coordinator::{Coordinator, PINGS_FIRST};
@@ -9,38 +10,38 @@ use crate::message::{Hello, ToAgent, ToCoordinator, WatchTask};
 use plimsoll_model::Probes;
 use std::time::Duration;
 
-/// There is one agent.
+/// The number of the only agent.
 const AGENT: usize = 0;
-/// Longest wait for the agent's hello, and for its discovery of the server, ns.
+/// The longest waits for the agent's hello message, and until the agent has found the server, ns.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 const WATCHING_NS_MAX: u64 = 20_000_000_000;
-/// Time until the watch request is repeated, ns.
+/// Time after which the request to measure is repeated, ns.
 const WATCH_AGAIN_NS: u64 = 2_000_000_000;
-/// The longest wait for a message before the link sends what is due.
+/// The longest wait for a message before due messages are sent.
 pub const LOOK: Duration = Duration::from_millis(20);
-/// Most messages handled at once.
+/// The largest number of messages that are handled at once.
 const MESSAGES_MAX: usize = 64;
 
-/// Received readings, on this machine's clock.
+/// Received readings, with times of this machine's monotonic clock.
 #[derive(Debug)]
 pub struct ReadingBatch {
-    /// The number of the newest requested sample among them; 0: they have none.
+    /// The number of the newest requested sample among the readings; 0 if there is none.
     pub sample: u32,
-    /// Cores that the server recently used; `None`: unknown.
+    /// The number of CPU cores that the server recently used. `None` if unknown.
     pub live_cores: Option<f64>,
-    /// The readings.
+    /// The readings of the agent's probes.
     pub probes: Probes,
 }
 
-/// The connection to an agent.
+/// The connection to the agent.
 pub struct WatchLink<B: Bus> {
     bus: B,
     coordinator: Coordinator,
 }
 
 impl<B: Bus> WatchLink<B> {
-    /// Waits until the agent on the bus is there and its clock is known. Errors of a link begin
-    /// with "it", the agent: the caller names it first.
+    /// Waits until the agent on the bus is present and its clock is known. Errors of a link are
+    /// sentences about "it", the agent, whose name the caller adds.
     pub fn meet(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();
@@ -53,7 +54,7 @@ impl<B: Bus> WatchLink<B> {
         Ok(link)
     }
 
-    /// Makes the agent watch.
+    /// Asks the agent to measure a server, and waits until it has begun.
     pub fn watch(&mut self, task: &WatchTask) -> Result<(), String> {
         let begun_ns = self.bus.now_ns();
         let mut asked_ns = None::<u64>;
@@ -73,25 +74,25 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// The hello of the agent.
+    /// The hello message of the agent, once it has arrived.
     pub fn hello(&self) -> Option<&Hello> {
         self.coordinator.hello(AGENT)
     }
 
-    /// Makes the agent take a sample now.
+    /// Asks the agent to take a sample now; `number` identifies the sample.
     pub fn sample(&mut self, number: u32) {
         self.bus.send(AGENT, &ToAgent::Sample { number });
     }
 
-    /// Readings that arrived, or arrive within `patience`. After the last ones, the error says why
-    /// none follow.
+    /// Returns readings that have arrived, or that arrive within `patience`. After the last
+    /// readings, an error says why there are no more.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.pump(patience);
         let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });
         if let Some(why) = self.coordinator.loss(AGENT).filter(|_| !said.iter().any(are_readings)) {
             return Err(why.to_owned());
         }
-        // All readings of a message belong to one tick, in which the clock hardly drifts: one
+        // All readings of one message belong to one tick, in which the clock hardly drifts. So one
         // offset fits all.
         let offset_ns = self.coordinator.clock(AGENT).offset_ns();
         let came = said.into_iter().filter_map(|message| match message {
@@ -115,8 +116,8 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// Receives messages once and returns those about watching. Fails from `until_ns` on; `what`
-    /// names the missing action of the agent.
+    /// Receives messages once and returns those about the measurement. From `until_ns` on it fails;
+    /// `what` names the missing action of the agent.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.pump(LOOK);
         if let Some(why) = self.coordinator.loss(AGENT) {
@@ -131,8 +132,8 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// Receives messages, possibly after a wait, and sends those that are due; returns those about
-    /// watching.
+    /// Receives waiting messages and sends those that are due. Returns the messages about the
+    /// measurement.
     fn pump(&mut self, patience: Duration) -> Vec<ToCoordinator> {
         let (mut said, mut events, mut patience) = (Vec::new(), Vec::new(), patience);
         while let Some((_, came_ns, arrived)) = self.bus.receive(patience) {
@@ -143,7 +144,7 @@ impl<B: Bus> WatchLink<B> {
                     | ToCoordinator::Refused { .. }),
                 ) => said.push(message),
                 BusEvent::Message(message) => self.coordinator.take(AGENT, came_ns, message, &mut events),
-                // The coordinator's events concern loads, and this agent makes none.
+                // The coordinator's events are about loads, and this agent runs none.
                 BusEvent::Gone(why) => drop(self.coordinator.lose(AGENT, why)),
             }
             patience = Duration::ZERO;
@@ -175,16 +176,17 @@ mod tests {
     const MS: u64 = 1_000_000;
     const DAY_NS: u64 = 86_400_000_000_000;
 
-    /// An agent on simulated time whose clock is a day ahead, with latency.
+    /// An agent on simulated time, whose clock is a day ahead, behind a carrier with latency.
     struct WatchedBus {
         now_ns: u64,
         way_ns: u64,
         agent: WatchAgent,
-        /// Its reply to a watch request.
+        /// The agent's reply to a request to measure.
         answer: Result<(), String>,
         to_agent: VecDeque<(u64, ToAgent)>,
         to_us: VecDeque<(u64, ToCoordinator)>,
-        /// When it dies; whether its carrier reports that after its messages; whether that is next.
+        /// Time at which the agent dies. `tells` says whether the carrier reports that after the
+        /// agent's messages, and `last_words` whether that report is next.
         dies_ns: u64,
         tells: bool,
         last_words: bool,
@@ -257,7 +259,7 @@ mod tests {
                 self.step();
             }
             let (at_ns, message) = self.to_us.pop_front()?;
-            // Its last event is its end, if the carrier reports it.
+            // If the carrier reports the end of the agent, it is the last event.
             if self.now_ns >= self.dies_ns && self.tells && self.to_us.is_empty() {
                 self.last_words = true;
             }
@@ -287,8 +289,8 @@ mod tests {
         let came = link.receive(Duration::from_millis(50)).expect("readings");
         let [ReadingBatch { sample: 1, live_cores: Some(0.25), probes }] = came.as_slice() else { panic!("{came:?}") };
         let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
-        // The sample was taken when the request arrived: latencies are equal, so the offset is
-        // exact.
+        // The sample was taken when the request arrived. The latencies in both directions are
+        // equal, so the offset is exact.
         assert!((asked_ns + 3 * MS..=asked_ns + 4 * MS).contains(&at_ns), "{at_ns}, asked at {asked_ns}");
     }
 
@@ -311,7 +313,8 @@ mod tests {
         let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         link.sample(7);
-        // It had replied when it died: all messages arrive together, its end last.
+        // The agent had replied when it died, so all messages arrive together and its end arrives
+        // last.
         for _ in 0..5 {
             link.bus.step();
         }

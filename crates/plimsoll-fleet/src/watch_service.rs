@@ -1,7 +1,8 @@
-//! A watching agent on this machine ([`serve_watch`]): messages over standard input and output,
-//! readings by this program's probes. It makes no load, and ends when its coordinator is gone.
+//! Runs an agent that measures a server on this machine ([`serve_watch`]). Messages travel over
+//! standard input and output, and readings come from this program's probes. The agent runs no load,
+//! and ends when its coordinator is gone.
 //!
-//! Not here: its protocol (`watch_agent`), and readings (`plimsoll-probe`).
+//! Not here: the protocol (`watch_agent`), and readings (`plimsoll-probe`).
 
 use crate::message::{ToCoordinator, WatchTask};
 use crate::service::own_hello;
@@ -15,11 +16,11 @@ use plimsoll_sys::clock::monotonic_ns;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Interval at which readings are sent, ns: a tick of a load.
+/// Interval at which readings are sent, ns. It equals the tick of a load.
 const TICK_NS: u64 = 100_000_000;
 
-/// Serves over standard input and output until the coordinator is gone. The error is the reason of
-/// an early end.
+/// Serves a coordinator over standard input and output until the coordinator is gone. The error is
+/// the reason of an early end.
 pub fn serve_watch() -> Result<(), Failure> {
     let (sender, events) = channel::<StdioEvent>();
     let link = StdioLink::start(sender);
@@ -39,7 +40,7 @@ pub fn serve_watch() -> Result<(), Failure> {
             match act {
                 WatchAct::Send(message) => send(&message),
                 WatchAct::Begin(task) => {
-                    // End the previous watch.
+                    // The previous measurement ends first.
                     drop(watcher.take());
                     let begun = begin(&task);
                     send(&agent.take_beginning(begun.as_ref().map(|_| ()).map_err(Clone::clone)));
@@ -59,7 +60,7 @@ pub fn serve_watch() -> Result<(), Failure> {
     }
 }
 
-/// Sends readings since the last time; with `sample`, including one taken now.
+/// Sends the readings since the last call. With `sample`, a sample is taken now and included.
 fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordinator)) {
     if sample.is_some() {
         watcher.sample_now();
@@ -71,7 +72,7 @@ fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordi
     }
 }
 
-/// Begins to watch. The error is a sentence about "it", the agent.
+/// Starts to measure a server. An error is a sentence about "it", the agent.
 fn begin(task: &WatchTask) -> Result<Watcher, String> {
     let (pid, process, cgroup) = (task.pid, task.process.clone(), task.cgroup.clone());
     let terms = ProbesTerms { none: false, pid, process, metrics: None, cgroup, watch: None };

@@ -1,5 +1,5 @@
-//! The source of a target's readings by the terms of a study ([`reading_source`]): the probes of
-//! this machine, or with `--watch` those of the server's machine.
+//! Chooses the source of a target's readings by the options of a study ([`reading_source`]). The
+//! source is the probes of this machine, or with `--watch` an agent on the server's machine.
 //!
 //! Not here: readings (`plimsoll-probe`), and their use (`plimsoll-study`).
 
@@ -16,10 +16,10 @@ use plimsoll_model::{Terms, WatchTerms};
 use plimsoll_probe::{Effort, ReadingSource, WatchTarget, Watcher};
 use plimsoll_study::base::Base;
 
-/// The flag that copies this program there.
+/// The option that copies this program to the server's machine.
 const COPY_FLAG: &str = "--watch-copy";
 
-/// Parses the place of a server: one machine.
+/// Parses the place of a server, which must be exactly one machine.
 pub fn watched_host(text: &str) -> Result<SshHost, String> {
     let Place::Ssh(hosts) = Place::parse(text)? else {
         return Err("a bus is named: name the machine that the server runs on, such as ssh://server1".to_owned());
@@ -30,7 +30,7 @@ pub fn watched_host(text: &str) -> Result<SshHost, String> {
     }
 }
 
-/// The source of readings of a target; `None`: nothing is watched.
+/// The source of a target's readings. `None` if nothing is measured.
 pub fn reading_source(
     base: &Base,
     terms: &Terms<String>,
@@ -47,8 +47,7 @@ pub fn reading_source(
     }
 }
 
-/// A remote source for each of several targets, if they are watched on another machine; otherwise
-/// none.
+/// A remote source for each of several targets, if `--watch` is set; otherwise an empty list.
 pub fn remote_sources<'a>(
     bases: impl Iterator<Item = &'a Base>,
     terms: &Terms<String>,
@@ -61,7 +60,7 @@ pub fn remote_sources<'a>(
     Ok(sources.into_iter().flatten().collect())
 }
 
-/// Logs in to the server's machine and starts the watch there.
+/// Logs in to the server's machine and starts the measurement there.
 fn remote(
     watch: &WatchTerms,
     terms: &ProbesTerms<String>,
@@ -91,7 +90,7 @@ fn remote(
     Ok(RemoteReadings::follow(link, &host.name, generator))
 }
 
-/// Whether an agent runs on this machine, possibly in a container: it has the same boot id.
+/// Whether an agent runs on this machine, possibly in a container: both have the same boot id.
 fn is_this_machine(theirs: &str) -> bool {
     let boot = |system: &str| system.split(' ').next().filter(|boot| !boot.is_empty()).map(str::to_owned);
     boot(theirs).is_some() && boot(theirs) == boot(&system())

@@ -1,7 +1,8 @@
-//! Coordinators and agents on a real `nats-server`, with loads on a real server: what agents
-//! finished is counted once, whatever happens to the bus and the coordinator.
+//! Tests of coordinators and agents on a real `nats-server`, with loads on a real server. The
+//! finished work of agents is counted once, whatever happens to the bus and the coordinator.
 //!
-//! Here all are threads of one process. `plimsoll/tests/e2e/fleet_nats.rs` has them as processes.
+//! Here coordinators and agents are threads of one process; in `plimsoll/tests/e2e/fleet_nats.rs`
+//! they are processes.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// A `nats-server` on a free port, ended when dropped.
+/// A `nats-server` on a free port, which is killed when dropped.
 struct Nats {
     child: Child,
     folder: PathBuf,
@@ -43,7 +44,7 @@ struct Nats {
 }
 
 impl Nats {
-    /// `None` where there is no `nats-server`, which is said.
+    /// Starts the server. `None` if there is no `nats-server` on this machine; a message says so.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start() -> Option<Nats> {
         if Command::new("nats-server").arg("--version").output().is_err() {
@@ -92,7 +93,8 @@ impl Nats {
         BusAccess { address: BusAddress::parse(&self.url).expect("an address"), creds: None, ca: None }
     }
 
-    /// Has an agent join, in a thread that ends with the process; its spool.
+    /// Starts an agent in a thread that ends with the process, and waits until it has joined.
+    /// Returns the folder of its spool.
     fn agent(&self, name: &str) -> PathBuf {
         let spool = folder("spool");
         let allow = AllowList::parse("127.0.0.1").expect("a list");
@@ -186,7 +188,7 @@ fn run(fleet: &mut FleetLoad<NatsBus>, plan: &Plan) -> Run {
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The files of intervals in a spool.
+/// The files with intervals in a spool folder.
 fn spooled(spool: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(spool).expect("a folder").flatten().map(|entry| entry.path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "spool")).collect()
@@ -206,14 +208,14 @@ fn three_agents_of_a_bus_make_one_load() {
     let (address, responses) = server();
     let spools = ["a1", "a2", "a3"].map(|name| nats.agent(name));
     let mut fleet = nats.fleet("3").unwrap_or_else(|why| panic!("{why}"));
-    // While they work for one coordinator, no other gets them.
+    // While the agents work for one coordinator, no other coordinator can claim them.
     let refused = nats.fleet("a2").err().expect("an agent that is taken");
     assert!(refused.contains("agent a2 works for another coordinator"), "{refused}");
     let mut count = 0;
     for _ in 0..2 {
         let run = run(&mut fleet, &plan(address, 300.0, 2));
         let ledger = run.totals().routes_sum.ledger;
-        // On a busy machine an agent may send less; what it did not send it says.
+        // On a busy machine an agent may send fewer requests; the rest is counted as unsent.
         assert!(ledger.closes() && ledger.scheduled == 600, "{ledger:?}");
         assert_eq!(ledger.succeeded + ledger.unsent, 600, "{ledger:?}");
         assert_eq!(run.ending, Some(LoadEnd::Finished));
@@ -225,7 +227,7 @@ fn three_agents_of_a_bus_make_one_load() {
     }
     drop(fleet);
     wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
-    // They are free again, and a name is taken once.
+    // The agents are free again, and a second agent with a used name is refused.
     drop(nats.fleet("a1,a2,a3").unwrap_or_else(|why| panic!("{why}")));
     let second = JoinTerms {
         access: nats.access(),
@@ -269,7 +271,7 @@ fn what_agents_finished_outlives_their_coordinator() {
     let spools = ["c1", "c2"].map(|name| nats.agent(name));
     let mut fleet = nats.fleet("2").unwrap_or_else(|why| panic!("{why}"));
     let plan = plan(address, 200.0, 4);
-    // The coordinator stands still for ever in the middle of the load: nothing more is recorded.
+    // The coordinator hangs forever in the middle of the load, so nothing more is recorded.
     std::thread::spawn(move || {
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = monotonic_ns() + fleet.start_ahead_ns();
@@ -294,6 +296,6 @@ fn what_agents_finished_outlives_their_coordinator() {
     let ledger = run.totals().routes_sum.ledger;
     assert!(ledger.closes() && ledger.scheduled == 800 && ledger.succeeded == 800, "{ledger:?}");
     assert_eq!(responses.load(Ordering::Relaxed), 800);
-    // What is in a run file is in no spool.
+    // Intervals that are recorded in a run file are removed from the spools.
     wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
 }

@@ -1,5 +1,5 @@
-//! Parses access logs. A [`Format`] defines the fields of a line, [`Format::parse`] returns the
-//! [`Entry`] of a line without copying, and [`find_format`] detects the format from the first lines
+//! Parses access logs. A [`Format`] defines the fields of a line. [`Format::parse`] returns
+//! the [`Entry`] of a line without copying. [`find_format`] detects the format from the first lines
 //! of a file.
 //!
 //! A timestamp is the start or the end of a request, depending on the server. If durations are

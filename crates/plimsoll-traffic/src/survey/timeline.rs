@@ -88,7 +88,7 @@ struct Point {
 struct Bin {
     arrivals: u64,
     /// Starts and ends of requests in the bin. Each is the ns within the bin shifted left by one,
-    /// plus 1 for a start, so that an end sorts before a start of the same ns.
+    /// plus 1 for a start. So an end sorts before a start of the same ns.
     events: Vec<u32>,
 }
 

@@ -42,7 +42,7 @@ pub enum Intervention {
     /// Bursts of twice as many requests as the server serves concurrently, each after all earlier
     /// responses.
     Together,
-    /// As many requests in flight as the server serves concurrently, held constant.
+    /// As many requests in flight as the server serves concurrently.
     Abreast,
 }
 

@@ -11,7 +11,7 @@
 //!
 //! Not here: figures computed from several others (rates, shares), and their meaning.
 //!
-//! [`CountingHistogram`]: crate::Recording
+//! [`CountingHistogram`]: crate::CountingHistogram
 
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::ledger::Ledger;

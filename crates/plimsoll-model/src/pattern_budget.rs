@@ -8,10 +8,10 @@ use crate::budget::Budget;
 
 /// Largest compiled size of one regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Size limits that a pattern is compiled with, in order. A pattern is charged with the first one
-/// that it fits.
+/// Size limits with which a pattern is compiled, in bytes, tried in ascending order. A pattern is
+/// charged with the first limit that it fits.
 const TIERS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
-/// Largest compiled size of all patterns of an input. Real plans use a tenth.
+/// Largest compiled size of all patterns of an input, in bytes. Real plans use a tenth.
 pub const PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 /// Why a pattern was not compiled.
@@ -42,8 +42,8 @@ impl Default for PatternBudget {
 }
 
 impl PatternBudget {
-    /// Compiles a pattern with `build`, which gets the allowed bytes. `build` returns `None` if
-    /// these do not suffice.
+    /// Compiles a pattern with `build`, which gets the number of allowed bytes. `build` returns
+    /// `None` if that number does not suffice.
     pub fn build<R, E>(&mut self, build: impl Fn(usize) -> Result<Option<R>, E>) -> Result<R, PatternRefusal<E>> {
         for bytes in TIERS_BYTES {
             // Each attempt costs time in proportion to its limit, so each is charged.
@@ -60,7 +60,7 @@ impl PatternBudget {
 mod tests {
     use super::*;
 
-    /// A library for tests: each pattern compiles to a given size.
+    /// Returns a fake library for tests, with which each pattern compiles to `size` bytes.
     fn of_size(size: usize) -> impl Fn(usize) -> Result<Option<usize>, &'static str> {
         move |limit| if size == 0 { Err("empty") } else { Ok((size <= limit).then_some(size)) }
     }

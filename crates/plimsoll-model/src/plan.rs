@@ -17,45 +17,45 @@ use std::sync::Arc;
 pub enum Purpose {
     /// A load that the user requested directly.
     Run,
-    /// A level of a sweep.
+    /// One level of a sweep.
     Level,
-    /// A closed-loop trial on the way to the peak.
+    /// A closed-loop trial that searches the concurrency with the highest throughput (the peak).
     Peak,
     /// A closed-loop trial with more users than the server serves concurrently: its queue never
     /// empties.
     Saturate,
-    /// An open-loop trial during the ascent to the line.
+    /// An open-loop trial while the rate rises towards the load line.
     Climb,
-    /// An open-loop trial near the line.
+    /// An open-loop trial near the load line (the highest sustained rate).
     Line,
-    /// The trial that confirms the line.
+    /// The trial that confirms the load line.
     Confirm,
-    /// Load outside any measurement: draining, priming, warming up.
+    /// Load outside any measurement, to drain queues or to warm up the server.
     Settle,
     /// A fixed rate during which profiles of the server are taken.
     Profile,
     /// A load of a block. A block has one load for each arm.
     Block,
-    /// A steady load at a share of the line, to see what changes towards the line.
+    /// A steady load at a share of the load line, to see what changes towards the line.
     Hold,
-    /// A load in steps beyond the line, and back.
+    /// A load in steps beyond the load line, and back.
     Overload,
-    /// A part of a long load at the line, after a search.
+    /// A part of a long load at the load line, after a search.
     Soak,
 }
 
-/// The target of a load, if there are several.
+/// Which of several targets a load goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmIndex {
-    /// A side of a comparison: 0 is A, 1 is B.
+    /// A side of a comparison of two builds: 0 is A, 1 is B.
     Side(u8),
-    /// A rung of a ladder, 0 the lowest: A, B, ...
+    /// A rung of a ladder (targets of which each does one thing more): 0 is the lowest.
     Rung(u8),
 }
 
 impl ArmIndex {
-    /// The second target, next to the one whose line is searched.
+    /// The arm of the second target, next to the target whose line is searched.
     pub const AGAINST: ArmIndex = ArmIndex::Side(1);
 
     /// The index of the arm.
@@ -65,7 +65,7 @@ impl ArmIndex {
         }
     }
 
-    /// A, B, ... Z.
+    /// The letter of the arm: A, B, ... Z.
     pub fn letter(self) -> char {
         char::from(b'A' + self.index().min(25) as u8)
     }
@@ -79,20 +79,20 @@ pub struct Tag {
     /// The target; `None` if there is only one.
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
-    /// The level, block or profile that the load belongs to, from 0. Several loads of one turn are
-    /// attempts at the same load.
+    /// The number of the level, block or profile that the load belongs to, from 0. Several loads
+    /// with equal tags are attempts at the same load.
     #[serde(default)]
     pub turn: u32,
 }
 
 impl Tag {
-    /// The first turn on the only target.
+    /// Returns the tag of the first turn, for an experiment with one target.
     pub fn for_purpose(purpose: Purpose) -> Tag {
         Tag { purpose, arm: None, turn: 0 }
     }
 }
 
-/// Everything a load will do.
+/// Everything that a load will do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The requests.
@@ -118,8 +118,9 @@ impl Plan {
         }
     }
 
-    /// The executable plan. If its arrivals are drawn from a log ([`Arrivals::Replayed`]), it
-    /// contains the drawn times and requests. `None`: the log has no sessions to draw from.
+    /// Returns the executable plan. If the plan's arrivals are drawn from a log
+    /// ([`Arrivals::Replayed`]), the result contains the drawn times and requests. `None`: the log
+    /// has no sessions to draw from.
     pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));

@@ -1,10 +1,11 @@
-//! A complete plan as bytes, for another machine to execute, including bodies, keys and trusted
-//! certificates.
+//! A complete plan as bytes, for another machine to execute. The bytes include bodies, keys and
+//! trusted certificates.
 //!
-//! Tagged fields ([`crate::tagged`]), but a reader refuses unknown fields: a plan read in part
-//! would be another load. [`Plan::from_bytes`] returns valid plans only, and its memory is bounded
-//! by the length of the bytes. Not here: the record of a plan in a run file (`codec`), which has no
-//! secrets.
+//! The bytes are tagged fields ([`crate::tagged`]). A reader refuses unknown fields, since a partly
+//! read plan would be another load. [`Plan::from_bytes`] returns valid plans only, and its memory
+//! is bounded by the length of the bytes.
+//!
+//! Not here: the record of a plan in a run file (`codec`), which has no secrets.
 
 mod carriage;
 mod fields;
@@ -20,7 +21,7 @@ use crate::plan::Plan;
 use crate::tagged::{Reader, field};
 use fields::{number, once, read};
 
-/// The format version that this crate writes; a reader refuses others.
+/// The format version that this crate writes. A reader refuses every other version.
 const FORM: u64 = 3;
 
 /// Why bytes are no executable plan.

@@ -1,8 +1,8 @@
 //! Readings of the target and its host during a load, as time series on the load's clock
 //! ([`Probes`]).
 //!
-//! With `--watch`, series of the server's machine have their usual names. Those of the machine that
-//! makes the load begin with [`GENERATOR`].
+//! With `--watch` (the server is watched on its own machine), series of the server's machine have
+//! their usual names. The names of the load generator's machine then begin with [`GENERATOR`].
 //!
 //! Plain data and its arithmetic. Not here: how readings are taken, and what they mean.
 
@@ -33,7 +33,7 @@ pub struct SeriesSample {
 /// A period without readings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Gap {
-    /// Schedule time of the last reading before it, ns.
+    /// Schedule time of the last reading before the gap, ns.
     pub from_ns: i64,
     /// Schedule time of the last reading that failed, ns.
     pub to_ns: i64,
@@ -90,7 +90,7 @@ pub struct Probes {
 }
 
 impl Series {
-    /// A series without readings.
+    /// Creates a series without readings.
     pub fn new(kind: SeriesKind, unit: &str) -> Series {
         Series { kind, unit: unit.to_owned(), samples: Vec::new(), gaps: Vec::new() }
     }
@@ -109,9 +109,9 @@ impl Series {
         join(&mut self.gaps);
     }
 
-    /// The value at `at_ns`, by linear interpolation; `None` without a reading on either side.
-    /// Before the first and after the last reading, the nearest one counts if it is within
-    /// `reach_ns`.
+    /// Returns the value at `at_ns`, by linear interpolation; `None` without a reading on both
+    /// sides. Before the first and after the last reading, the nearest reading counts if it is
+    /// within `reach_ns`.
     pub fn value_at(&self, at_ns: i64, reach_ns: i64) -> Option<f64> {
         let next = self.samples.partition_point(|sample| sample.at_ns < at_ns);
         let near = |sample: &SeriesSample| (sample.at_ns - at_ns).abs() <= reach_ns;
@@ -133,10 +133,10 @@ impl Series {
         &self.samples[first.min(end)..end]
     }
 
-    /// The series as a chart shows it: a gauge as it is, a counter as its rate at the end of each
-    /// step. CPU time in ns becomes cores, and waiting time the mean number of waiting threads. A
-    /// step of less than half the usual length, as at the edges of a load, joins the next one,
-    /// since its rate is imprecise.
+    /// Returns the series as a chart shows it. A gauge stays as it is; a counter becomes its rate
+    /// at the end of each step between readings. CPU time in ns becomes cores, and waiting time the
+    /// mean number of waiting threads. A step of less than half the usual length (at the edges of a
+    /// load) joins the next one, since its rate is imprecise.
     pub fn drawn(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
@@ -166,7 +166,7 @@ impl Series {
         steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
 
-    /// Unit of [`Series::drawn`].
+    /// The unit of the values that [`Series::drawn`] returns.
     pub fn drawn_unit(&self) -> String {
         match (self.kind, self.unit.as_str()) {
             (SeriesKind::Gauge, unit) => unit.to_owned(),
@@ -178,7 +178,8 @@ impl Series {
     }
 
     fn merge(&mut self, other: &Series) {
-        // If two observers disagree about a series, the choice does not depend on the order.
+        // If two observers disagree about a series, the result must not depend on the order of
+        // merging.
         if (other.kind, &other.unit) < (self.kind, &self.unit) {
             (self.kind, self.unit) = (other.kind, other.unit.clone());
         }
@@ -198,14 +199,16 @@ impl Series {
     }
 }
 
-/// Prefix of series from the machine that makes the load, when the server is watched on another.
+/// Prefix of series from the load generator's machine, used if the server is watched on another
+/// machine.
 pub const GENERATOR: &str = "generator.";
-/// Metrics that a server exposes belong to the server, whichever machine reads them.
+/// Prefix of metrics that a server exposes. They belong to the server, whichever machine reads
+/// them.
 const METRICS: &str = "metrics.";
 /// Whether load generator and server share the machine: 1 or 0.
 const TARGET_LOCAL: &str = "target.local";
 
-/// A total order of readings: by time, then by value.
+/// A key that orders readings totally: by time, then by value.
 fn order(sample: &SeriesSample) -> (i64, u64) {
     (sample.at_ns, sample.value.to_bits())
 }
@@ -229,8 +232,9 @@ impl Probes {
         *self == Probes::default()
     }
 
-    /// The same readings as those of the load generator's machine, next to a server watched
-    /// elsewhere. Facts about the server are dropped: the other machine has them.
+    /// Renames the series to those of the load generator's machine, for use with a server that is
+    /// watched elsewhere. Facts about the server are dropped, since the server's machine reports
+    /// them.
     pub fn of_generator(self) -> Probes {
         let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS) {
             true => (name, series),
@@ -240,7 +244,7 @@ impl Probes {
         Probes { series, cpu_ns: self.cpu_ns, wall_ns: self.wall_ns, ..Probes::default() }
     }
 
-    /// A series of the machine that makes the load.
+    /// Returns a series of the load generator's machine.
     pub fn generator_series(&self, name: &str) -> Option<&Series> {
         match self.host {
             None => self.series.get(name),
@@ -267,12 +271,12 @@ impl Probes {
         }
     }
 
-    /// Share of one core that the readings used, 0..; 0 without readings.
+    /// Share of one core that taking the readings used, 0 or more; 0 without readings.
     pub fn cost_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.wall_ns as f64 }
     }
 
-    /// The same readings with every time shifted by `by_ns`, for another clock.
+    /// Returns the readings with every time shifted by `by_ns`, to convert between clocks.
     pub fn shifted(mut self, by_ns: i64) -> Probes {
         for series in self.series.values_mut() {
             series.samples.iter_mut().for_each(|sample| sample.at_ns += by_ns);
@@ -285,7 +289,8 @@ impl Probes {
 
     /// Adds readings of another time or another machine.
     pub fn merge(&mut self, other: &Probes) {
-        // One study watches on one machine: of two names the smaller one stays, in any order.
+        // One study watches one machine. If two names occur, the smaller one stays, in any order of
+        // merging.
         self.host = [self.host.take(), other.host.clone()].into_iter().flatten().min();
         for (name, theirs) in &other.series {
             match self.series.get_mut(name) {
@@ -342,7 +347,7 @@ mod tests {
         let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.drawn().iter().map(|sample| sample.value).collect();
         assert_eq!((values, cpu.drawn_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
-        // Readings close together at an edge join the next step; at the end they join none.
+        // At an edge, readings close together join the next step. At the end there is no next step.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
         let edges = series(SeriesKind::Counter, "ns", &edges).drawn();
         assert_eq!(

@@ -1,6 +1,5 @@
-//! The bytes of [`Probes`] in a run file: what is rare as JSON, the readings packed, because they
-//! are many. Functions that were sampled are a frame of their own (`codec`), which readers that do
-//! not know it pass over.
+//! The bytes of [`Probes`] in a run file. Rare parts are JSON; the many readings are packed.
+//! Sampled functions have their own frame (`codec`), which readers of older versions skip.
 //!
 //! ```text
 //! probes = length of JSON (varint)

@@ -1,10 +1,10 @@
-//! A profile as data: stacks with values, such as CPU time or bytes. One form for every source:
-//! pprof, folded stacks, `perf script`.
+//! A profile as data: stacks with values, such as CPU time or bytes. All sources have this one
+//! form: pprof, folded stacks, `perf script`.
 //!
-//! Flat tables that refer to each other by index, because a profile of 50 MB has tens of millions
-//! of frames. A stack is a list of places, leaf first as in pprof. A place is one address with the
-//! functions inlined there, innermost first. Functions are interned **by name**, which pprof calls
-//! the granularity "functions".
+//! The data is flat tables that refer to each other by index, because a profile of 50 MB has tens
+//! of millions of frames. A stack is a list of places, leaf first as in pprof. A place is one code
+//! address with the functions inlined there, innermost first. Functions are interned **by name**,
+//! which pprof calls the granularity "functions".
 //!
 //! Not here: parsers of formats, sums over stacks (`plimsoll-analysis`), line numbers and
 //! addresses, which no figure uses.
@@ -21,7 +21,7 @@ pub struct ValueType {
 }
 
 impl ValueType {
-    /// A column of that kind and unit.
+    /// Creates a column with this kind and unit.
     pub fn new(kind: impl Into<String>, unit: impl Into<String>) -> ValueType {
         ValueType { kind: kind.into(), unit: unit.into() }
     }
@@ -36,14 +36,14 @@ pub struct Function {
     /// The name in the source, with package and receiver. `[libc.so.6]` or `<unknown>` without a
     /// symbol.
     pub name: String,
-    /// Source file of the first function with that name; empty if unknown.
+    /// Source file of the first function with this name; empty if unknown.
     pub file: String,
 }
 
 /// The value of a label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LabelValue {
-    /// A word, such as the endpoint served.
+    /// A text, such as the endpoint served.
     Text(String),
     /// A number with its unit (empty if none is given), such as a size in bytes.
     Number(i64, String),
@@ -58,21 +58,21 @@ pub struct Label {
     pub value: LabelValue,
 }
 
-/// Ends of one sample in the tables that all samples share.
+/// For one sample, the end of its part in each table that all samples share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct End {
     stack: u32,
     labels: u32,
 }
 
-/// A profile. Built by [`ProfileBuilder`], then only read.
+/// A profile. [`ProfileBuilder`] creates it; then it is only read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// The columns of every sample, at least one.
     pub sample_types: Vec<ValueType>,
-    /// The default column.
+    /// Index of the default column.
     pub sample_type_default: usize,
-    /// The quantity between two samples, if known: `cpu nanoseconds`, `space bytes`.
+    /// The quantity by which the profiler took samples, if known: `cpu nanoseconds`, `space bytes`.
     pub period_type: Option<ValueType>,
     /// Mean amount of `period_type` between two samples; 0 if unknown.
     pub period: i64,
@@ -82,7 +82,8 @@ pub struct Profile {
     pub duration_ns: i64,
     functions: Vec<Function>,
     labels: Vec<Label>,
-    /// Place p is `place_functions[place_ends[p - 1]..place_ends[p]]`, innermost first.
+    /// The functions of all places. Place p has `place_functions[place_ends[p -
+    /// 1]..place_ends[p]]`, innermost first.
     place_functions: Vec<FunctionId>,
     place_ends: Vec<u32>,
     stacks: Vec<u32>,
@@ -97,7 +98,7 @@ impl Profile {
         &self.functions
     }
 
-    /// How many samples there are. Each is a stack with its values, not an event.
+    /// Number of samples. A sample is a distinct stack with its values, not a single event.
     pub fn samples_len(&self) -> usize {
         self.samples.len()
     }
@@ -107,8 +108,8 @@ impl Profile {
         (0..self.samples.len()).map(|index| Sample { profile: self, index })
     }
 
-    /// The column with this name or number; `None` selects the default. A leading `inuse_` is
-    /// optional.
+    /// The index of the column with this name or number; `None` as `wanted` selects the default. A
+    /// leading `inuse_` may be left out.
     pub fn sample_type(&self, wanted: Option<&str>) -> Option<usize> {
         let Some(wanted) = wanted else { return Some(self.sample_type_default) };
         if let Ok(number) = wanted.parse::<usize>() {
@@ -143,8 +144,8 @@ impl<'a> Sample<'a> {
         &self.profile.values[self.index * width..][..width]
     }
 
-    /// The functions from the root to the leaf, inlined ones included; empty where the source had
-    /// no stack.
+    /// The functions from the root to the leaf, including inlined ones. Empty if the source had no
+    /// stack.
     pub fn root_first(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
         let profile = self.profile;
         let stack = &profile.stacks[self.start().stack as usize..profile.samples[self.index].stack as usize];
@@ -159,24 +160,25 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Heap size of a text: at least the minimum of an allocation.
+/// Heap size of a text in bytes: at least the minimum of an allocation.
 fn text_bytes(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len().next_multiple_of(16) + 16 }
 }
 
-/// Builds a profile: functions, then places made of them, then samples on places. Ids from another
-/// builder are a bug, and panic at the latest when read.
+/// Builds a profile in this order: functions, then places with functions, then samples with places.
+/// Using ids of another builder is a bug; it panics when the profile is read, or earlier.
 #[derive(Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
     by_name: HashMap<String, FunctionId>,
     by_label: HashMap<Label, u32>,
-    /// Bytes of function and label texts, once for each copy stored.
+    /// Bytes of all stored function and label texts; each stored copy counts.
     text_bytes: usize,
 }
 
 impl ProfileBuilder {
-    /// A profile of these columns (at least one); the last is the default.
+    /// Creates a builder for a profile with these columns (at least one). The last one is the
+    /// default.
     pub fn new(sample_types: Vec<ValueType>) -> ProfileBuilder {
         assert!(!sample_types.is_empty(), "a profile counts something");
         let profile = Profile {
@@ -198,8 +200,8 @@ impl ProfileBuilder {
         ProfileBuilder { profile, by_name: HashMap::new(), by_label: HashMap::new(), text_bytes: 0 }
     }
 
-    /// Upper estimate of its memory in bytes: tables may have twice the needed capacity, and exist
-    /// twice while they grow.
+    /// Upper estimate of the builder's memory in bytes. Tables may have twice the needed capacity,
+    /// and exist twice while they grow.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
         const GROWING: usize = 3;
@@ -211,7 +213,8 @@ impl ProfileBuilder {
         GROWING * (tables + names + labels) + self.text_bytes
     }
 
-    /// The function of that name; the file is kept from the first that has one.
+    /// Returns the function with this name, added if missing. Its file is the first one given that
+    /// is not empty.
     pub fn function(&mut self, name: &str, file: &str) -> FunctionId {
         if let Some(id) = self.by_name.get(name) {
             let known = &mut self.profile.functions[*id as usize];
@@ -227,14 +230,14 @@ impl ProfileBuilder {
         id
     }
 
-    /// The place with these functions, innermost first.
+    /// Adds a place with these functions, innermost first, and returns its number.
     pub fn place(&mut self, functions: &[FunctionId]) -> u32 {
         self.profile.place_functions.extend_from_slice(functions);
         self.profile.place_ends.push(self.profile.place_functions.len() as u32);
         self.profile.place_ends.len() as u32 - 1
     }
 
-    /// The label of that key and value.
+    /// Returns the number of this label, added if missing.
     pub fn label(&mut self, label: Label) -> u32 {
         let labels = &mut self.profile.labels;
         let text = &mut self.text_bytes;
@@ -258,7 +261,7 @@ impl ProfileBuilder {
         self.profile.sample_labels.push(label);
     }
 
-    /// Ends the sample: its values, one for each column.
+    /// Ends a sample with its values, one for each column.
     pub fn sample(&mut self, values: &[i64]) {
         let profile = &mut self.profile;
         assert_eq!(values.len(), profile.sample_types.len(), "one value for each column");
@@ -267,7 +270,7 @@ impl ProfileBuilder {
         profile.samples.push(end);
     }
 
-    /// Chooses the default column; otherwise the last one.
+    /// Sets the default column; without a call it is the last one.
     pub fn default_type(&mut self, index: usize) {
         assert!(index < self.profile.sample_types.len(), "the column exists");
         self.profile.sample_type_default = index;
@@ -285,7 +288,7 @@ impl ProfileBuilder {
         self.profile.duration_ns = duration_ns;
     }
 
-    /// The profile.
+    /// Returns the finished profile.
     pub fn finish(self) -> Profile {
         self.profile
     }

@@ -1,8 +1,9 @@
-//! The record of a plan in a run file: everything but its secrets. [`Plan::record`] alone makes it
-//! from a complete plan. It has its own type, so that redacted text cannot be sent or shown by
-//! mistake.
+//! The record of a plan in a run file: the plan without its secrets. Only [`Plan::record`] creates
+//! it from a complete plan. The record has its own type, so that redacted text cannot be sent or
+//! shown by mistake.
 //!
-//! Not here: which text is a secret ([`crate::redact`]), and the way back ([`crate::completion`]).
+//! Not here: which text is a secret ([`crate::redact`]), and how a record becomes a plan again
+//! ([`crate::completion`]).
 
 use crate::carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
@@ -51,7 +52,7 @@ pub struct TrafficRecord {
     /// Names of the variables in requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// A digest of setup and cleanup requests; `None` without these.
+    /// A digest of setup and teardown requests; `None` without these.
     #[serde(rename = "around_digest", default, skip_serializing_if = "Option::is_none")]
     pub setup_teardown_digest: Option<String>,
     /// The request list, without its requests.
@@ -59,14 +60,14 @@ pub struct TrafficRecord {
     pub request_list: Option<RequestListRecord>,
 }
 
-/// One kind of user, without its program.
+/// The record of a scenario (one kind of user), without its program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioRecord {
     /// The name in reports.
     pub name: String,
     /// The weight among all scenarios.
     pub weight: u32,
-    /// Whether each user has a connection of its own.
+    /// Whether each user has its own connection.
     pub own_connection: bool,
     /// Most requests of one session.
     pub requests_max: u64,
@@ -74,7 +75,7 @@ pub struct ScenarioRecord {
     pub digest: String,
 }
 
-/// A table of rows, without its rows.
+/// The record of a table of values, without its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRecord {
     /// The name.
@@ -83,16 +84,16 @@ pub struct DataRecord {
     pub columns: Vec<String>,
     /// Number of its rows.
     pub rows: u64,
-    /// How a session gets its row.
+    /// The choice of a session's row.
     pub pick: Pick,
-    /// Whether every use gets a row of its own.
+    /// Whether every use of the table gets another row.
     pub each_use: bool,
-    /// A digest of the rows; `None` in an older record, which no file matches any more.
+    /// A digest of the rows; `None` in an older record, which no table matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// One route of a record.
+/// The record of a route: one kind of request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteRecord {
     /// The name in reports.
@@ -132,7 +133,7 @@ pub struct RouteRecord {
     pub follow: u8,
 }
 
-/// Whether no redirect is followed, as in older records.
+/// Whether no redirect is followed. Older records lack the field and mean that.
 fn is_none_followed(hops: &u8) -> bool {
     *hops == 0
 }
@@ -311,8 +312,8 @@ impl TrafficRecord {
         format!("{}{}", self.origin, self.first().target)
     }
 
-    /// A text that tells targets apart: the URL for one request, otherwise the origin and the
-    /// requests in a few words.
+    /// A text that distinguishes targets: the URL for a single request, otherwise the origin and a
+    /// short description of the requests.
     pub fn place(&self) -> String {
         if self.comes_again() {
             return self.url();
@@ -337,7 +338,7 @@ impl TrafficRecord {
             (_, asked) => return format!("sessions of {}: {}, {asked} requests", self.origin, names.join(", ")),
         }
         match self.routes.as_slice() {
-            // Many paths were folded into one route.
+            // Many paths of a log were folded into one route.
             [only] if self.choice == Choice::Listed => format!("1 request of {}: {}", self.origin, only.label),
             [only] => self.title_of(only),
             routes => {
@@ -347,7 +348,7 @@ impl TrafficRecord {
         }
     }
 
-    /// The title of one request, which is the first.
+    /// The title of traffic with a single request, the first.
     fn title_of(&self, only: &RouteRecord) -> String {
         match only.ok_grpc {
             // Every gRPC call has the same method.
@@ -356,7 +357,7 @@ impl TrafficRecord {
         }
     }
 
-    /// Whether the traffic is one request with retries.
+    /// Whether the traffic is one request with retries; the retry route has no URL of its own.
     fn comes_again(&self) -> bool {
         let is_again = |first: &RouteRecord, again: &RouteRecord| {
             again.label == again_label(&first.label) && again.target == first.target
@@ -364,7 +365,7 @@ impl TrafficRecord {
         self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }
 
-    /// The word for an arrival or a user's turn: a request, or a session of several.
+    /// The word for one arrival: "request", or "session" if it has several requests.
     pub fn counted(&self) -> &'static str {
         match self.choice {
             Choice::Weighted | Choice::Listed => "requests",

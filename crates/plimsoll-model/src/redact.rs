@@ -1,10 +1,11 @@
-//! The single place that decides which text a record, report or message may show where a secret
-//! could be.
+//! Redaction: the only place that decides which text a record, report or message may show where a
+//! secret could be.
 //!
-//! It denies by default. Plain text stays: words and numbers, the values of a few harmless headers,
-//! a path of such words. Anything else is dropped ([`REDACTED`]) or shortened, since no list of
-//! secrets is complete. Every function but [`command`] is idempotent. Not here: the kind of each
-//! command-line argument (the binary's table).
+//! The rule is to deny by default. Plain text stays: words and numbers, the values of a few
+//! harmless headers, a path of such words. Any other text is dropped ([`REDACTED`]) or shortened,
+//! since no list of secrets is complete. Every function but [`command`] is idempotent.
+//!
+//! Not here: the kind of each command-line argument (see the binary's table).
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -16,16 +17,16 @@ pub const REDACTED: &str = "[redacted]";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redact {
-    /// Everything that is not plainly harmless.
+    /// Redact everything that is not plainly harmless.
     #[default]
     Secrets,
-    /// Every query value and every header value.
+    /// Also redact every query value and every header value.
     All,
-    /// As `Secrets`, but failed responses keep their content.
+    /// Redact as `Secrets` does, except the content of failed responses.
     SecretsButBodies,
 }
 
-/// Header fields whose values stay: they describe the wanted response, not the client.
+/// Header fields whose values are shown: they describe the wanted response, not the client.
 const HARMLESS_HEADERS: [&str; 14] = [
     "accept",
     "accept-charset",
@@ -43,12 +44,12 @@ const HARMLESS_HEADERS: [&str; 14] = [
     "user-agent",
 ];
 
-/// Parts of a name that mark its value as a secret.
+/// Words that mark a value as a secret if its name contains them as a separate part.
 const SECRET_PARTS: [&str; 18] = [
     "pass", "pwd", "pw", "pin", "otp", "sig", "sid", "key", "keys", "jwt", "auth", "oauth", "cred", "creds", "code",
     "hmac", "sas", "pat",
 ];
-/// Substrings of a name that mark its value as a secret.
+/// Texts that mark a value as a secret wherever its name contains them.
 const SECRET_WITHIN: [&str; 16] = [
     "password",
     "passwd",
@@ -67,9 +68,9 @@ const SECRET_WITHIN: [&str; 16] = [
     "bearer",
     "license",
 ];
-/// Longest segment or value that stays whole, in characters.
+/// Longest path segment or value that can stay unshortened, in characters.
 const SHOWN_CHARS_MAX: usize = 64;
-/// Characters that stay of a shortened text.
+/// Number of first characters that stay of a shortened text.
 const STUB_CHARS: usize = 2;
 
 /// Whether a name marks its value as a secret: `token`, `X-Amz-Signature`, `apiKey`.
@@ -93,7 +94,7 @@ pub fn is_secret_name(name: &str) -> bool {
     parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()))
 }
 
-/// Whether letters look like a word: one style of capitals, few consonants in a row, not too long.
+/// Whether letters look like a word: consistent capitals, few consonants in a row, not too long.
 fn plain_letters(word: &str) -> bool {
     let count = word.chars().count();
     let uppers = word.chars().filter(|c| c.is_uppercase()).count();
@@ -111,8 +112,8 @@ fn plain_letters(word: &str) -> bool {
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
 }
 
-/// Joined words, as in names of gRPC methods: `ListUserAccountBalances`. Random letters change case
-/// far more often.
+/// Whether letters look like joined words, as in names of gRPC methods: `ListUserAccountBalances`.
+/// Random letters change case far more often.
 fn has_humps(word: &str) -> bool {
     let mut humps: Vec<usize> = Vec::new();
     for c in word.chars() {
@@ -127,8 +128,8 @@ fn has_humps(word: &str) -> bool {
     count <= 48 && count * 2 >= humps.len() * 7 && long * 2 >= humps.len() && vowels * 4 >= count
 }
 
-/// A plain word or number: `items`, `42`, `page2`, `10ms`. Other mixes of letters and digits count
-/// as plain only if very short.
+/// Whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. Other mixes of letters
+/// and digits count as plain up to `mixed_max` characters.
 fn plain_word(word: &str, mixed_max: usize) -> bool {
     let letter = char::is_alphabetic;
     let digit = |c: char| c.is_ascii_digit();
@@ -148,8 +149,8 @@ fn plain_word(word: &str, mixed_max: usize) -> bool {
     }
 }
 
-/// Whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Groups may look like words or
-/// numbers one by one; several of equal length, or with letters and digits in each, are a code.
+/// Whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Each group alone may look like a
+/// word or number. Several groups of equal length, or with letters and digits in each, are a code.
 fn is_grouped_code(text: &str) -> bool {
     let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
     let is_mixed =
@@ -165,7 +166,7 @@ fn is_grouped_code(text: &str) -> bool {
     }
 }
 
-/// Whether a text is a short list of words and numbers with the given separators.
+/// Whether a text is a short list of words and numbers, separated by the given characters.
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decoded(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
@@ -174,7 +175,7 @@ fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
         && has_plain_words(decoded, separators, mixed_max)
 }
 
-/// The same for any length: a title may have twenty words.
+/// Like [`is_plain`], for a text of any length: a title may have twenty words.
 fn has_plain_words(decoded: &str, separators: &str, mixed_max: usize) -> bool {
     !is_grouped_code(decoded) && decoded.split(|c: char| separators.contains(c)).all(|word| plain_word(word, mixed_max))
 }
@@ -200,12 +201,12 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-/// The beginning of a redacted text.
+/// The first characters of a redacted text, with a mark that the rest is missing.
 fn stub(text: &str) -> String {
     text.chars().take_while(char::is_ascii_alphanumeric).take(STUB_CHARS).chain("...".chars()).collect()
 }
 
-/// A word of a message or command line: whole if plain, otherwise shortened.
+/// Redacts a word of a message or command line: a plain word stays, any other is shortened.
 pub fn word(text: &str) -> Cow<'_, str> {
     match is_plain(text, "-_.,:/+~@=<>%^* ", 4) {
         true => text.into(),
@@ -213,7 +214,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// An argument of a script; `name=value` is redacted as a query is.
+/// Redacts an argument of a script; `name=value` is redacted as a query is.
 pub fn argument(text: &str, how: Redact) -> String {
     match (how, text.contains('=')) {
         (Redact::All, _) => REDACTED.to_owned(),
@@ -222,7 +223,7 @@ pub fn argument(text: &str, how: Redact) -> String {
     }
 }
 
-/// A path of a URL or file, with random-looking segments shortened.
+/// Redacts a path of a URL or file: random-looking segments are shortened.
 pub fn path(path: &str) -> String {
     let segment = |segment: &str| {
         let bare = segment.strip_prefix('@').unwrap_or(segment);
@@ -231,16 +232,17 @@ pub fn path(path: &str) -> String {
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// Separators of words in a path segment.
+/// Characters that separate words in a path segment.
 const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 
-/// Whether a path segment is an asset whose name contains a digest: `main.3f2a9b1c.js`.
+/// Whether a path segment is a static file whose name contains a digest: `main.3f2a9b1c.js`.
 fn is_asset(segment: &str) -> bool {
     const SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
     SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
 }
 
-/// The name of a request. Words that are URLs or paths are redacted as in [`url`] and [`target`].
+/// Redacts the name of a request. Words that are URLs or paths are redacted as in [`url`] and
+/// [`target`].
 pub fn name(name: &str) -> String {
     let word = |word: &str| match word {
         _ if word.contains("://") => url(word, Redact::Secrets),
@@ -250,8 +252,9 @@ pub fn name(name: &str) -> String {
     name.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A path and query to be sent, with `replacement` for each part that looks like a key: segments
-/// and query values that are not plain, and values with a secret's name. Asset names stay.
+/// Replaces each part of a path and query that looks like a key by `replacement`. Such parts are
+/// segments and query values that are not plain, and values whose name marks a secret. Names of
+/// static files stay. The result is meant to be sent.
 pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let is_known = |text: &str, separators: &str, mixed_max: usize| {
@@ -284,7 +287,7 @@ pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> Str
     out
 }
 
-/// Separators of words in a query value.
+/// Characters that separate words in a query value.
 const QUERY_SEPARATORS: &str = "-_.,:/+ ~*[]";
 
 /// One `name=value` of a query, redacted.
@@ -296,13 +299,13 @@ fn pair(pair: &str, how: Redact) -> String {
             if shown { format!("{name}={value}") } else { format!("{name}={REDACTED}") }
         }
         None if pair.is_empty() => String::new(),
-        // A word without a value can be a token as well as a switch.
+        // A word without a value can be a token or a switch, so it is dropped.
         None => REDACTED.to_owned(),
     }
 }
 
-/// A path and query: random-looking segments shortened, and query values dropped if they are not
-/// plain or have a secret's name.
+/// Redacts a path and query. Random-looking segments are shortened. Query values are dropped if
+/// they are not plain, or if their name marks a secret.
 pub fn target(target: &str, how: Redact) -> String {
     let target = target.split('#').next().unwrap_or_default();
     match target.split_once('?') {
@@ -314,7 +317,8 @@ pub fn target(target: &str, how: Redact) -> String {
     }
 }
 
-/// A URL, or a text in its place: scheme, host and [`target`]; never the user info.
+/// Redacts a URL, or a text given as one: scheme and host stay, [`target`] redacts the rest, and
+/// user info is always dropped.
 pub fn url(url: &str, how: Redact) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -327,7 +331,7 @@ pub fn url(url: &str, how: Redact) -> String {
     };
     let is_host = host.chars().all(|c| c.is_alphanumeric() || "-._[]:%".contains(c)) && host.len() <= 255;
     let is_port = port.is_none_or(|port| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
-    // A text without a valid host and port may be user and password with an unescaped slash.
+    // A text without a valid host and port may be a user and password with an unescaped slash.
     let authority = match (is_host, is_port) {
         (true, true) => authority.to_owned(),
         (true, false) if !rest.contains('@') => format!("{host}:{REDACTED}"),
@@ -336,19 +340,20 @@ pub fn url(url: &str, how: Redact) -> String {
     format!("{scheme}{authority}{}", target(after, how))
 }
 
-/// The value of a harmless header field; other values are redacted.
+/// Redacts the value of a header field; the value of a harmless field stays.
 pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
     let harmless = HARMLESS_HEADERS.iter().any(|harmless| name.trim().eq_ignore_ascii_case(harmless));
     if harmless && how != Redact::All { value } else { REDACTED }
 }
 
-/// A short digest: long enough to tell two texts apart, too short to guess a long one from it.
+/// A short digest: long enough to distinguish two texts, too short to reconstruct a text.
 pub fn digest(bytes: &[u8]) -> String {
     let whole = ring::digest::digest(&ring::digest::SHA256, bytes);
     whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A shell command as the program's name and a digest, because its parts cannot be told apart.
+/// Redacts a shell command to the program's name and a digest, because its parts cannot be told
+/// apart reliably.
 pub fn command(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let assigned = |word: &'_ str| -> Option<String> {
@@ -358,7 +363,7 @@ pub fn command(text: &str) -> String {
     let name = loop {
         let Some(word) = words.next() else { break "" };
         match assigned(word) {
-            // Only a shell knows where such a value ends.
+            // Only a shell can find the end of such a value.
             Some(value) if value.contains(['"', '\'', '\\', '$', '`', '(']) => break "",
             Some(_) => {}
             None => break word.rsplit('/').next().unwrap_or_default(),
@@ -370,11 +375,11 @@ pub fn command(text: &str) -> String {
     format!("{name} (sha256 {})", digest(text.as_bytes()))
 }
 
-/// Longest command that stays as typed, in characters.
+/// Longest command that can stay as typed, in characters.
 const COMMAND_CHARS_MAX: usize = 160;
 
-/// A shell command as typed, if every word is plain, none names a secret, and none is nested shell
-/// code; otherwise [`command`].
+/// Redacts a shell command. It stays as typed if every word is plain, none names a secret, and none
+/// is nested shell code. Otherwise it becomes [`command`].
 pub fn command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
@@ -386,26 +391,27 @@ pub fn command_line(text: &str) -> String {
     if shown && !words.is_empty() { words.join(" ") } else { command(text) }
 }
 
-/// How the value after a secret's name ends.
+/// How the end of a value after a secret's name is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecretEnd {
-    /// After its first word: `token=abc`, `Bearer abc`.
+    /// The value ends after its first word: `token=abc`, `Bearer abc`.
     Word,
-    /// With its closing quotation mark: a passphrase has several words.
+    /// The value ends with its closing quotation mark, since a passphrase has several words.
     Quote(char),
-    /// With a delimiter: `Passphrase: several words`.
+    /// The value ends with a delimiter: `Passphrase: several words`.
     Delimiter,
 }
 
-/// A line of foreign text, such as a server's last output or the beginning of a response. Values
-/// after a secret's name are dropped, random-looking words are shortened, control characters are
-/// removed.
+/// Redacts a line of foreign text, such as a server's last output or the beginning of a response.
+/// Values after a secret's name are dropped, random-looking words are shortened, and control
+/// characters are removed.
 pub fn line(text: &str) -> String {
     const DELIMITERS: &str = ",;&<>\"'}])|\n\r";
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    // How the current secret ends, and whether [`REDACTED`] was already written for it.
+    // How the end of the current secret is found, and whether [`REDACTED`] was already written for
+    // it.
     let (mut secret, mut is_said) = (None, false);
     while let Some(first) = rest.chars().next() {
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
@@ -413,7 +419,7 @@ pub fn line(text: &str) -> String {
         rest = after;
         if !in_word(first) {
             let is_over = match secret {
-                // A name applies to the value after `:` or `=`, with blanks and quotes around.
+                // A name applies to the value after `:` or `=`, with optional blanks and quotes.
                 Some(SecretEnd::Word) => run.chars().any(|c| !" :=\"'\\".contains(c)),
                 Some(SecretEnd::Quote(quote)) => is_said && run.contains(quote),
                 Some(SecretEnd::Delimiter) => is_said && run.contains(|c| DELIMITERS.contains(c)),
@@ -456,17 +462,17 @@ pub fn line(text: &str) -> String {
     out
 }
 
-/// Longest word of an excerpt, in characters: longer ones may be keys.
+/// Longest word of an excerpt, in characters; a longer word may be a key.
 const OTHERS_WORD_CHARS_MAX: usize = 11;
 
-/// The beginning of an arbitrary text, so that a reader can still recognise it: [`line`], without
-/// words that have letters and digits, and without long words.
+/// Redacts the beginning of an arbitrary text, so that a reader can still recognise it. The rule is
+/// that of [`line`], without words of letters and digits, and without long words.
 pub fn excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
     let line = line(text);
     let mut out = String::with_capacity(line.len());
     let mut rest = line.as_str();
-    // Earlier redactions stay.
+    // Marks of earlier redactions stay.
     while let Some(first) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix(REDACTED) {
             out.push_str(REDACTED);
@@ -474,7 +480,7 @@ pub fn excerpt(text: &str) -> String {
             continue;
         }
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
-        // A word may end right before an earlier redaction.
+        // A word may end directly before the mark of an earlier redaction.
         let end = rest.find(REDACTED).map_or(end, |at| end.min(at));
         let (run, after) = rest.split_at(end);
         rest = after;
@@ -494,7 +500,7 @@ pub fn excerpt(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Typical tokens and keys: no rule may leave any part of them.
+    /// Typical tokens and keys: no redaction may leave any part of them.
     const CANARIES: [&str; 8] = [
         "Zq7xK2mW9vLp4TnR8sYd",
         "s3cret",
@@ -696,7 +702,7 @@ mod tests {
             for text in
                 [canary.to_owned(), format!("<a href='/x/{canary}'>"), format!("a {canary}, b"), format!("x{canary}")]
             {
-                // Six letters look like any word.
+                // Six letters can look like a word, so only the whole token is tested.
                 assert!(!excerpt(&text).contains(canary), "{text}: {}", excerpt(&text));
             }
         }

@@ -1,8 +1,9 @@
-//! A request for each arrival ([`RequestList`]): arrival n sends entry n, a route with a path of
-//! its own. Built from a log of up to tens of millions of requests, with eight bytes for each
+//! A request for each arrival ([`RequestList`]), made from a log. Arrival n sends entry n: a route
+//! with its own path. A list can have tens of millions of requests, so each takes eight bytes
 //! besides the distinct paths. A record contains facts about the log and a digest, never the list.
 //!
-//! Not here: the times of the requests ([`crate::arrival_times`]), and their extraction from a log.
+//! Not here: the times of the requests ([`crate::arrival_times`]), and how requests are extracted
+//! from a log.
 
 use crate::interval::RouteNumber;
 use crate::rng::mix;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// One entry of a request list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListedRequest {
-    /// The number of the path with query.
+    /// The number of the request's path with query.
     pub target: u32,
     /// The route that the request counts for, which has its method and header fields.
     pub route: RouteNumber,
@@ -141,8 +142,8 @@ impl RequestList {
         }
     }
 
-    /// Whether a response has the logged status, as far as the log shows it. A log lacks
-    /// conditional headers: a logged 304 or 206 is a 200 in the replay.
+    /// Whether a response status agrees with the logged one, as far as the log allows. A log lacks
+    /// conditional headers, so a logged 304 or 206 is a 200 in the replay.
     #[inline]
     pub fn is_as_then(&self, number: u64, status: u16) -> bool {
         match self.entries.get(number as usize).map_or(0, |entry| entry.status) {
@@ -152,7 +153,8 @@ impl RequestList {
         }
     }
 
-    /// Whether an unsuccessful status equals the logged one: the server then behaves as before.
+    /// Whether an unsuccessful status equals the logged one: the server then behaves as it did when
+    /// the log was written.
     #[inline]
     pub fn expects(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)

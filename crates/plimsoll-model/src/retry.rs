@@ -1,6 +1,6 @@
 //! Traffic with retries ([`retried`]): a failed request is sent again after 100 ms, then after
-//! twice the last wait each time. Retries have a route of their own, so that figures by route
-//! separate them.
+//! twice the previous wait each time. Retries have their own route, so that figures by route
+//! separate them from first attempts.
 //!
 //! Not here: which studies use retries, and their effect on a server.
 
@@ -13,13 +13,13 @@ use crate::units::MS;
 pub const RETRIES_MAX: u32 = 10;
 /// Wait before the first retry, ns.
 const FIRST_WAIT_NS: u64 = 100 * MS;
-/// The route of first attempts; retries have the route [`AGAIN`].
+/// The route number of first attempts; retries have the route number [`AGAIN`].
 pub const FIRST: RouteNumber = 0;
-/// See [`FIRST`].
+/// The route number of retries; see [`FIRST`].
 pub const AGAIN: RouteNumber = 1;
 
-/// The same traffic with up to `times` retries of each failed request; `None`: the traffic is more
-/// than one fixed request.
+/// Returns the traffic with up to `times` retries of each failed request. `None`: the traffic is
+/// more than one fixed request.
 pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
     if traffic.choice != Choice::Weighted || route.template_parts.any() {

@@ -1,13 +1,15 @@
-//! Seeded random numbers, equal on every machine and in every version, because a schedule must not
-//! depend on either. Not for secrets.
+//! Seeded random numbers. They are equal on every machine and in every version, because a schedule
+//! must not depend on either. Not for secrets.
 
-/// SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// The generator SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
+/// OOPSLA 2014).
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: u64,
 }
 
-/// The output function of SplitMix64: a bijection that scatters neighbouring inputs.
+/// The output function of SplitMix64: a bijection that maps neighbouring inputs to unrelated
+/// outputs.
 #[inline]
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -16,51 +18,52 @@ pub fn mix(mut z: u64) -> u64 {
 }
 
 impl Rng {
-    /// A generator whose whole sequence follows from `seed`.
+    /// Creates a generator whose whole sequence follows from `seed`.
     pub fn new(seed: u64) -> Self {
         Rng { state: seed }
     }
 
-    /// An independent generator for part `stream` of the work under `seed`: random access without a
-    /// shared sequence.
+    /// Creates an independent generator for part `stream` of the work under `seed`. So parts can be
+    /// computed in any order, without a shared sequence.
     pub fn stream(seed: u64, stream: u64) -> Self {
         Rng { state: mix(seed ^ mix(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))) }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.state)
     }
 
-    /// Uniform in [0, 1), 53 bits.
+    /// Returns a uniform number in [0, 1) with 53 random bits.
     #[inline]
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in (0, 1]: safe to take the logarithm of.
+    /// Returns a uniform number in (0, 1], of which a logarithm can be taken.
     #[inline]
     pub fn next_f64_open(&mut self) -> f64 {
         1.0 - self.next_f64()
     }
 
-    /// Uniform in 0..bound (bound > 0), by the multiply-shift method; the bias is below 2^-32 for
-    /// bounds below 2^32.
+    /// Returns a uniform integer in 0..bound (bound > 0), by the multiply-shift method. The bias is
+    /// below 2^-32 for bounds below 2^32.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Exponentially distributed with mean 1.
+    /// Returns an exponentially distributed number with mean 1.
     #[inline]
     pub fn exponential(&mut self) -> f64 {
         -self.next_f64_open().ln()
     }
 
-    /// Poisson distributed with the given mean, exactly: the number of unit-rate arrivals before
-    /// `mean` (counted in slices of 16 by Knuth's product method, so that no factor underflows).
+    /// Returns a Poisson distributed number with the given mean. It is exact: the number of
+    /// unit-rate arrivals before `mean`. They are counted in slices of 16 by Knuth's product
+    /// method, so that no product underflows.
     pub fn poisson(&mut self, mean: f64) -> u64 {
         let mut left = mean;
         let mut count = 0;

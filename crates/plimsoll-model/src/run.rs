@@ -36,7 +36,7 @@ pub enum Stop {
     Died(String),
     /// A stop condition became true: the condition and the figure.
     Condition(String),
-    /// The load had served its purpose, with the reason in words.
+    /// The load had answered its question early, with the reason in words.
     Shown(String),
     /// A table whose rows are used once each ran out of rows.
     UsedUp,
@@ -127,9 +127,9 @@ impl Run {
         }
     }
 
-    /// Several loads of one plan as one run: all warm-ups, then all windows, then all grace
-    /// periods. Readings of the target are dropped, since their times belong to one load each.
-    /// `None` without loads.
+    /// Joins several loads of one plan to one run: all warm-ups, then all measured windows, then
+    /// all grace periods. Readings of the target are dropped, since their times belong to one load
+    /// each. `None` without loads.
     pub fn joined(visits: &[&Run]) -> Option<Run> {
         let first = visits.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
@@ -163,7 +163,7 @@ impl Run {
         Some(joined)
     }
 
-    /// Worker threads of all machines.
+    /// Number of worker threads on all machines.
     pub fn workers(&self) -> u32 {
         self.injectors.iter().map(|injector| injector.workers).sum()
     }
@@ -179,8 +179,8 @@ impl Run {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
-    /// A count as a rate in the measured window, 1/s. An interval partly inside counts in
-    /// proportion. 0 without a window.
+    /// A count as a rate in the measured window, 1/s. An interval that is partly inside the window
+    /// counts in proportion. 0 without a window.
     pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
@@ -213,7 +213,8 @@ impl Run {
         sum
     }
 
-    /// The ledger of all intervals: cheaper than [`Run::totals`], which also sums the histograms.
+    /// The ledger summed over all intervals. This costs less than [`Run::totals`], which also sums
+    /// the histograms.
     pub fn ledger(&self) -> Ledger {
         let mut sum = Ledger::default();
         let figures = self.intervals.values().flat_map(|interval| interval.routes.iter());
@@ -330,7 +331,7 @@ pub enum Remark {
         /// The reason in words.
         reason: String,
     },
-    /// A planned load was not made.
+    /// A planned load was not executed.
     Unheld {
         /// The purpose of the load.
         tag: Tag,
@@ -342,7 +343,7 @@ pub enum Remark {
 }
 
 impl Remark {
-    /// The load that was not made, and the reason, for this kind of remark.
+    /// For [`Remark::Unheld`], the load that was not executed and the reason; otherwise `None`.
     pub fn unheld(&self) -> Option<(Tag, &LoadSkipReason)> {
         match self {
             Remark::Unheld { tag, reason } => Some((*tag, reason)),
@@ -351,24 +352,25 @@ impl Remark {
     }
 }
 
-/// Why a planned load was not made.
+/// Why a planned load was not executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadSkipReason {
     /// The time budget was used up.
     NoTime,
-    /// The machine cannot make the load: the reason in words.
+    /// The machine cannot generate the load, with the reason in words.
     Machine(String),
 }
 
 /// One planned profile of the target under load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileRecord {
-    /// The load or side of the profile, and its turn ([`crate::ExperimentSpec::profile_name`]).
+    /// The load or side that the profile belongs to, and its turn
+    /// ([`crate::ExperimentSpec::profile_name`]).
     pub tag: Tag,
     /// `cpu`, `heap`, ...
     pub kind: String,
-    /// The index of the load under which the profile was taken; `None`: no such load was made.
+    /// The index of the load under which the profile was taken; `None`: no such load was executed.
     pub trial: Option<u32>,
     /// The name of the profile's file beside the run file, or why there is none.
     pub file: Result<String, String>,
@@ -377,7 +379,7 @@ pub struct ProfileRecord {
 /// An experiment: all loads of one command. A run file contains one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
-    /// The question, with the plans.
+    /// The question of the experiment, with the plans of its loads.
     pub spec: ExperimentSpec,
     /// Start, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
@@ -393,7 +395,7 @@ pub struct Experiment {
     pub trials: Vec<Trial>,
     /// Events that belong to no load, in order.
     pub remarks: Vec<Remark>,
-    /// How long the experiment took in ns; `None` when it was cut off.
+    /// Length of the experiment in ns; `None` if its recording was cut off.
     pub elapsed_ns: Option<u64>,
 }
 

@@ -43,7 +43,7 @@ pub struct SampledStack {
     /// Number of samples.
     pub count: u32,
     /// Indices of function names: the running function first, then its callers. Code without frame
-    /// pointers has the first only.
+    /// pointers yields only the running function.
     pub functions: Vec<u32>,
 }
 
@@ -83,11 +83,11 @@ impl SampledFunctions {
         self.stretches.extend_from_slice(&other.stretches);
         self.stretches.sort_unstable();
         self.stretches.dedup();
-        // Of several reasons the smallest stays, in any order of merging.
+        // If two reasons differ, the smaller text stays, in any order of merging.
         self.refused = [self.refused.take(), other.refused.clone()].into_iter().flatten().min();
     }
 
-    /// The same with every time `by_ns` later (earlier if negative).
+    /// Shifts every time by `by_ns` (earlier if negative).
     pub(crate) fn shift(&mut self, by_ns: i64) {
         for stretch in &mut self.stretches {
             (stretch.from_ns, stretch.to_ns) = (stretch.from_ns + by_ns, stretch.to_ns + by_ns);
@@ -100,7 +100,7 @@ impl SampledFunctions {
         self.stretches.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
     }
 
-    /// The samples between these schedule times as one interval, for a run file.
+    /// Merges the samples between these schedule times into one interval, for a run file.
     pub fn joined(&self, from_ns: i64, to_ns: i64) -> SampledFunctions {
         let mut counts: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
         for stretch in self.between(from_ns, to_ns) {
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(kept.names, ["hash", "main", "sort"]);
         let told: Vec<_> =
             kept.stacks.iter().map(|stack| (stack.count, kept.names_of(stack).collect::<Vec<_>>().join("<"))).collect();
-        // Of the other stretch, `main` was called by `sort`, which ran by itself, too.
+        // In the second interval, `sort` called `main` and also ran by itself.
         assert_eq!(told, [(3, "hash<main".into()), (1, "main".into()), (3, "main<sort".into()), (1, "sort".into())]);
         assert_eq!(joined.joined(0, 20), joined);
         assert!(sampled.joined(100, 200).is_empty());

@@ -4,11 +4,12 @@
 //! of the schedule. Stripes partition the schedule exactly, so workers and machines share it
 //! without communication.
 //!
-//! With rate r(t) and L(t) its integral, arrival n of a constant load starts at L(t) = n. A Poisson
-//! load is built in blocks of [`BLOCK`] expected arrivals. Each block has a Poisson number of
-//! points, uniform in L and generated in ascending order (order statistics; Devroye 1986, V.3). So
-//! any arrival is found without generating earlier blocks. Given arrival times are looked up. Not
-//! here: waiting, clocks, connections.
+//! Let r(t) be the rate and L(t) its integral. Arrival n of a constant load starts at L(t) = n. A
+//! Poisson load is built in blocks of [`BLOCK`] expected arrivals. Each block has a Poisson number
+//! of points, uniform in L and generated in ascending order (order statistics; Devroye 1986, V.3).
+//! So any arrival is found without generating earlier blocks. Given arrival times are looked up.
+//!
+//! Not here: waiting, clocks, connections.
 
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::rng::Rng;
@@ -18,15 +19,15 @@ use std::sync::Arc;
 /// Expected arrivals in a block of a Poisson schedule.
 const BLOCK: f64 = 1024.0;
 
-/// A stage in absolute time, with the integral of the level up to its start.
+/// A stage of the load in absolute time, with the integral of the level up to its start.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start_ns: f64,
-    /// Infinite for an open-ended stage.
+    /// Length of the stage, ns; infinite for an open-ended stage.
     length_ns: f64,
     from: f64,
     to: f64,
-    /// Integral of the level before this segment (arrivals).
+    /// Integral of the level before this segment, in arrivals.
     area_before: f64,
 }
 
@@ -49,9 +50,9 @@ impl Segment {
         self.from * s + self.slope() * s * s / 2.0
     }
 
-    /// Time at which the integral within the segment reaches `area`.
+    /// Time in the segment at which the integral of the level reaches `area`.
     fn time_of_area(&self, area: f64) -> f64 {
-        // The root of slope/2 s^2 + from s = area, in the form without cancellation.
+        // The root of slope/2 s^2 + from s = area, in the form that avoids cancellation.
         let root = (self.from * self.from + 2.0 * self.slope() * area).max(0.0).sqrt();
         let s = if area <= 0.0 { 0.0 } else { 2.0 * area / (self.from + root) };
         (self.start_ns + s * 1e9).min(self.end_ns())
@@ -61,11 +62,11 @@ impl Segment {
 /// How arrivals of an open loop are computed.
 #[derive(Debug, Clone)]
 enum Spacing {
-    /// Evenly: arrival n is at integral n of the rate.
+    /// Even spacing: arrival n is at integral n of the rate.
     Even,
-    /// In Poisson blocks: the number of arrivals before each block, and at the end the total.
+    /// Poisson blocks: the number of arrivals before each block, and finally the total number.
     Poisson(Arc<[u64]>),
-    /// From a list of times.
+    /// A list of given times.
     Given(Arc<[u64]>),
 }
 
@@ -78,7 +79,7 @@ pub struct Schedule {
     measured_from_ns: u64,
     end_ns: Option<u64>,
     requests_max: Option<u64>,
-    /// Number of arrivals (open shapes); `None` only if unlimited.
+    /// Number of arrivals of an open loop; `None` for an unlimited load.
     arrivals: Option<u64>,
 }
 
@@ -106,7 +107,8 @@ impl Schedule {
             add(stage.from, stage.to, length_ns);
         }
         let open = match &load.shape {
-            // Each stage has its expected number of arrivals; `session_draws` decides their times.
+            // Each stage has its expected number of arrivals. The times are drawn in
+            // `session_draws`.
             LoadShape::Open { arrivals: Arrivals::Constant | Arrivals::Replayed, .. } => Some(Spacing::Even),
             LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
             LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
@@ -146,8 +148,8 @@ impl Schedule {
                 let mut first = vec![0u64];
                 let mut total = 0u64;
                 let mut block = 0u64;
-                // Add blocks until the shape ends, or until the requested number of arrivals is
-                // reached.
+                // Add blocks until the shape ends, or until there are as many arrivals as
+                // requested.
                 loop {
                     let from = block as f64 * BLOCK;
                     if area_end.is_some_and(|end| from >= end) {
@@ -185,7 +187,7 @@ impl Schedule {
         Rng::stream(self.seed, block * 2).poisson(BLOCK)
     }
 
-    /// Number of Poisson arrivals with area below `area`.
+    /// Number of Poisson arrivals at which the integral of the rate is below `area`.
     fn poisson_before(&self, area: f64, block_first: &[u64]) -> u64 {
         let block = (area / BLOCK) as usize;
         if block + 1 >= block_first.len() {
@@ -225,8 +227,8 @@ impl Schedule {
         }
     }
 
-    /// The arrivals of a stripe, in order: equal to [`Schedule::start_ns`] of each, at constant
-    /// cost.
+    /// Iterates over the arrivals of a stripe in order. The times equal [`Schedule::start_ns`], at
+    /// constant cost each.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
     }
@@ -290,21 +292,21 @@ impl Schedule {
         } else {
             let users = segment.level_at(t).floor();
             let level = if slope > 0.0 { users + 1.0 } else { users };
-            // The nanosecond after the crossing, so that rounding cannot stop short of it.
+            // Add a nanosecond to the crossing, so that rounding cannot stop before it.
             (segment.start_ns + ((level - segment.from) / slope * 1e9).ceil() + 1.0).min(end)
         };
         next.is_finite().then_some((next as u64).max(t_ns + 1))
     }
 
-    /// Number of measured requests of a stripe in a closed loop with a limited number: user k mod
-    /// users makes request k.
+    /// Number of measured requests that a stripe sends in a closed loop with a limited number of
+    /// requests. User k mod users sends request k.
     pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
     }
 }
 
-/// Number of evenly spaced arrivals before this area: arrival n is at area n.
+/// Number of evenly spaced arrivals before this integral of the rate: arrival n is at integral n.
 fn even_before(area: f64) -> u64 {
     (area - 1e-9).ceil().max(0.0) as u64
 }
@@ -313,13 +315,13 @@ fn users_of(level: f64) -> u64 {
     if level <= 0.0 { 0 } else { ((level + 1e-9).floor() as u64).max(1) }
 }
 
-/// The points of one Poisson block in ascending order, as areas.
+/// The points of one Poisson block in ascending order, as integrals of the rate.
 #[derive(Debug, Clone)]
 struct BlockPoints {
     rng: Rng,
     base: f64,
     left: u64,
-    /// Position in the block, 0..1.
+    /// Position within the block, 0..1.
     position: f64,
 }
 
@@ -338,7 +340,7 @@ impl Iterator for BlockPoints {
         if self.left == 0 {
             return None;
         }
-        // The smallest of `left` uniform points in the rest of the block.
+        // Draw the smallest of `left` uniform points in the rest of the block.
         let share = 1.0 - (self.rng.next_f64_open().ln() / self.left as f64).exp();
         self.position += (1.0 - self.position) * share;
         self.left -= 1;
@@ -352,7 +354,7 @@ pub struct ArrivalCursor {
     schedule: Arc<Schedule>,
     stripe: Stripe,
     next: u64,
-    /// Poisson: the current block, its points, and the number of the next arrival.
+    /// For Poisson arrivals: the current block, its points, and the number of the next arrival.
     block: Option<(usize, BlockPoints, u64)>,
 }
 

@@ -1,10 +1,10 @@
-//! Every series that a probe reads, as one table ([`SERIES`]): name, interpretation of values,
-//! unit, and subject ([`SeriesSubject`]). Series from other machines are checked against this
-//! table.
+//! The table of all series that probes read ([`SERIES`]): name, interpretation of values, unit, and
+//! subject ([`SeriesSubject`]). Series from other machines are checked against this table.
 //!
-//! A missing reading is no value: a series without samples near a time is unknown there, never
-//! zero. Not here: how series are read (`plimsoll-probe`), and what they mean
-//! (`plimsoll-analysis`).
+//! A missing reading is not a value: a series without samples near a time is unknown there, never
+//! zero.
+//!
+//! Not here: how series are read (`plimsoll-probe`), and what they mean (`plimsoll-analysis`).
 
 use crate::probes::SeriesKind;
 
@@ -31,7 +31,7 @@ pub enum SeriesSubject {
     Metrics,
 }
 
-/// A series.
+/// A series, or a pattern of series names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesRow {
     /// The name; `*` stands for any non-empty text.
@@ -55,7 +55,7 @@ impl SeriesRow {
         labels(self.name, name)?.first().copied()
     }
 
-    /// Both texts of a name with two `*`.
+    /// Both texts that match the `*` of a name with two `*`.
     pub fn labels<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
         match labels(self.name, name)?.as_slice() {
             [first, second] => Some((first, second)),
@@ -76,7 +76,7 @@ macro_rules! series {
             };
         )+
 
-        /// All of them.
+        /// All series.
         pub const SERIES: &[SeriesRow] = &[$( $constant ),+];
     };
 }
@@ -104,19 +104,19 @@ series! {
     SERVER_PROCESSES: "server.processes", Gauge, "", Server;
     /// Cores on which any server process may run.
     SERVER_CORES_ALLOWED: "server.cores_allowed", Gauge, "cores", Server;
-    /// Cores used by the server's busiest thread.
+    /// Cores used by the server thread with the most CPU time, at most 1.
     SERVER_FULLEST_THREAD: "server.fullest_thread", Gauge, "cores", Server;
     /// Server threads that run or wait for a core.
     SERVER_THREADS_RUNNABLE: "server.threads_runnable", Gauge, "", Server;
     /// Server threads in uninterruptible sleep.
     SERVER_THREADS_BLOCKED: "server.threads_blocked", Gauge, "", Server;
-    /// Server threads that wait for another thread.
+    /// Server threads that wait for another thread (in a futex).
     SERVER_IN_LOCK: "server.in_lock", Gauge, "", Server;
     /// Server threads in a timed sleep.
     SERVER_IN_SLEEP: "server.in_sleep", Gauge, "", Server;
     /// Server threads that wait for data.
     SERVER_IN_READ: "server.in_read", Gauge, "", Server;
-    /// Server threads that wait for a reader of their output.
+    /// Server threads that wait because the reader of their output is slow.
     SERVER_IN_WRITE: "server.in_write", Gauge, "", Server;
     /// Server threads that wait for storage.
     SERVER_IN_DISK: "server.in_disk", Gauge, "", Server;
@@ -126,23 +126,23 @@ series! {
     SERVER_FILES_OPEN: "server.files_open", Gauge, "", Server;
     /// The limit of open files of that process.
     SERVER_FILES_MAX: "server.files_max", Gauge, "", Server;
-    /// CPU time of a busy thread, by its name and number.
+    /// CPU time of a busy thread; `*` is its name and number.
     THREAD: "thread.*", Counter, "ns", Thread;
-    /// Number of threads with similar names, by the common part of the name.
+    /// Number of threads with similar names; `*` is the common part of the names.
     THREADS: "threads.*", Gauge, "", Thread;
-    /// Time of all cores: in programs.
+    /// CPU time of all cores in programs.
     HOST_CPU_USER: "host.cpu_user", Counter, "ns", Host;
-    /// Time of all cores: in the kernel.
+    /// CPU time of all cores in the kernel.
     HOST_CPU_SYSTEM: "host.cpu_system", Counter, "ns", Host;
-    /// Time of all cores: in interrupts.
+    /// CPU time of all cores in interrupts.
     HOST_CPU_INTERRUPTS: "host.cpu_interrupts", Counter, "ns", Host;
-    /// Time of all cores: idle with storage requests pending.
+    /// Idle time of all cores with storage requests pending.
     HOST_CPU_IOWAIT: "host.cpu_iowait", Counter, "ns", Host;
-    /// Time of all cores: taken by the hypervisor.
+    /// CPU time of all cores that the hypervisor took.
     HOST_CPU_STEAL: "host.cpu_steal", Counter, "ns", Host;
-    /// Time of all cores: idle.
+    /// Idle time of all cores.
     HOST_CPU_IDLE: "host.cpu_idle", Counter, "ns", Host;
-    /// Context switches.
+    /// Context switches of the whole machine.
     HOST_SWITCHES: "host.switches", Counter, "", Host;
     /// Threads that run or wait for a core.
     HOST_THREADS_RUNNABLE: "host.threads_runnable", Gauge, "", Host;
@@ -152,17 +152,17 @@ series! {
     HOST_CORES: "host.cores", Gauge, "", Host;
     /// Whether server and load generator share a machine: 1 or 0.
     TARGET_LOCAL: "target.local", Gauge, "", Host;
-    /// Time in which some threads waited for a core.
+    /// Time in which at least one thread of the machine waited for a core.
     HOST_PRESSURE_CPU_SOME: "host.pressure_cpu_some", Counter, "ns waiting", Host;
-    /// Time in which all threads waited for a core.
+    /// Time in which all threads that were not idle waited for a core.
     HOST_PRESSURE_CPU_FULL: "host.pressure_cpu_full", Counter, "ns waiting", Host;
-    /// Time in which some threads waited for memory.
+    /// Time in which at least one thread waited for memory.
     HOST_PRESSURE_MEMORY_SOME: "host.pressure_memory_some", Counter, "ns waiting", Host;
-    /// Time in which all threads waited for memory.
+    /// Time in which all threads that were not idle waited for memory.
     HOST_PRESSURE_MEMORY_FULL: "host.pressure_memory_full", Counter, "ns waiting", Host;
-    /// Time in which some threads waited for storage.
+    /// Time in which at least one thread waited for storage.
     HOST_PRESSURE_IO_SOME: "host.pressure_io_some", Counter, "ns waiting", Host;
-    /// Time in which all threads waited for storage.
+    /// Time in which all threads that were not idle waited for storage.
     HOST_PRESSURE_IO_FULL: "host.pressure_io_full", Counter, "ns waiting", Host;
     /// Memory available to programs.
     HOST_MEMORY_AVAILABLE: "host.memory_available", Gauge, "bytes", Host;
@@ -176,17 +176,17 @@ series! {
     CLIENT_CPU: "client.cpu", Counter, "ns", Client;
     /// Time that plimsoll's threads waited for a core.
     CLIENT_RUN_QUEUE_WAIT: "client.run_queue_wait", Counter, "ns waiting", Client;
-    /// Traffic of a network interface: bytes in.
+    /// Bytes received by a network interface; `*` is its name.
     NET_BYTES_IN: "net.*.bytes_in", Counter, "bytes", Network;
-    /// Traffic of a network interface: bytes out.
+    /// Bytes sent by a network interface; `*` is its name.
     NET_BYTES_OUT: "net.*.bytes_out", Counter, "bytes", Network;
-    /// Traffic of a network interface: packets in.
+    /// Packets received by a network interface; `*` is its name.
     NET_PACKETS_IN: "net.*.packets_in", Counter, "", Network;
-    /// Traffic of a network interface: packets out.
+    /// Packets sent by a network interface; `*` is its name.
     NET_PACKETS_OUT: "net.*.packets_out", Counter, "", Network;
-    /// Traffic of a network interface: dropped in.
+    /// Received packets that a network interface dropped; `*` is its name.
     NET_DROPPED_IN: "net.*.dropped_in", Counter, "", Network;
-    /// Traffic of a network interface: dropped out.
+    /// Packets to be sent that a network interface dropped; `*` is its name.
     NET_DROPPED_OUT: "net.*.dropped_out", Counter, "", Network;
     /// TCP segments retransmitted.
     TCP_RETRANSMITS: "tcp.retransmits", Counter, "", Network;
@@ -216,9 +216,10 @@ series! {
     TCP_TIME_WAIT: "tcp.time_wait", Gauge, "", Network;
     /// Local ports available for connections to one peer.
     TCP_LOCAL_PORTS: "tcp.local_ports", Gauge, "", Network;
-    /// Ports in TIME-WAIT for the pair of addresses nearest to its limit.
+    /// Ports in TIME-WAIT for the pair of addresses whose ports are nearest to exhaustion.
     TCP_TIME_WAIT_PAIR: "tcp.time_wait_pair", Gauge, "", Network;
-    /// Whether that pair belongs to another network namespace than the server's: 1 or 0.
+    /// Whether the pair of [`TCP_TIME_WAIT_PAIR`] belongs to another network namespace than the
+    /// server's: 1 or 0.
     TCP_TIME_WAIT_BEHIND: "tcp.time_wait_behind", Gauge, "", Network;
     /// CPU time of the control group.
     CGROUP_CPU: "cgroup.cpu", Counter, "ns", ControlGroup;
@@ -236,17 +237,17 @@ series! {
     CGROUP_MEMORY: "cgroup.memory", Gauge, "bytes", ControlGroup;
     /// Memory limit of the control group.
     CGROUP_MEMORY_MAX: "cgroup.memory_max", Gauge, "bytes", ControlGroup;
-    /// Connections in the accept queue.
+    /// Connections in the accept queue of the server's listening socket.
     LISTEN_QUEUE: "listen.queue", Gauge, "", Socket;
-    /// Longest accept queue.
+    /// Longest allowed accept queue of the server's listening socket.
     LISTEN_BACKLOG: "listen.backlog", Gauge, "", Socket;
-    /// Accepted connections.
+    /// Connections that the server has accepted and that are open.
     ACCEPTED_CONNECTIONS: "accepted.connections", Gauge, "", Socket;
     /// Bytes received that the server has not read.
     ACCEPTED_RECEIVE_QUEUE: "accepted.receive_queue", Gauge, "bytes", Socket;
     /// Bytes that the server has written and the client has not acknowledged.
     ACCEPTED_SEND_QUEUE: "accepted.send_queue", Gauge, "bytes", Socket;
-    /// Whether the connections come from other clients than the load generator: 1 or 0.
+    /// Whether the connections come from clients other than the load generator: 1 or 0.
     ACCEPTED_BY_OTHERS: "accepted.by_others", Gauge, "", Socket;
     /// Share of the sending time in which the receiver's window was closed.
     ACCEPTED_WINDOW_LIMITED: "accepted.window_limited", Gauge, "share", Socket;
@@ -256,7 +257,7 @@ series! {
     ACCEPTED_WINDOW_WAITING: "accepted.window_waiting", Gauge, "", Socket;
     /// CPU time of downstream dependencies on the server's machine.
     DOWNSTREAM_CPU: "downstream.cpu", Counter, "ns", Dependency;
-    /// CPU time of dependencies that may run on the server's cores only.
+    /// CPU time of downstream dependencies that may run only on the server's cores.
     DOWNSTREAM_CPU_ON_ITS_CORES: "downstream.cpu_on_its_cores", Counter, "ns", Dependency;
     /// Processes of downstream dependencies.
     DOWNSTREAM_PROCESSES: "downstream.processes", Gauge, "", Dependency;
@@ -266,11 +267,11 @@ series! {
     DOWNSTREAM_THREADS_WAITING: "downstream.threads_waiting", Gauge, "", Dependency;
     /// Quota of a dependency's control group.
     DOWNSTREAM_QUOTA: "downstream.quota.*", Gauge, "cores", Dependency;
-    /// Periods of that CPU quota.
+    /// Periods of the CPU quota of a dependency's control group.
     DOWNSTREAM_PERIODS: "downstream.periods.*", Counter, "", Dependency;
-    /// Periods in which that CPU quota was exhausted.
+    /// Periods in which the CPU quota of a dependency's control group was exhausted.
     DOWNSTREAM_PERIODS_THROTTLED: "downstream.periods_throttled.*", Counter, "", Dependency;
-    /// Connections to a dependency.
+    /// Connections to a dependency; `*` names the dependency.
     PEER_CONNECTIONS: "peer.*.connections", Gauge, "", Dependency;
     /// Connections in the dependency's accept queue.
     PEER_QUEUED: "peer.*.queued", Gauge, "", Dependency;
@@ -282,22 +283,22 @@ series! {
     PEER_UNREAD: "peer.*.unread", Gauge, "bytes", Dependency;
     /// Bytes to the dependency that are not sent.
     PEER_UNSENT: "peer.*.unsent", Gauge, "bytes", Dependency;
-    /// Bytes sent to the dependency that it has not read.
+    /// Bytes sent to the dependency that its process has not read.
     PEER_ON_THE_WAY: "peer.*.on_the_way", Gauge, "bytes", Dependency;
     /// Segments with data sent to the dependency.
     PEER_SEGMENTS_SENT: "peer.*.segments_sent", Counter, "", Dependency;
     /// Bytes received from the dependency.
     PEER_RECEIVED: "peer.*.received", Counter, "bytes", Dependency;
-    /// Process id of the dependency's listener.
+    /// Process id of the dependency's listening process, with the names of dependency and process.
     PEER_PROCESS: "peer.*.process.*", Gauge, "", Dependency;
     /// A metric that the server exposes; a counter if the server says so.
     METRICS: "metrics.*", Gauge, "", Metrics;
 }
 
-/// The row of a series; `None`: no probe reads such a series.
+/// The row of the table for a series; `None`: no probe reads such a series.
 pub fn series_row(name: &str) -> Option<&'static SeriesRow> {
     let named = |row: &&SeriesRow| labels(row.name, name).is_some();
-    // An exact name precedes a pattern.
+    // An exact name takes precedence over a pattern.
     SERIES.iter().find(|row| row.name == name).or_else(|| SERIES.iter().find(named))
 }
 

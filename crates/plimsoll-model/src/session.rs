@@ -1,6 +1,6 @@
-//! Scenarios: the steps of one kind of user, as a short program. Nested steps, repetitions and
-//! conditions become a flat list of operations with jumps. So the state of a session is a position
-//! and a few counters.
+//! Scenarios: the steps of one kind of user, compiled to a short program. Nested steps, repetitions
+//! and conditions become a flat list of operations with jumps. So the state of a session is a
+//! position and a few counters.
 //!
 //! Not here: the file format of scenarios, and their execution (the engine).
 
@@ -44,13 +44,13 @@ pub enum SessionOp {
     },
     /// Waits for a think time.
     Think(Think),
-    /// Jumps unless the filled-in text meets the condition.
+    /// Jumps unless the filled-in text meets the condition (is empty, or is not empty).
     Unless {
         /// A template, usually of one captured value.
         text: String,
         /// Whether the text must be empty; otherwise it must not be.
         empty: bool,
-        /// The operation to jump to, behind the conditional ones.
+        /// Index of the operation to jump to, after the conditional ones.
         to: u32,
     },
     /// Jumps unless this is the user's first session.
@@ -77,8 +77,7 @@ pub enum SessionOp {
 impl Scenario {
     /// Most requests of one session.
     pub fn requests_max(&self) -> u64 {
-        // Repetitions are nested or in sequence: an inner one starts at or after the start of the
-        // outer one.
+        // Repetitions are nested or in sequence: an inner one does not start before the outer one.
         let mut asked: Vec<u64> = Vec::with_capacity(self.ops.len() + 1);
         asked.push(0);
         for op in &self.ops {
@@ -115,7 +114,7 @@ impl Scenario {
     }
 }
 
-/// Most choices of a think time.
+/// Most choices of a think time from a list.
 const PICKED_MAX: usize = 1_000;
 
 /// A think time: how long a user waits between two steps.
@@ -135,7 +134,7 @@ pub enum Think {
 }
 
 impl Think {
-    /// Reads `500ms`, `uniform(1s,3s)`, `exp(1s)`, `lognormal(1s,0.5)` or `pick(50ms,2s,9s)`.
+    /// Parses `500ms`, `uniform(1s,3s)`, `exp(1s)`, `lognormal(1s,0.5)` or `pick(50ms,2s,9s)`.
     ///
     /// # Errors
     /// A sentence with the way out.
@@ -155,7 +154,7 @@ impl Think {
             ("exp", [mean]) => Think::Exponential(time(mean)?),
             ("lognormal", [median, sigma]) => {
                 let sigma: f64 = sigma.trim().parse().map_err(|_| unknown())?;
-                // An invalid number becomes one far above the limit.
+                // An invalid number becomes one far above the limit, so that it is refused later.
                 let milli = if sigma >= 0.0 { (sigma * 1e3).round() as u32 } else { u32::MAX };
                 Think::LogNormal(time(median)?, milli)
             }
@@ -281,7 +280,7 @@ mod tests {
         for (ops, expect) in [
             (vec![ask()], 1),
             (vec![ask(), repeat(3, 0, 0), ask()], 4),
-            // One, and three times (one and twice one), and one.
+            // One request, then three times (one and twice one), then one: 1 + 3 x 3 + 1 = 11.
             (vec![ask(), ask(), ask(), repeat(2, 2, 1), repeat(3, 1, 0), ask()], 11),
             (
                 vec![SessionOp::Once { to: 2 }, ask(), repeat(TIMES_MAX, 0, 1), repeat(TIMES_MAX, 0, 0)],

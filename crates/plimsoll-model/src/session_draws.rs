@@ -1,13 +1,15 @@
-//! Open loops drawn from the sessions of a log ([`ListedSessions`]), with any rate and length.
-//! Sessions like those of the log begin at random times, more or fewer of them, with their requests
-//! at the logged distances. The load is a window into this process. So the mix of requests and the
-//! timing within sessions are the log's, and visitors arrive independently. Changes of the log's
-//! rate over hours are not reproduced.
+//! Draws open loops of any rate and length from the sessions of a log ([`ListedSessions`]).
+//!
+//! Sessions like those of the log begin at random times, with their requests at the logged
+//! distances. Their number follows from the wanted rate. The load is a time window into this
+//! process. So the mix of requests and the timing within sessions equal those of the log, and
+//! visitors arrive independently. Changes of the log's rate over hours are not reproduced.
 //!
 //! The result is a function of the load (its seed, rate and length) and the log. The record of a
-//! load contains the drawn times, never the list. Not here: how a log becomes a list
-//! (`plimsoll-traffic`), replay at the logged times ([`crate::arrival_times`]), and how a plan uses
-//! the draws ([`ListedSessions::drawn`]).
+//! load contains the drawn times, never the list.
+//!
+//! Not here: how a log becomes a list (`plimsoll-traffic`), replay at the logged times
+//! ([`crate::arrival_times`]), and how a plan uses the draws ([`ListedSessions::drawn`]).
 
 use crate::curve::Stage;
 use crate::load::Load;
@@ -15,7 +17,7 @@ use crate::rng::{Rng, mix};
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
-/// Separates these random numbers from other ones of the same seed.
+/// Mixed into the seed, so that these draws are independent of other random numbers.
 const SEED_OF_DRAWN: u64 = 0x0044_5241_574e_2121;
 /// Longest part of a stage with a changing level, ns. Each part is drawn at its mean level.
 const PIECE_NS: u64 = 100_000_000;
@@ -27,7 +29,7 @@ pub struct ListedSessions {
     starts_ns: Vec<u64>,
     /// Indices of requests, session by session, in order.
     by_session: Vec<u32>,
-    /// End of each session in `by_session`.
+    /// End index of each session in `by_session`.
     ends: Vec<u32>,
 }
 
@@ -38,15 +40,15 @@ pub struct SessionsFacts {
     pub sessions: u64,
     /// Length of the log, ns.
     pub span_ns: u64,
-    /// Requests in the busiest minute by the clock; in the whole log if it is shorter.
+    /// Requests in the busiest calendar minute; in the whole log if it is shorter.
     pub busiest_minute: u64,
-    /// Requests in the busiest second by the clock.
+    /// Requests in the busiest calendar second.
     pub busiest_second: u64,
 }
 
 impl ListedSessions {
-    /// The sessions of requests at these times, ascending. `None`: the indices are no partition of
-    /// the requests into sessions.
+    /// Creates the sessions of requests at these times, ascending. `None`: the indices do not
+    /// partition the requests into sessions.
     pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<ListedSessions> {
         let count = starts_ns.len();
         let mut seen = vec![false; count];
@@ -76,7 +78,7 @@ impl ListedSessions {
         &self.by_session
     }
 
-    /// End of each session in [`ListedSessions::by_session`].
+    /// End index of each session in [`ListedSessions::by_session`].
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
@@ -96,8 +98,9 @@ impl ListedSessions {
     /// Draws `count` requests in `length_ns`: the time of each, ns, and its index; unsorted.
     ///
     /// A random request is placed at a random time, together with the requests of its session that
-    /// then lie in the window. A session with k requests would be drawn k times too often, so it is
-    /// skipped in proportion. The last session is cut to the remaining number of requests.
+    /// then lie in the window. A session with k requests could be chosen through each of them, so
+    /// it would be drawn k times too often. It is therefore skipped in proportion. The last session
+    /// is cut to the remaining number of requests.
     fn look(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
@@ -120,7 +123,7 @@ impl ListedSessions {
         }
     }
 
-    /// The requests of an open loop: their starts in order, ns, and their indices.
+    /// Draws the requests of an open loop: their starts in order, ns, and their indices.
     pub fn drawn(&self, load: &Load) -> Vec<(u64, u32)> {
         let schedule = Schedule::compile(load);
         let total = schedule.arrivals_total().unwrap_or(0);
@@ -140,7 +143,7 @@ impl ListedSessions {
     }
 }
 
-/// Lengths of the parts of a load with a constant level each, ns: the warm-up and the stages.
+/// Lengths of the parts of a load, each with a constant level, ns: the warm-up and the stages.
 fn pieces(load: &Load) -> Vec<u64> {
     let whole_ns = load.duration_ns.unwrap_or(u64::MAX);
     let (mut pieces, mut left_ns) = (vec![load.warmup_ns], whole_ns);
@@ -206,8 +209,8 @@ mod tests {
         }
     }
 
-    /// A window has the probabilities and the timing of the log: three requests 200 ms apart, and
-    /// one alone.
+    /// A drawn window has the probabilities and the timing of the log: three requests 200 ms apart,
+    /// and a single one.
     #[test]
     fn sessions_are_as_they_were() {
         let (sessions, load) = (sessions(), load("40000@2s", 9));

@@ -1,6 +1,7 @@
 //! The question of an experiment ([`ExperimentSpec`]). Together with the measurements so far, it
 //! determines the next load and the finding. It is the first part of a run file.
-//! `ExperimentSpec<Plan>` has executable plans, `ExperimentSpec` has their records.
+//! `ExperimentSpec<Plan>` has executable plans; `ExperimentSpec` without a parameter has their
+//! records.
 //!
 //! Not here: the choice of the next load (`plimsoll-analysis`), the command line, and the
 //! conditions of an experiment ([`crate::terms`]).
@@ -20,7 +21,7 @@ pub enum ExperimentSpec<P = PlanRecord> {
     Run(RunSpec<P>),
     /// One load for each of several concurrencies.
     Sweep(SweepSpec<P>),
-    /// The load line under an SLO.
+    /// The load line: the highest rate that meets an SLO indefinitely.
     Find(FindSpec<P>),
     /// The cause that limits the load line.
     Explain(ExplainSpec<P>),
@@ -64,7 +65,7 @@ pub struct SweepSpec<P = PlanRecord> {
 pub enum Lengths {
     /// The same for each level, ns.
     Fixed(u64),
-    /// As long as each level needs, within a total, ns.
+    /// As long as each level needs; the total time in ns.
     Budget(u64),
 }
 
@@ -81,7 +82,7 @@ pub struct FindSpec<P = PlanRecord> {
     pub max_rate: Option<f64>,
     /// Spacing of arrivals.
     pub arrivals: Arrivals,
-    /// Duration of the first response, before the search, ns; 0 without a preflight request.
+    /// Response time of the preflight request before the search, ns; 0 without a preflight request.
     pub first_answer_ns: u64,
     /// Profiles to take after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +95,7 @@ pub struct FindSpec<P = PlanRecord> {
 /// Capacity planning with a load line.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Planning {
-    /// Share of the line to leave free (0.3: 30 %). A load at the rest of the line checks it.
+    /// Share of the line to keep unused (0.3: 30 %). A load at the remaining share checks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
     /// The rate to plan instances for, 1/s.
@@ -112,14 +113,14 @@ impl Planning {
     }
 }
 
-/// A search, and steady loads after it that show what limits the line.
+/// A search for the load line, and steady loads after it that show what limits the line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExplainSpec<P = PlanRecord> {
     /// The search; its budget is a part of `budget_ns`.
     pub search: FindSpec<P>,
     /// Time budget of the whole experiment, ns.
     pub budget_ns: u64,
-    /// Interventions that may run afterwards to tell causes apart; empty: none.
+    /// Interventions that may run after the search to distinguish causes; empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
     /// Interventions that a flag requests: they run first, and always.
@@ -143,7 +144,8 @@ pub struct OverloadSpec<P = PlanRecord> {
     /// Most retries of a failed request; 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// A second target that gets the same load afterwards, such as a proxy that protects the first.
+    /// A second target that gets the same load afterwards, such as a proxy that protects the first
+    /// target.
     #[serde(rename = "against", default = "nothing", skip_serializing_if = "Option::is_none")]
     pub second_target: Option<P>,
 }
@@ -170,19 +172,19 @@ pub struct ProveSpec<P = PlanRecord> {
     pub profiles: Option<ProfilesSpec>,
 }
 
-/// One variable at a time: each rung does one thing more than the one before.
+/// A ladder: targets (rungs) of which each does one thing more than the one before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LadderSpec<P = PlanRecord> {
     /// The loads of the comparison, the lowest rung first.
     pub blocks: BlocksSpec<P>,
 }
 
-/// Loads in blocks, with one load for each arm in every block.
+/// Loads in blocks: every block has one load for each arm (target).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlocksSpec<P = PlanRecord> {
     /// The targets; all plans have one seed.
     pub arms: Vec<Arm<P>>,
-    /// Users of every load; `None`: as many as saturate the arm.
+    /// Number of users in every load; `None`: as many as saturate the arm.
     pub users: Option<u64>,
     /// Rate of every load for a criterion at a fixed rate, 1/s; `None`: a rate that the slower arm
     /// easily sustains.
@@ -191,19 +193,19 @@ pub struct BlocksSpec<P = PlanRecord> {
     pub arrivals: Arrivals,
     /// Length of every load, ns; `None`: derived from the response times.
     pub load_ns: Option<u64>,
-    /// Unmeasured load before each load, ns; `None`: as long as the arms need.
+    /// Unmeasured load before each measured one, ns; `None`: as long as the arms need.
     pub warmup_ns: Option<u64>,
     /// Time budget of all blocks, ns.
     pub budget_ns: u64,
     /// Most valid blocks.
     pub blocks_max: Option<u64>,
-    /// Whether to compare sides whose responses differ.
+    /// Whether to compare sides even if their responses differ.
     #[serde(default)]
     pub answers_may_differ: bool,
 }
 
 impl<P> FindSpec<P> {
-    /// The same search with another plan.
+    /// Converts the plan of the search with `each`.
     fn with_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindSpec<Q>, E> {
         let FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning } = self;
         let base = each(base)?;
@@ -212,7 +214,7 @@ impl<P> FindSpec<P> {
 }
 
 impl<P> BlocksSpec<P> {
-    /// The same blocks with other plans.
+    /// Converts the plan of every arm with `each`.
     pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksSpec<Q>, E> {
         let BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
             self;
@@ -255,7 +257,7 @@ pub enum Criterion {
 }
 
 impl Criterion {
-    /// All of them.
+    /// All criteria.
     pub const ALL: [Criterion; 4] = [Criterion::Goodput, Criterion::P50, Criterion::P99, Criterion::Cpu];
 
     /// The word in flags and records.
@@ -310,7 +312,7 @@ impl<P> ExperimentSpec<P> {
         }
     }
 
-    /// The same experiment with other plans.
+    /// Converts every plan of the experiment with `each`.
     pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<ExperimentSpec<Q>, E> {
         Ok(match self {
             ExperimentSpec::Run(RunSpec { plan, stop_if, profiles }) => {
@@ -426,7 +428,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// The load of a profile as a word for file names: `low`, `line`, `load`; `a1`, `b2` for sides.
+    /// The word for a profile's load in file names: `low`, `line`, `load`; `a1`, `b2` for sides.
     pub fn profile_name(&self, tag: &Tag) -> String {
         debug_assert_eq!(tag.purpose, Purpose::Profile);
         match (self, tag.arm, tag.turn) {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character acts on its surroundings instead of being visible.
+/// Whether a character is a control character: it acts on the text around it and is not visible.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -16,12 +16,12 @@ pub fn steers(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `text` on one line, with control characters made visible.
+/// Returns `text` on one line, with control characters made visible.
 pub fn visible(text: &str) -> Cow<'_, str> {
     made_visible(text, |_| false)
 }
 
-/// `text` with its lines, and with other control characters made visible.
+/// Returns `text` with its lines kept, and other control characters made visible.
 pub fn lines(text: &str) -> Cow<'_, str> {
     // Lines of CSV end in CR LF.
     let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");

@@ -7,12 +7,13 @@
 /// The most items of a pattern: the sum of the weights divided by their common divisor.
 pub const UNITS_MAX: u64 = 128;
 
-/// Every `of`-th item from `index` on, of all items or of one unequal part.
+/// A part of a schedule: every `of`-th item from `index` on. For unequal parts, it takes these
+/// items within one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
-    /// Which part, 0..of.
+    /// Number of the part, 0..of.
     pub index: u64,
-    /// How many parts there are.
+    /// Number of equal parts.
     pub of: u64,
     pattern: StripePattern,
 }
@@ -22,7 +23,7 @@ pub struct Stripe {
 struct StripePattern {
     /// One bit for each item of the pattern: whether this part has the item.
     items: u128,
-    /// How many items the pattern has before it repeats.
+    /// Number of items after which the pattern repeats.
     period: u64,
     /// The number of this part, and the number of parts.
     part: u64,
@@ -37,7 +38,7 @@ impl StripePattern {
         self.period == 1
     }
 
-    /// Number of items of this part in each pattern.
+    /// Number of this part's items in one repetition of the pattern.
     fn width(self) -> u64 {
         u64::from(self.items.count_ones())
     }
@@ -46,13 +47,13 @@ impl StripePattern {
         self.items >> (n % self.period) & 1 == 1
     }
 
-    /// How many of the items 0..n belong to this part.
+    /// Number of the items 0..n that belong to this part.
     fn rank(self, n: u64) -> u64 {
         let before = self.items & ((1u128 << (n % self.period)) - 1);
         n / self.period * self.width() + u64::from(before.count_ones())
     }
 
-    /// The number of this part's item k.
+    /// The global number of this part's k-th item.
     fn nth(self, k: u64) -> u64 {
         let (mut bits, mut left, mut at) = (self.items, (k % self.width()) as u32, 0);
         for half in [64, 32, 16, 8, 4, 2, 1] {
@@ -69,12 +70,12 @@ impl Stripe {
     /// The whole schedule.
     pub const ALL: Stripe = Stripe::new(0, 1);
 
-    /// Part `index` of `of` equal ones.
+    /// Creates part `index` of `of` equal parts.
     pub const fn new(index: u64, of: u64) -> Stripe {
         Stripe { index, of, pattern: StripePattern::ALL }
     }
 
-    /// Part `index` of parts with these weights; `None`: no partition has them
+    /// Creates part `index` of parts with these weights; `None`: such weights are not possible
     /// ([`reduced_weights`]).
     pub fn weighted(index: usize, weights: &[u32]) -> Option<Stripe> {
         let weights = reduced_weights(weights)?;
@@ -98,7 +99,7 @@ impl Stripe {
         Some(Stripe { index: 0, of: 1, pattern: StripePattern { items, period, part, parts } })
     }
 
-    /// Part `index` of `of` equal ones of this stripe.
+    /// Returns part `index` of `of` equal parts of this stripe.
     pub fn split(self, index: u64, of: u64) -> Stripe {
         Stripe { index: self.index + self.of * index, of: self.of * of, pattern: self.pattern }
     }
@@ -113,31 +114,31 @@ impl Stripe {
         self.pattern.holds(n) && self.pattern.rank(n) % self.of == self.index
     }
 
-    /// How many of the items 0..n belong to this stripe.
+    /// Number of the items 0..n that belong to this stripe.
     pub fn count_of(self, n: u64) -> u64 {
         let n = if self.pattern.is_all() { n } else { self.pattern.rank(n) };
         (n + self.of - 1 - self.index) / self.of
     }
 
-    /// The number of this stripe's item k.
+    /// The global number of this stripe's k-th item.
     #[inline]
     pub fn nth(self, k: u64) -> u64 {
         let n = self.index + self.of * k;
         if self.pattern.is_all() { n } else { self.pattern.nth(n) }
     }
 
-    /// The number of this stripe's item after its item n.
+    /// The number of this stripe's next item after its item n.
     #[inline]
     pub fn after(self, n: u64) -> u64 {
         if self.pattern.is_all() { n + self.of } else { self.pattern.nth(self.pattern.rank(n) + self.of) }
     }
 
-    /// The most of `count` items that this stripe can have, whichever they are.
+    /// Most items that this stripe can have among any `count` items.
     pub fn most_of(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.width()).div_ceil(self.pattern.period * self.of)
     }
 
-    /// The number of all items if this stripe's share of them is `count`.
+    /// The number of all items if this stripe has `count` of them.
     pub fn whole_of(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.period * self.of) / self.pattern.width()
     }

@@ -19,7 +19,7 @@ pub struct StudySummary {
     /// The verdict on B of a comparison: `better`, `worse`, `same`, `small`, `inconclusive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// B/A of the declared measure of a comparison.
+    /// The ratio B/A of the criterion of a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<SummaryValue>,
     /// The word of the cause that limits the line; `None` without a diagnosis.
@@ -28,7 +28,7 @@ pub struct StudySummary {
     /// The instance of the cause: `one thread of node`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause_subject: Option<String>,
-    /// Response time p99 at the line or of the single load, ns.
+    /// Response time p99 in ns, at the load line or of the single load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<f64>,
     /// CPU time of the server for a request, us.

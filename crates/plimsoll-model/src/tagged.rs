@@ -21,11 +21,11 @@ pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends the field `tag` with what `write` appends as its value.
+/// Appends the field `tag`; its value consists of the bytes that `write` appends.
 pub(crate) fn field(out: &mut Vec<u8>, tag: u32, write: impl FnOnce(&mut Vec<u8>)) {
     varint(out, u64::from(tag));
     let at = out.len();
-    // Most values are shorter than 128 bytes, so their length has one byte.
+    // Most values are shorter than 128 bytes, so reserve one byte for the length.
     out.push(0);
     write(out);
     let length = out.len() - at - 1;

@@ -1,7 +1,7 @@
 //! Counts by a small number, such as responses by status: few keys, one of them far more frequent
 //! than the rest.
 
-/// Counts by key, ascending by key. At rest every count is above 0.
+/// Counts by key, ascending by key. In a stored tally every count is above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(Vec<(u16, u64)>);
 
@@ -27,7 +27,7 @@ impl Tally {
         self.0.iter().find(|(mine, _)| *mine == key).map_or(0, |(_, count)| *count)
     }
 
-    /// (key, count), ascending by key.
+    /// The keys with their counts, ascending by key.
     pub fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.0.iter().copied()
     }
@@ -47,7 +47,8 @@ impl Tally {
         other.iter().for_each(|(key, count)| self.add(key, count));
     }
 
-    /// Moves the counts out; the keys stay, so that later counting allocates nothing.
+    /// Moves the counts out and sets them to 0. The keys stay, so that later counting allocates
+    /// nothing.
     pub fn take(&mut self) -> Tally {
         let counted = Tally(self.iter().filter(|(_, count)| *count > 0).collect());
         self.0.iter_mut().for_each(|(_, count)| *count = 0);

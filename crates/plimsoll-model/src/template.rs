@@ -129,7 +129,7 @@ impl Template {
         Ok(Template { parts })
     }
 
-    /// The parts of a text, each value with the text between its braces.
+    /// Splits a text into its parts; each value comes with the text between its braces.
     pub fn parts_of(text: &str) -> Result<Vec<(TemplatePart, &str)>, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -161,8 +161,8 @@ impl Template {
         Ok(parts)
     }
 
-    /// Length of the value with its braces at the beginning of `text`; `None`: its closing braces
-    /// are missing.
+    /// Length in bytes of the value at the beginning of `text`, including its braces; `None`: its
+    /// closing braces are missing.
     pub fn value_length(text: &str) -> Option<usize> {
         closing(text.strip_prefix("{{")?).map(|at| at + 4)
     }
@@ -180,7 +180,7 @@ impl Template {
         self.values().next().is_none()
     }
 
-    /// The text with `value` in place of each value.
+    /// Returns the text with `value` in place of each value.
     pub fn with_all(&self, value: &str) -> String {
         let part = |part: &TemplatePart| match part {
             TemplatePart::Text(text) => text.clone(),
@@ -190,10 +190,10 @@ impl Template {
     }
 }
 
-/// A target template for reports: fixed text redacted as in any target, values replaced by
-/// placeholders.
+/// Returns a path template for reports: fixed text is redacted as in any path, and values are
+/// replaced by placeholders.
 pub fn target_shown(text: &str, how: Redact) -> String {
-    // A plain word, which redaction leaves unchanged.
+    // A plain word, which redaction does not change.
     const VALUE: &str = "valueofplimsoll";
     let text = Template::parse(text).map_or_else(|_| redact::REDACTED.to_owned(), |template| template.with_all(VALUE));
     redact::target(&text, how).replace(VALUE, "{}")

@@ -1,9 +1,10 @@
-//! The conditions of an experiment ([`Terms`]): everything but its question ([`crate::spec`]). They
-//! say how targets are reached, what is watched, what fails the command, and where results go.
+//! The conditions of an experiment ([`Terms`]): everything but its question ([`crate::spec`]). The
+//! conditions say how targets are reached, what is watched, what fails the command, and where
+//! results go.
 //!
 //! `Terms<String>` is complete and executable; `Terms<RedactedText>` is its record in a run file.
-//! [`Terms::record`] alone converts them, and [`Terms::map`] visits every text that may contain a
-//! secret.
+//! Only [`Terms::record`] converts from the first to the second. [`Terms::map`] visits every text
+//! that may contain a secret.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
 //! ([`crate::completion`]), and flags.
@@ -17,7 +18,7 @@ use crate::traffic::StatusSet;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
-/// A text of a record.
+/// A text in a record, which may be redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RedactedText {
     /// The text, possibly shortened.
@@ -87,7 +88,7 @@ pub enum TextKind {
 }
 
 impl TextKind {
-    /// The redacted form of such a text. Unchanged text means that nothing was redacted.
+    /// Redacts a text of this kind. If the result equals the text, nothing was redacted.
     pub fn redact_text(self, text: &str, how: Redact) -> String {
         match self {
             TextKind::Url | TextKind::Metrics | TextKind::Profiles | TextKind::Reference => redact::url(text, how),
@@ -103,7 +104,7 @@ impl TextKind {
             | TextKind::Key
             | TextKind::Cgroup
             | TextKind::Place => redact::path(text),
-            // A file name; a literal body is never recorded.
+            // The text is a file name; a literal body is never recorded.
             TextKind::Body => redact::path(text),
             TextKind::OtherBody => match text.strip_prefix('@') {
                 Some(path) => format!("@{}", redact::path(path)),
@@ -217,14 +218,14 @@ pub struct Terms<T> {
     pub builds: BuildsTerms<T>,
     /// The condition that fails the command.
     pub fail_if: Option<String>,
-    /// The result of an undecided gate; `None`: an exit code of its own.
+    /// The result of an undecided gate; `None`: it has its own exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
     /// Where results go.
     pub output: OutputTerms<T>,
 }
 
-/// The result of an undecided gate.
+/// The result of an undecided gate (a condition without a clear answer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInconclusive {
@@ -369,7 +370,7 @@ pub struct InjectorTerms {
     pub sources: Vec<AddressRange>,
 }
 
-/// The effect of a lost agent on a load.
+/// What happens to a load when an agent (a machine of a fleet) is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentLossPolicy {
@@ -483,8 +484,8 @@ pub struct ProfilesTerms<T> {
     pub seconds: u32,
 }
 
-/// Declares terms whose fields are one flag each. The redaction for a record and the words of a
-/// command line follow from the declaration.
+/// Declares terms in which each field is one flag. The macro derives the redaction for a record and
+/// the words of a command line.
 ///
 /// A field is a `switch` or plain `words` under the name of a flag, or a `text` or several `texts`
 /// of a [`TextKind`].
@@ -566,7 +567,7 @@ flag_terms! {
 /// Longest name of a revision, in characters.
 const REVISION_CHARS_MAX: usize = 200;
 
-/// The revision of a side `git:REV`; `None`: the side is a command. Names that git could read as a
+/// The revision in a side `git:REV`; `None`: the side is a command. Names that git could read as a
 /// flag, or with unusual characters, are refused.
 pub fn revision(side: &str) -> Option<&str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./@^~{}+#".contains(c);
@@ -646,7 +647,7 @@ impl<T> Default for BuildsTerms<T> {
 }
 
 impl<T> Default for Terms<T> {
-    /// One target with all defaults.
+    /// Conditions of one target, with all defaults.
     fn default() -> Self {
         Terms {
             demo: false,
@@ -688,7 +689,7 @@ impl<T> Default for Terms<T> {
 }
 
 impl<T> Terms<T> {
-    /// Converts every text that may contain a secret: `each` gets the text and its kind.
+    /// Converts every text that may contain a secret with `each`, which gets the kind and the text.
     pub fn map<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
         let each = &mut each;
         Ok(Terms {

@@ -65,7 +65,7 @@ impl Request {
     }
 }
 
-/// A repeated request, with the expectations of its responses.
+/// A kind of request, sent repeatedly, with the expectations of its responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// The name in reports, without secrets.
@@ -131,7 +131,8 @@ impl Route {
         }
     }
 
-    /// The request as sent: a gRPC call has its messages as body, and the header fields of gRPC.
+    /// The request as sent. For a gRPC call, its body is the messages, and it has gRPC's header
+    /// fields.
     pub fn on_wire(&self) -> Cow<'_, Request> {
         let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
         let mut request = self.request.clone();
@@ -164,36 +165,36 @@ pub enum Choice {
     Listed,
 }
 
-/// Requests sent once a load: setup before it, and cleanup after it. They do not count in any
-/// figure.
+/// Requests sent once a load: setup before the load, and teardown after it. They do not count in
+/// any figure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetupTeardown {
     /// Setup requests, in order; a failure prevents the load.
     pub setup: Vec<OneOffRoute>,
-    /// Cleanup requests, in order, sent however the load ended.
+    /// Teardown requests, in order. They are sent however the load ended.
     pub cleanup: Vec<OneOffRoute>,
     /// Values captured by the setup, by name; never recorded.
     pub captured_values: Vec<(String, String)>,
 }
 
-/// A setup or cleanup request.
+/// A setup or teardown request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneOffRoute {
     /// The request.
     pub route: Route,
-    /// Number of times, in sequence.
+    /// How often the request is sent, one after the other.
     pub times: u32,
-    /// Whether a failure is accepted.
+    /// Whether the load continues if the request fails.
     pub may_fail: bool,
 }
 
 impl SetupTeardown {
-    /// Whether there are no setup and cleanup requests.
+    /// Whether there are no setup and teardown requests.
     pub fn is_empty(&self) -> bool {
         self.setup.is_empty() && self.cleanup.is_empty()
     }
 
-    /// All setup and cleanup requests.
+    /// All setup and teardown requests.
     pub fn requests(&self) -> impl Iterator<Item = &OneOffRoute> {
         self.setup.iter().chain(&self.cleanup)
     }
@@ -222,7 +223,7 @@ pub struct Traffic {
     pub data: Vec<Arc<Data>>,
     /// Variables for requests, with their values; never recorded.
     pub variables: Vec<(String, String)>,
-    /// Setup and cleanup requests.
+    /// Setup and teardown requests.
     pub setup_teardown: SetupTeardown,
     /// The request of each arrival, if a list defines it.
     pub request_list: Option<Arc<RequestList>>,

@@ -1,5 +1,5 @@
-//! From what is to be carried out to its record and back: nothing is lost but secrets, and those
-//! are asked for; what is not the same is refused.
+//! Tests of records: an executable experiment becomes a record and is restored. Only secrets are
+//! lost, the user must give these again, and different inputs are refused.
 
 use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing, targets};
 use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
@@ -8,7 +8,7 @@ use plimsoll_model::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// As tokens are.
+/// A text that looks like a typical token.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 fn plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
@@ -49,7 +49,7 @@ fn url(target: &str) -> RerunUrl {
     RerunUrl { text: format!("{origin}{target}"), origin, target: target.into(), authorization: None }
 }
 
-/// Nothing is in a file.
+/// A reader of traffic files that finds none.
 fn none(_: &Terms<String>) -> Option<Vec<FromFile>> {
     None
 }
@@ -70,7 +70,8 @@ fn texts(given: &[(TextKind, &str)]) -> RerunInputs {
     texts
 }
 
-/// What is recorded, what is missing of it, and that it is whole again with `given`.
+/// Checks the record of an experiment, which inputs it lacks, and that `given` restores the
+/// experiment.
 fn comes_back(
     name: &str,
     asked: &ExperimentSpec<Plan>,
@@ -105,7 +106,7 @@ fn what_is_recorded_comes_back() {
     let secret = run(plan(&query, &headers, "s3cret body"));
     let given = RerunInputs {
         urls: [url(&query)].into(),
-        // In another order; of one name in theirs.
+        // The headers have another order; headers of one name keep theirs.
         headers: vec![header("X-Any", "s3cret"), header("x-any", "s3cret2"), header("Cookie", "s3cret1")],
         body: body("s3cret body"),
         ..RerunInputs::default()
@@ -113,7 +114,7 @@ fn what_is_recorded_comes_back() {
     let with_body = Terms { body: Some(BodyFrom::Text), ..terms(&secret, &[]) };
     let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
     comes_back("request", &secret, &with_body, given.clone(), &kinds);
-    // The path of a file that is no secret is kept, and the file read again.
+    // A file name without secrets stays in the record, and the file is read again.
     let file = Terms { body: Some(BodyFrom::File("/tmp/order.json".to_owned())), ..with_body.clone() };
     let from_file =
         RerunInputs { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
@@ -139,7 +140,7 @@ fn what_is_recorded_comes_back() {
     complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={CANARY}")]));
     complete_with.probes.cgroup = Some(CANARY.into());
     complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
-    // By the name of a header that the request has as well: each is asked for by itself, in its
+    // The name equals that of a request header. Each is a separate input, in its own order.
     // order.
     complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
     let given = texts(&[
@@ -286,7 +287,7 @@ fn what_is_not_the_same_is_refused() {
     }
 }
 
-/// What is fitted to a machine is not repeated; what was asked for is.
+/// A value that was adapted to the machine is not repeated; a value that the user requested is.
 #[test]
 fn a_number_of_connections_is_kept_where_it_was_asked_for() {
     for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
@@ -299,7 +300,8 @@ fn a_number_of_connections_is_kept_where_it_was_asked_for() {
     }
 }
 
-/// What stands in a file is read from it again, and is the same or refused.
+/// The content of a traffic file is read again. It must equal the recorded traffic, or it is
+/// refused.
 #[test]
 fn what_a_file_asks_is_read_again() {
     let mut mixed = plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
@@ -352,7 +354,7 @@ fn what_a_file_asks_is_read_again() {
     }
 }
 
-/// A load of four requests of a log.
+/// A load of four requests from a log.
 fn replayed(last_ns: u64, status: u16) -> Plan {
     let mut plan = plan("/items?token=abc", &[("X-Any", "s3cret")], "");
     let mut targets = ListedTargets::default();
@@ -390,7 +392,7 @@ fn a_log_is_read_again_and_must_be_the_same() {
     assert!(!json.contains(CANARY) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
     let given = RerunInputs {
         headers: vec![header("X-Any", "s3cret")],
-        // Where one is not named in the record, all are given again.
+        // If the record does not name one of the logs, the user must give all of them again.
         ..texts(&[(TextKind::Log, "access.log"), (TextKind::Log, &format!("/tmp/{CANARY}/access.log"))])
     };
     let read = |last_ns: u64, status: u16| {

@@ -1,5 +1,5 @@
-//! Laws of a complete plan as bytes: it comes back whole, secrets included, and nothing else is
-//! taken for one.
+//! Tests of plans as bytes: a decoded plan equals the encoded one, secrets included, and other
+//! bytes are refused.
 
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
@@ -73,7 +73,7 @@ fn route(rng: &mut Rng) -> Route {
     }
 }
 
-/// A program in which there is one of each operation.
+/// A scenario that contains every kind of operation.
 fn scenario(rng: &mut Rng, routes: u64) -> Scenario {
     let ns = |rng: &mut Rng| rng.below(1 << 40);
     let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, goes_on: rng.below(2) == 0 }];
@@ -156,7 +156,7 @@ fn tls(rng: &mut Rng) -> TlsSpec {
     }
 }
 
-/// Makes it one of requests that are listed, or only of moments that were given.
+/// Changes the plan to one with given arrival times, half of the time with a request list.
 fn replayed(rng: &mut Rng, plan: &mut Plan) {
     let mut starts_ns = list(rng, 1, |rng| rng.below(1 << 40));
     starts_ns.sort_unstable();
@@ -196,7 +196,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
         starts_ns.sort_unstable();
         let half = (count as u32 / 2).max(1);
         let ends = if half < count as u32 { vec![half, count as u32] } else { vec![count as u32] };
-        // The second half of the requests is the first session.
+        // The first session has the second half of the requests.
         let by_session = (0..count as u32).map(|at| (at + half) % count as u32).collect();
         ListedSessions::new(starts_ns, by_session, ends)
     });
@@ -209,7 +209,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
     plan.traffic.request_list = Some(Arc::new(RequestList { targets: targets.into(), entries, sessions, facts }));
 }
 
-/// Any plan that can be carried out.
+/// A random executable plan.
 fn plan(seed: u64) -> Plan {
     let rng = &mut Rng::new(seed);
     let mut plan = Plan::get(&text(rng), rng.below(1 << 16) as u16, list(rng, 0, address), shape(rng));
@@ -272,7 +272,7 @@ proptest! {
         prop_assert_eq!(Plan::from_bytes(&bytes[..at.index(bytes.len())]), Err(PlanError::NotAPlan));
     }
 
-    /// What is taken for a plan is one: it can be written again, and is bounded.
+    /// Bytes that decode are a valid plan: it can be encoded again, and its numbers are bounded.
     #[test]
     fn damage_makes_another_plan_or_none(seed in any::<u64>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = plan(seed).to_bytes();
@@ -301,10 +301,10 @@ fn what_is_no_plan_of_ours_is_refused() {
     for (bytes, expect) in [
         (Vec::new(), PlanError::NotAPlan),
         (b"hello, world".to_vec(), PlanError::NotAPlan),
-        // Another form, whatever follows.
+        // Another format version, with any content.
         (other, PlanError::OtherForm),
         (vec![1, 1, 9], PlanError::OtherForm),
-        // A field that nobody knows here, and one that comes twice.
+        // An unknown field, and a field that occurs twice.
         (with(&[9, 1, 0]), PlanError::NotAPlan),
         (with(&whole[3..]), PlanError::NotAPlan),
     ] {

@@ -1,4 +1,4 @@
-//! Laws of runs and their file: round trips, merging, and what a cut or damaged file still gives.
+//! Tests of runs and their files: encoding and decoding, merging, and reading cut or damaged files.
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 use plimsoll_model::codec::{self, FileError, Frame};
@@ -17,7 +17,7 @@ fn histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
     dense.drain()
 }
 
-/// A random value of whatever kind; nothing of it, as often as not.
+/// Sets a figure of any kind to a random value. Half of the figures stay empty.
 fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
     if rng.below(2) == 0 {
         return;
@@ -43,7 +43,7 @@ fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
     }
 }
 
-/// A random interval, by the table of measures: whoever adds a figure there has it tested here.
+/// A random interval with the figures of the table of measures, so that every new figure is tested.
 fn interval(rng: &mut Rng) -> Interval {
     let mut interval = Interval::default();
     interval.load.figure_values_mut().for_each(|(_, held)| fill(held, rng));
@@ -158,7 +158,7 @@ fn run(rng: &mut Rng) -> Run {
     };
     run.window_ns = (0, rng.below(600_000_000));
     run.probes = probes(rng);
-    // They are told with the end.
+    // These parts are written with the end of a load.
     if run.ending.is_some() {
         run.failed_answers = failed_answers(rng);
         run.agents = agents(rng);
@@ -166,7 +166,7 @@ fn run(rng: &mut Rng) -> Run {
     run
 }
 
-/// Each kind of question, by seed; with a plan without secrets, as the record has it.
+/// A random question of each kind. Its plan has no secrets, as in a record.
 fn run_spec(seed: u64) -> ExperimentSpec {
     let plan = plan().record();
     let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
@@ -300,7 +300,7 @@ proptest! {
         }
         let beside = |x: &Interval, y: &Interval| { let mut sum = x.clone(); sum.merge_beside(y); sum };
         prop_assert_eq!(beside(&a, &b), beside(&b, &a));
-        // Of several routes the whole is the same, whenever it is made.
+        // The sum over all routes does not depend on when it is computed.
         prop_assert_eq!(beside(&a, &b).whole().clone(), {
             let mut whole = Interval { routes: a.whole().clone().into(), ..a.clone() };
             whole.merge_beside(&Interval { routes: b.whole().clone().into(), ..b.clone() });
@@ -321,8 +321,8 @@ proptest! {
                 for (got, whole) in decoded.experiment.trials.iter().zip(&experiment.trials) {
                     prop_assert_eq!(&got.run.plan, &whole.run.plan);
                     for (index, interval) in &got.run.intervals {
-                        // What had no end when the recording was cut was in flight; else nothing is
-                        // changed.
+                        // Requests without an outcome when the recording was cut count as in
+                        // flight. Nothing else may differ.
                         let mut interval = interval.clone();
                         let whole = whole.run.intervals.get(index);
                         if got.run.ending.is_none() && let Some(whole) = whole {
@@ -332,8 +332,8 @@ proptest! {
                                     interval.routes.of_mut(route).ledger.in_flight = before;
                                 }
                             }
-                            // Where nothing had happened in the last interval, there is a place for
-                            // it now.
+                            // A route without activity in the last interval may have empty figures
+                            // now.
                             let kept = interval.routes.iter().filter(|(route, figures)| {
                                 !figures.is_empty() || whole.routes.get(*route).is_some()
                             });
@@ -344,8 +344,8 @@ proptest! {
                     }
                     let ledger = got.run.totals().routes_sum.ledger;
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
-                        // These intervals are random: some hold more ends than there were starts,
-                        // and nothing closes those.
+                        // These intervals are random, so some have more outcomes than starts, and
+                        // no ledger closes then.
                         let ends = ledger.requests() + ledger.unsent + ledger.in_flight;
                         prop_assert!(ledger.closes() || ends > ledger.scheduled);
                     }
@@ -355,8 +355,8 @@ proptest! {
     }
 }
 
-/// Frames that come in pieces of any size are the frames that were sent; what is damaged is no
-/// frame, and nothing panics.
+/// Frames that arrive in pieces of any size equal the frames that were sent. Damaged bytes are
+/// refused, and nothing panics.
 #[test]
 fn frames_are_read_as_they_come() {
     let file = codec::encode(&experiment(7));
@@ -387,8 +387,8 @@ fn frames_are_read_as_they_come() {
     assert!(codec::first_frame(&[0xff; 64]).is_err(), "a length that no frame has");
 }
 
-/// Reads damaged copies of `file` with `read`; returns how many were told to be damaged and how
-/// many were believed whole.
+/// Reads damaged copies of `file` with `read`. Returns the numbers of copies that were recognised
+/// as damaged, and of copies that were accepted as intact.
 fn fuzz(file: &[u8], rng: &mut Rng, rounds: u32, read: impl Fn(&[u8]) -> Option<bool>) -> (u32, u32) {
     let (mut damaged, mut whole) = (0, 0);
     for _ in 0..rounds {
@@ -434,7 +434,7 @@ fn damage_is_told_and_never_panics() {
     };
     assert_eq!(complete(&file), Some(true));
     let (damaged, whole) = fuzz(&file, &mut Rng::new(seed), 20_000, complete);
-    // Whole: noise can only be believed where it makes the very same bytes again.
+    // A damaged copy may be accepted only if the noise restored the same bytes.
     assert!(whole <= 20, "{whole} damaged files were believed, {damaged} were not");
 }
 
@@ -463,7 +463,7 @@ fn what_is_no_run_file_is_said() {
     }
 }
 
-/// Files of the version before are read; they do not say how to repeat what was asked.
+/// Files of the previous version are readable, but lack the terms that a rerun needs.
 #[test]
 fn files_of_the_version_before_are_read() {
     let experiment = Experiment { terms: None, ..experiment(5) };

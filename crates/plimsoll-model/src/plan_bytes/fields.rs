@@ -1,11 +1,12 @@
-//! The encoding of all parts of a plan: tagged fields, without defaults, and none may be unknown.
+//! The encoding of all parts of a plan: tagged fields, without default values and without unknown
+//! tags.
 
 use crate::tagged::{Field, Reader, field, varint};
 
-/// Most routes, headers of a route, addresses, stages, protocols or issuers: far above real plans.
+/// Most items of a list in a plan (routes, headers, addresses, ...): far above real plans.
 pub(super) const ITEMS_MAX: usize = 1 << 16;
 
-/// Appends a number, also if it is 0: a plan has no defaults.
+/// Appends a number as a field, even 0, since a plan has no default values.
 pub(super) fn number(out: &mut Vec<u8>, tag: u32, value: u64) {
     field(out, tag, |out| varint(out, value));
 }
@@ -14,12 +15,13 @@ pub(super) fn bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
     field(out, tag, |out| out.extend_from_slice(value));
 }
 
-/// Reads a message and refuses unknown fields.
+/// Reads a message, and calls `each` with the tag and value of every field. `None`: a tag is
+/// unknown, or occurs where it must not.
 pub(super) fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>) -> Option<()>) -> Option<()> {
     message.fields(|tag, value| each(tag, value).map(|()| Field::Known)).map(|_| ())
 }
 
-/// Stores a value that may occur only once.
+/// Stores the value of a field that may occur only once; `None`: it occurred before.
 pub(super) fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
@@ -52,7 +54,7 @@ pub(super) fn read_level(value: Reader) -> Option<f64> {
     Some(f64::from_le_bytes(value.bytes.try_into().ok()?))
 }
 
-/// Appends a name and its value.
+/// Appends a field with a name and a value.
 pub(super) fn pair(out: &mut Vec<u8>, tag: u32, name: &str, value: &str) {
     field(out, tag, |out| {
         bytes(out, 1, name.as_bytes());
@@ -79,7 +81,7 @@ pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Op
     Some(numbers)
 }
 
-/// Appends ascending times as differences.
+/// Appends a field with ascending times, stored as differences.
 pub(super) fn moments(out: &mut Vec<u8>, moments_ns: &[u64]) {
     let mut before_ns = 0;
     for at_ns in moments_ns {

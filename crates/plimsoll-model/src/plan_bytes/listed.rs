@@ -5,8 +5,8 @@ use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList
 use crate::session_draws::{ListedSessions, SessionsFacts};
 use crate::tagged::{Reader, field, varint};
 
-/// Writes the paths, then the request of each arrival. Differences between path numbers would be no
-/// shorter.
+/// Writes the distinct paths, then the request of each arrival. Storing differences of path numbers
+/// would save no bytes.
 pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
     let RequestList { targets, entries, sessions, facts } = listed;
     targets.iter().for_each(|target| bytes(out, 1, target.as_bytes()));

@@ -19,7 +19,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
         new_users: newcomers,
     } = load;
     number(out, 1, *seed);
-    // The curve of given arrival times follows from the times.
+    // The curve of given arrival times is computed from the times, so it is not written.
     let follows = Curve { stages: Vec::new() };
     let (kind, curve) = match shape {
         LoadShape::Closed { users } => (0, users),
@@ -48,7 +48,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
     number(out, 12, u64::from(*newcomers));
 }
 
-/// Appends the arrival times, and the range that is measured.
+/// Appends the arrival times, and which range of them is measured.
 fn arrival_times(out: &mut Vec<u8>, load: &Load, arrivals: &ArrivalTimes) {
     field(out, 10, |out| moments(out, arrivals.starts_ns()));
     let span_ns = arrivals.rate().duration_ns().unwrap_or(0);

@@ -186,9 +186,9 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
     Some(AnswerCapture { name: name?, from: from?, default })
 }
 
-/// The parts of a route that a record cannot show: templates of path and headers, expectations, and
-/// captures. Empty without these. Plain header values are not included, so that a restored header
-/// does not change the digest.
+/// Encodes the parts of a route that a record does not show, for a digest: templates of path and
+/// headers, expectations, and captures. Empty if there are none. Plain header values are not
+/// included, so that a restored header does not change the digest.
 pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
     if route.template_parts.target {

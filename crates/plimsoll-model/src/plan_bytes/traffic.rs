@@ -1,4 +1,4 @@
-//! The traffic of a plan as bytes: routes, scenarios, tables of values, setup and cleanup.
+//! The traffic of a plan as bytes: routes, scenarios, tables of values, setup and teardown.
 
 use super::fields::{bytes, number, once, pair, push, read, read_flag, read_pair, read_port, read_text, read_u32};
 use super::listed::{read_listed, write_listed};
@@ -126,8 +126,8 @@ fn read_once_asked(message: Reader) -> Option<OneOffRoute> {
     Some(OneOffRoute { route: route?, times: times?, may_fail: goes_on? })
 }
 
-/// The parts of setup and cleanup that a record cannot show, for a digest; empty without setup and
-/// cleanup.
+/// Encodes the parts of setup and teardown that a record does not show, for a digest. Empty without
+/// setup and teardown.
 pub(crate) fn around_bytes(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
@@ -144,7 +144,8 @@ pub(crate) fn around_bytes(around: &SetupTeardown) -> Vec<u8> {
     out
 }
 
-/// Name, weight, connection, and program. Each operation is a message with its kind and numbers.
+/// Appends a scenario: name, weight, own connection, and program. Each operation is a message with
+/// its kind and numbers.
 fn scenario(out: &mut Vec<u8>, scenario: &Scenario) {
     let Scenario { name, weight, own_connection, ops } = scenario;
     bytes(out, 1, name.as_bytes());
@@ -177,7 +178,7 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
     }
 }
 
-/// The program of a scenario, for a digest: a record does not show it whole.
+/// Encodes the program of a scenario for a digest, since a record does not show the whole program.
 pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
     let mut out = Vec::new();
     scenario.ops.iter().for_each(|op| field(&mut out, 4, |out| session_op(out, op)));
@@ -224,7 +225,7 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
     })
 }
 
-/// Rows with their cells.
+/// Appends a table: its options, and the cells of each row.
 fn table(out: &mut Vec<u8>, data: &Data) {
     bytes(out, 1, data.name.as_bytes());
     data.columns.iter().for_each(|column| bytes(out, 2, column.as_bytes()));

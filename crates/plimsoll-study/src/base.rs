@@ -1,9 +1,9 @@
-//! A target as reached from this machine: resolves addresses, certificates and worker threads for a
-//! plan, so that a load never starts with an invalid one. After that, the request of the user can
-//! no longer fail.
+//! Resolves a plan's target from this machine: addresses, certificates and worker threads. A load
+//! therefore never starts with an invalid target. After this step, the user's arguments cause no
+//! more errors.
 //!
-//! Not here: the request itself (the command line, or a record), and whether the machine can make
-//! the load (`capacity`).
+//! Not here: the request itself (from the command line or a run file), and whether the machine can
+//! make the load (`capacity`).
 
 use crate::capacity::FixedSettings;
 use crate::connecting;
@@ -15,23 +15,25 @@ use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
 use plimsoll_probe::WatchTarget;
 use plimsoll_probe::fetch::FetchTarget;
 
-/// A resolved target, and how this machine makes its loads.
+/// A resolved target, and the settings with which this machine sends load to that target.
 #[derive(Debug, Clone)]
 pub struct Base {
-    /// A plan with one user; commands insert their load.
+    /// The resolved plan, with a placeholder load of one user. Each command inserts its own load.
     pub plan: Plan,
-    /// How this machine makes loads.
+    /// The settings of the load generator on this machine: worker threads, spinning, local
+    /// addresses.
     pub injector: Injector,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// Whether addresses may be loaded that are neither loopback nor private.
+    /// Whether load may be sent to public addresses, that is neither loopback nor private ones.
     pub allow_public: bool,
-    /// The settings that the user fixed, so that they are not adapted.
+    /// The settings that the user fixed on the command line. `capacity::fit` does not adapt them.
     pub fixed: FixedSettings,
 }
 
 impl Base {
-    /// Resolves everything that a plan needs from this machine and from name servers.
+    /// Resolves everything that a plan needs from this machine and from name servers: addresses,
+    /// certificates, worker threads, gRPC messages. Fails if any of these is invalid.
     pub fn reach(plan: &Plan, terms: &Terms<String>) -> Result<Base, Failure> {
         let mut plan = plan.clone();
         let origin = &plan.traffic.origin;
@@ -50,8 +52,8 @@ impl Base {
         let sources = terms.injector.sources.clone();
         connecting::refuse_foreign(&sources)?;
         connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
-        // Leave a core to a server on the same machine for each of ours. With a connection for each
-        // request, half of the cost is the kernel's work on our side, and a single thread would be
+        // Each worker leaves one core to a server on the same machine. Without keep-alive, half of
+        // the cost is kernel work on the client side, so all cores are used: one thread would be
         // the limit.
         let cores = plimsoll_sys::probe::cgroup::usable_cores();
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
@@ -71,18 +73,18 @@ impl Base {
         Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
     }
 
-    /// A resolver of further addresses to fetch from.
+    /// Returns a function that resolves further URLs to fetch from, for example metrics endpoints.
     pub fn resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
         let allow_public = self.allow_public;
         move |url| resolve_plain(url, allow_public)
     }
 
-    /// The target for probes.
+    /// The target as the probes need it: the plan, whether the target is local, and a URL resolver.
     pub fn watched<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> WatchTarget<'a> {
         WatchTarget { plan: &self.plan, local: self.local, resolve }
     }
 
-    /// The injector of a load: no more workers than users or requests.
+    /// The generator settings for one load, with at most one worker for each user or request.
     pub fn injector_for(&self, load: &Load) -> Injector {
         let users = match &load.shape {
             LoadShape::Closed { users } => users.max() as u64,
@@ -92,10 +94,10 @@ impl Base {
     }
 }
 
-/// The `Authorization` value for a target's URL, if it has a user.
+/// The `Authorization` value from the user part of a target's URL; `None` if the URL has no user.
 pub fn user_info(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
     let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
-    // Added fields come last; a request of a traffic file may have one of its own.
+    // Fields from flags come last. A request of a traffic file may have its own `Authorization`.
     let mut last = plan.traffic.routes.iter().filter_map(|route| route.request.headers.last());
     let value = last.find(|(name, _)| name == "Authorization");
     value.filter(|_| is_user).map(|(_, value)| value.clone())

@@ -1,6 +1,6 @@
-//! Logs of foreign programs (builds, commands before blocks): the first and the last megabyte stay.
-//! Programs write into the file directly, so that none waits for a reader, and the middle is
-//! removed as the file grows.
+//! Bounds the logs of foreign programs (builds, setup commands): only the first and the last
+//! megabyte stay. Programs write directly into the file, so no program waits for a reader. The
+//! middle of the file is removed as the file grows.
 //!
 //! Not here: the programs, and the content of logs.
 
@@ -13,14 +13,14 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-/// Bytes that stay of the beginning, and of the end.
+/// Bytes that stay of the beginning of a log, and the same number of its end.
 const KEPT_BYTES: u64 = 1 << 20;
-/// Longest log while a program writes, bytes.
+/// Length in bytes above which a log is cut while its program still writes.
 const GROWN_BYTES: u64 = 4 << 20;
-/// Interval between checks: a program may write a gigabyte a second.
+/// Interval between checks of the log lengths. Short, because a program may write 1 GB/s.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A log in use.
+/// A log file that a program may still be writing.
 struct BuildLog {
     /// Device and inode of the file.
     id: (u64, u64),
@@ -35,7 +35,7 @@ fn logs() -> MutexGuard<'static, Vec<BuildLog>> {
 }
 
 impl BuildLog {
-    /// Removes the middle of a log longer than `bytes_max`.
+    /// Removes the middle of this log if the file is longer than `bytes_max`.
     fn bound(&mut self, bytes_max: u64) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= bytes_max.max(2 * KEPT_BYTES) {
@@ -50,7 +50,7 @@ impl BuildLog {
     }
 }
 
-/// Opens a log for appending, until this process ends.
+/// Opens a log file for appending. From then on a thread bounds the file until plimsoll exits.
 pub fn open(path: &Path) -> io::Result<File> {
     static LOOKING: Once = Once::new();
     let file = output_file::open_file(path, WriteMode::Append)?;
@@ -70,20 +70,21 @@ pub fn open(path: &Path) -> io::Result<File> {
                     bound_all(GROWN_BYTES);
                 }
             };
-            // Without this thread, logs are cut when their programs end.
+            // If this thread cannot start, logs are cut only after their programs end.
             let _ = std::thread::Builder::new().name("logs".into()).spawn(look);
         });
     }
     Ok(file)
 }
 
-/// Cuts the logs after a program ended, or before they are read.
+/// Cuts all logs to their first and last megabyte. Called after a program ended, or before a log is
+/// read.
 pub fn settle() {
     bound_all(0);
 }
 
 fn bound_all(bytes_max: u64) {
-    // A log that cannot be cut is bounded by the disk.
+    // Errors are ignored: a log that cannot be cut is bounded by the disk.
     logs().iter_mut().for_each(|log| _ = log.bound(bytes_max));
 }
 

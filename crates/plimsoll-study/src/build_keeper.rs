@@ -1,13 +1,13 @@
-//! The keeper: a process between plimsoll and a program that it starts, so that no process of the
-//! program outlives plimsoll, even after SIGKILL.
+//! The keeper: a process between plimsoll and a program that plimsoll starts. It ensures that none
+//! of the program's processes outlives plimsoll, even after SIGKILL.
 //!
-//! The keeper reads from a pipe whose other end only plimsoll has. When the pipe closes, plimsoll
-//! is gone, and the keeper ends all its descendants. It adopts orphans, so the program's processes
-//! stay its descendants, whatever sessions and groups they create. The keeper ends with the
-//! program's exit status, so that its parent learns the result.
+//! The keeper reads a pipe whose write end only plimsoll has. When the pipe closes, plimsoll has
+//! exited, and the keeper ends all its descendants. The keeper adopts orphans, so the program's
+//! processes stay its descendants in any session or process group. The keeper exits with the
+//! program's status, so its parent learns the result.
 //!
-//! It is plimsoll's own program, started with [`WORD`] before anything is parsed. Not here: output,
-//! and timeouts of a build (`subject`).
+//! The keeper runs plimsoll's own executable, with [`WORD`] as first argument. Not here: output and
+//! timeouts of a build (`subject`).
 
 use crate::self_process;
 use plimsoll_sys::group::{self, Offspring};
@@ -20,20 +20,20 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The first argument of a keeper, in place of a command.
+/// The first argument that makes plimsoll's executable run as a keeper, in place of a command.
 const WORD: &str = "keep-processes";
-/// Time that remaining processes get to end by themselves before SIGKILL.
+/// Time for remaining processes to end by themselves before the keeper sends SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether plimsoll is gone.
+/// Whether plimsoll has exited; the keeper sets this when its pipe closes.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
-/// What happens to the processes that a program leaves behind.
+/// The keeper's policy for processes that a program leaves behind when it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrphanPolicy {
-    /// They end with it: a build that ended leaves nothing to measure.
+    /// The keeper ends the remaining processes. For builds: nothing is left to measure.
     End,
-    /// They stay: the program's purpose was to start them.
+    /// The remaining processes keep running: starting them was the program's purpose.
     Stay,
 }
 
@@ -46,15 +46,16 @@ impl OrphanPolicy {
     }
 }
 
-/// The command that starts `program` under a keeper, in its own process group. Its standard input
-/// is the pipe, which must stay open while the program runs.
+/// Returns a command that starts `program` under a keeper, in its own process group. Its standard
+/// input is the keeper's pipe, which the caller must keep open while the program runs.
 pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     let mut command = self_process::command("build-keeper", WORD);
     command.arg(left.word()).arg(program);
     command
 }
 
-/// Parses the arguments of a keeper: the orphan policy, and the program with its arguments.
+/// Parses a keeper's arguments: the orphan policy, and the program with its arguments. `None`: this
+/// process is not a keeper.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(OrphanPolicy, OsString, Vec<OsString>)> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -64,12 +65,12 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(Orp
     Some((left, arguments.next()?, arguments.collect()))
 }
 
-/// Becomes a keeper if the arguments demand it; then this does not return.
+/// Runs this process as a keeper if its first argument is [`WORD`]; then it never returns.
 pub fn keep_if_asked() {
     let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
     process::call_itself(c"build-keeper");
     signal::withstand();
-    // If the system refuses, only the program's own process tree is found.
+    // If the system refuses to adopt orphans, the keeper finds only the program's own process tree.
     let _ = group::adopt_orphans();
     let mut command = Command::new(&program);
     command.args(arguments).process_group(0).stdin(Stdio::null());
@@ -82,7 +83,7 @@ pub fn keep_if_asked() {
         }
     };
     std::thread::spawn(|| {
-        // The pipe carries no bytes: the read ends when plimsoll is gone.
+        // The pipe carries no bytes: reading returns when plimsoll has exited.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         ALONE.store(true, Ordering::SeqCst);
         let _ = Offspring::all_below_this().end(|| PATIENCE);

@@ -1,46 +1,47 @@
-//! Checks before a load whether this machine can make a plan's connections: open files, local
-//! ports, memory, accept queues. Adapts what it can and says so; otherwise refuses the plan with
-//! the way out.
+//! Checks before a load whether this machine can open the plan's connections: open files, local
+//! ports, memory, accept queues. The checks adapt the settings where possible and report that.
+//! Otherwise they refuse the plan and name the way out.
 //!
-//! Not here: the requirements (the plan), and opening connections.
+//! Not here: how many connections a plan needs (the plan), and opening connections.
 
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, LoadShape, Plan};
 use plimsoll_sys::process;
 use std::net::Ipv4Addr;
 
-/// Descriptors of a thread that are no connections: standard streams, epoll, the run file.
+/// File descriptors of a thread that are not connections: standard streams, epoll, the run file.
 const FILES_SPARE: u64 = 32;
-/// Most threads: more only compete with each other.
+/// Most worker threads. More threads would only compete with each other for cores.
 const THREADS_MAX: u64 = 1024;
-/// Most connections from one loopback address if there are others: the search for a free port is
-/// slow when few are left.
+/// Most connections from one loopback address when several are in use. The kernel searches slowly
+/// for a free port when few are left.
 const PORTS_USED_MAX: u64 = 10_000;
-/// Number of loopback addresses for short-lived connections, so that ports in TIME-WAIT are never
-/// exhausted.
+/// Number of loopback source addresses for short-lived connections. With so many, ports in
+/// TIME-WAIT never run out.
 const SOURCES_SHORT_LIVED: u64 = 254;
-/// Memory of a connection with both ends on this machine, bytes. Measured on Linux 6.18 with 50 000
-/// connections: 8.0 kB, of which 0.3 kB are this process's; the rest are kernel sockets.
+/// Memory in bytes of a connection with both ends on this machine. Measured on Linux 6.18 with 50
+/// 000 connections: 8.0 kB, of which 0.3 kB are in this process and the rest in kernel sockets.
 const CONNECTION_BYTES: u64 = 8 << 10;
-/// Additional memory of TLS in this process, bytes: 7.5 kB, measured with 5 000 sessions.
+/// Additional memory in bytes of a TLS connection in this process. Measured with 5 000 sessions:
+/// 7.5 kB.
 const TLS_BYTES: u64 = 8 << 10;
 
-/// The limits of the machine.
+/// The limits of a machine that bound the number of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Open files of a process, or of a thread with its own file table.
+    /// Most open files of a process, or of a thread with its own file table.
     pub files: u64,
     /// Whether a thread can have its own file table.
     pub own_tables: bool,
-    /// Local ports for each pair of addresses.
+    /// Number of local ports for each pair of source and target address.
     pub ports: u64,
-    /// The longest accept queue of a listener on this machine.
+    /// Longest accept queue of a listener on this machine (net.core.somaxconn).
     pub backlog: u64,
     /// Available memory, bytes; 0 if unknown.
     pub memory_bytes: u64,
 }
 
 impl Limits {
-    /// The limits of this machine.
+    /// Reads the limits of this machine.
     pub fn of_machine() -> Limits {
         let trial = std::thread::Builder::new().spawn(|| process::own_file_table(None).is_ok());
         Limits {
@@ -52,12 +53,13 @@ impl Limits {
         }
     }
 
-    /// Number of connections that one thread can have.
+    /// Most connections of one thread: its file limit less the descriptors for other purposes.
     fn room(&self) -> u64 {
         self.files.saturating_sub(FILES_SPARE)
     }
 
-    /// Number of threads for `connections`, with a file table each.
+    /// Number of threads, each with its own file table, that `connections` need; 1 if threads
+    /// cannot have their own tables.
     pub fn threads_for(&self, connections: u64) -> u64 {
         match self.own_tables {
             true => connections.div_ceil(self.room().max(1)).min(THREADS_MAX),
@@ -66,17 +68,17 @@ impl Limits {
     }
 }
 
-/// Settings that the user fixed.
+/// The settings that the user fixed with flags, so that [`fit`] does not change them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FixedSettings {
-    /// The number of threads (-t).
+    /// Whether the user fixed the number of threads (-t).
     pub threads: bool,
-    /// The number of connections of an open load (--max-connections).
+    /// Whether the user fixed the number of connections of an open load (--max-connections).
     pub connections: bool,
 }
 
-/// Adapts `plan` and the machine's limits to each other. Returns what was adapted. The error says
-/// what is impossible and what to change.
+/// Adapts the plan and the generator's settings to the machine's limits. Returns one sentence for
+/// each adaptation. The error says what is impossible and what to change.
 pub fn fit(
     plan: &mut Plan,
     injector: &mut Injector,
@@ -100,7 +102,7 @@ pub fn fit(
             ));
         }
     }
-    // Users that share connections need fewer.
+    // Users that share HTTP/2 connections need fewer connections.
     let closed = closed.map(|users| users.div_ceil(u64::from(plan.carriage.streams_max.max(1))));
     let connections = closed.unwrap_or(u64::from(plan.carriage.connections_max));
     said.extend(fit_files(injector, fixed, connections, limits)?);
@@ -117,8 +119,8 @@ pub fn fit(
             ));
         }
     }
-    // An open loop opens connections one by one as responses are late, so their number is unknown
-    // here.
+    // The memory check needs the number of connections. An open loop opens connections only when
+    // responses are late, so their number is unknown here.
     if let Some(users) = closed {
         let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {

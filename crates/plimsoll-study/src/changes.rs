@@ -1,5 +1,5 @@
-//! The interventions of `plimsoll explain`, and the changed plans: each differs from the original
-//! in one thing.
+//! The interventions (experiments) of `plimsoll explain` and their plans. Each changed plan differs
+//! from the original plan in one thing.
 //!
 //! Not here: the choice of interventions and their meaning (`plimsoll-analysis`).
 
@@ -16,15 +16,18 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A path that hardly any server has: its response shows the cost common to all requests.
+/// A path that hardly any server has. Its response (usually 404) shows the cost common to all
+/// requests.
 const NOWHERE: &str = "/plimsoll-reference";
-/// Accepted statuses for a cheap path: all but overload (429), and a proxy's own errors.
+/// Statuses that count as success for the cheap reference path: all but overload (429) and a
+/// proxy's own errors (502 to 504).
 const ANY_ANSWER: &str = "100-428,430-501,505-599";
 
 /// The status of a partial response.
 const PARTIAL_CONTENT: u16 = 206;
 
-/// The other request body, if one is given and requests have one; and whether it is longer.
+/// Returns the body of --other-body and whether it is longer than the longest body of the plan.
+/// `None` without the flag; an error if no request has a body or both have the same length.
 fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
     let Some(text) = &terms.changes.other_body else { return Ok(None) };
     let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
@@ -44,15 +47,15 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
     }
 }
 
-/// The interventions possible for this request, as far as known before any request is sent.
+/// Returns the interventions that this target allows, as far as known before any request is sent.
 pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
     if terms.changes.none {
         return Ok(Vec::new());
     }
     reference(plan, terms)?;
     let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
-    // A captured value is missing in the response of another path or of HEAD; and a script's
-    // requests cannot be changed.
+    // Responses to another path or to HEAD lack the captured values. The requests of a script
+    // cannot be changed.
     let scripted = terms.script.is_some();
     let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
     let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
@@ -67,10 +70,11 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
             Intervention::Identities => !terms.changes.identities.is_empty(),
-            // Agents of a fleet have their own addresses, and are several already.
+            // Fleet agents are several generators already, each with its own address.
             Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
             Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
-            // A limit on the number of connections applies to two processes as well.
+            // A connection limit by the user must hold for both processes together, so no second
+            // one starts.
             Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
             Intervention::LargerBody => longer == Some(true),
             Intervention::SmallerBody => longer == Some(false),
@@ -80,7 +84,7 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
         .collect())
 }
 
-/// The interventions of `possible` that a flag requests by giving a value.
+/// Returns those of the `possible` interventions that a flag explicitly requests with a value.
 pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
     use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
     let is_asked_for = |change: &Intervention| match change {
@@ -91,8 +95,8 @@ pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<In
     possible.iter().copied().filter(is_asked_for).collect()
 }
 
-/// The changed plans of the interventions that need one. Interventions impossible for this target
-/// are dropped.
+/// Returns the changed plan for each wanted intervention that needs one. Interventions that this
+/// target does not allow are dropped.
 pub fn variants(
     wanted: &[Intervention],
     (plan, injector): (&Plan, &Injector),
@@ -102,7 +106,8 @@ pub fn variants(
     for change in wanted {
         let same = || (plan.clone(), injector.clone());
         let changed = match change {
-            // The same requests at other times.
+            // These interventions send the same requests at other times, so they need no changed
+            // plan.
             Intervention::Control
             | Intervention::MoreUsers
             | Intervention::Bursts
@@ -112,8 +117,8 @@ pub fn variants(
             Intervention::Reference => Some((of_reference(plan, reference(plan, terms)?), injector.clone())),
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
-                // A reset leaves no port in TIME-WAIT: the client's ports would run out before the
-                // server's limit.
+                // Connections are closed with a reset, which leaves no port in TIME-WAIT. Otherwise
+                // the client's ports would run out before the server reaches its limit.
                 (plan.carriage.keep_alive, plan.carriage.close_reset) = (false, true);
                 Some((plan, injector))
             }
@@ -159,33 +164,35 @@ pub fn variants(
     Ok(variants)
 }
 
-/// The interventions of `wanted` that have their plan or need none.
+/// Returns the `wanted` interventions that can run: those with a changed plan, and those that need
+/// none.
 pub fn possible_interventions(
     wanted: &[Intervention],
     variants: &BTreeMap<Intervention, Variant>,
 ) -> Vec<Intervention> {
     use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
     let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
-    // A range response of a server that supports it replaces HEAD.
+    // If the server supports range requests, a response of one byte replaces HEAD as experiment.
     let told_better = |change: &Intervention| *change == Head && variants.contains_key(&SmallerAnswer);
     let can_be = |change: &Intervention| needs_none(change) || variants.contains_key(change);
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
 }
 
-/// The injector next to a second one on this machine: without idle cores, neither spins.
+/// The generator settings for a load next to a second generator process on this machine. Without
+/// idle cores, neither process spins.
 fn beside_another(injector: &Injector) -> Injector {
     let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
     Injector { spin, ..injector.clone() }
 }
 
-/// The same requests with another body, unchanged, for all that have one.
+/// Returns the plan with the body of every request that has one replaced by `bytes`.
 fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
     let mut plan = plan.clone();
     for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
         route.request.body = bytes.to_vec();
         route.template_parts.body = false;
-        // The expectations belong to the response for the original body.
+        // The plan's checks describe the response to the original body.
         route.expect = Expectations::default();
     }
     grpc::make_messages(&mut plan, terms)
@@ -193,7 +200,7 @@ fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Pla
     Ok(plan)
 }
 
-/// A range request for the first byte of each response.
+/// Returns the plan with a range request for the first byte in place of each request.
 fn of_first_byte(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for route in &mut plan.traffic.routes {
@@ -207,7 +214,7 @@ fn of_first_byte(plan: &Plan) -> Plan {
     plan
 }
 
-/// Whether HTTP/1.1 is used: a connection for each request is meaningless over HTTP/2.
+/// Whether the plan uses HTTP/1.1. Over HTTP/2, a connection for each request is meaningless.
 fn speaks_http1(plan: &Plan) -> bool {
     match plan.carriage.http {
         HttpChoice::H1 => true,
@@ -216,7 +223,7 @@ fn speaks_http1(plan: &Plan) -> bool {
     }
 }
 
-/// Path and query of the cheap path.
+/// Returns path and query of the cheap reference request: from --reference, or an unknown path.
 fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
     let Some(text) = &terms.changes.reference else { return Ok(NOWHERE.to_owned()) };
     if text.starts_with('/') {
@@ -235,7 +242,7 @@ fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
 fn of_reference(plan: &Plan, target: String) -> Plan {
     let mut plan = plan.clone();
     let asked = &plan.traffic.routes[0];
-    // Fields that describe a body are dropped with it.
+    // Header fields that describe a body are dropped together with the body.
     let describes_body = |name: &str| name.to_ascii_lowercase().starts_with("content-");
     let headers = asked.request.headers.iter().filter(|(name, _)| !describes_body(name)).cloned().collect();
     let request = Request { method: "GET".to_owned(), target, headers, body: Vec::new() };
@@ -247,7 +254,8 @@ fn of_reference(plan: &Plan, target: String) -> Plan {
     plan
 }
 
-/// The requests distributed equally over the original and the other client identities.
+/// Returns the plan with its requests spread equally over the original and the further client
+/// identities (one header field each).
 fn of_identities(plan: &Plan, identities: &[String]) -> Plan {
     let mut plan = plan.clone();
     let own = plan.traffic.routes.clone();
@@ -265,7 +273,8 @@ fn of_identities(plan: &Plan, identities: &[String]) -> Plan {
     plan
 }
 
-/// Other local addresses for the target: only for loopback, since no others are permitted.
+/// Returns further local source addresses if the target is on loopback, and `None` otherwise: no
+/// other addresses may be used without permission.
 fn sources(plan: &Plan) -> Option<Vec<AddressRange>> {
     let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &plan.carriage.addresses;
@@ -353,7 +362,7 @@ mod tests {
         assert_eq!(offered(&plan, &Terms::default()), (false, false));
         let longer = changed(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
         assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
-        // The file became shorter after it was recorded.
+        // The file given with --other-body became shorter after it was recorded.
         assert!(variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err());
         for (plan, text, expect) in [
             (posting("12345"), "54321", "both bodies have"),
@@ -381,7 +390,7 @@ mod tests {
         assert!(made.contains(&Intervention::MoreUsers) && made.contains(&Intervention::Reference));
     }
 
-    /// A server that sends this response to every request.
+    /// Starts a server that sends this status to range requests, and 400 to all other requests.
     fn answering(status: &'static str) -> SocketAddr {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -414,8 +423,8 @@ mod tests {
         assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
     }
 
-    /// A flag with a value requests its intervention. One that runs by default counts as requested
-    /// once its flag is given.
+    /// A flag with a value requests its intervention. Even an intervention that runs by default
+    /// counts as requested once its flag is given.
     #[test]
     fn what_a_flag_says_with_what_is_asked_for() {
         let given = |reference: Option<&str>| ChangeTerms {

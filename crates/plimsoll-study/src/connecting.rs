@@ -1,7 +1,7 @@
-//! The machine's part of connections: certificate files, and local addresses. Both are checked
-//! here, so that a load never starts with an invalid one.
+//! Checks the inputs of connections that depend on this machine: certificate files and local
+//! addresses. A load therefore never starts with an invalid one.
 //!
-//! Not here: flags (the command line).
+//! Not here: the flags (command line).
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{AddressRange, Terms, TlsSpec};
@@ -9,15 +9,16 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
 
-/// Most local addresses checked one by one; of more, only the ends of each range.
+/// Most local addresses that are checked one by one. For a larger range, only its first and last
+/// address are checked.
 const SOURCES_TRIED: u64 = 1024;
 
-/// Refuses local addresses that this machine does not have.
+/// Returns an error if a --source-ip address does not belong to this machine.
 pub fn refuse_foreign(sources: &[AddressRange]) -> Result<(), Failure> {
     sources.iter().try_for_each(ours)
 }
 
-/// Checks a range of local addresses.
+/// Returns an error if an address of the range does not belong to this machine.
 fn ours(range: &AddressRange) -> Result<(), Failure> {
     let tried = if range.count() <= SOURCES_TRIED { range.count() } else { 1 };
     for address in (0..tried).chain([range.count() - 1]).map(|index| range.nth(index)) {
@@ -28,7 +29,8 @@ fn ours(range: &AddressRange) -> Result<(), Failure> {
     Ok(())
 }
 
-/// With --source-ip, keeps the target addresses that are reachable from the given sources.
+/// Removes target addresses that no --source-ip address can reach (IPv4 against IPv6). Returns an
+/// error if none is left.
 pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());
@@ -44,7 +46,7 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
     }
 }
 
-/// The error for invalid TLS options.
+/// Converts a TLS configuration error into a usage failure that names the flag and the way out.
 pub fn tls_refused(error: &ConfigError) -> Failure {
     Failure::usage(match error {
         ConfigError::ServerName(_) => format!("{error}: use --connect-to and a valid name"),
@@ -57,7 +59,8 @@ pub fn tls_refused(error: &ConfigError) -> Failure {
     })
 }
 
-/// Reads the certificates of the terms: the trusted issuers, and the client certificate.
+/// Reads the certificates named in the terms into `tls`: trusted issuers, client certificate and
+/// key.
 pub fn find_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
     let read = |flag: &str, path: &str| {
         files::read(path.as_ref(), Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))

@@ -1,6 +1,6 @@
-//! The body of a curl command line: its pieces with their files, and forms.
+//! Builds the request body of a curl command line from its data pieces, files and forms.
 //!
-//! Not here: parsing the line (`plimsoll_traffic`), and its other options.
+//! Not here: parsing the command line (`plimsoll_traffic`), and its other options.
 
 use crate::fields;
 use plimsoll_model::BodyFrom;
@@ -8,10 +8,10 @@ use plimsoll_model::failure::Failure;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, form_encoded};
 
-/// A body with its source.
+/// A request body, and whether it came from text or a file.
 pub type BodyInput = (BodyFrom<String>, Vec<u8>);
 
-/// Joins the pieces of a body; `None` without pieces.
+/// Joins the data pieces (-d and similar) of a curl command line to a body; `None` without pieces.
 pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     if let [CurlData::File { path, stripped: false }] = curl.data.as_slice()
         && path != "-"
@@ -29,7 +29,7 @@ pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
     Ok((!curl.data.is_empty()).then_some((BodyFrom::Text, bytes)))
 }
 
-/// The bytes of a piece.
+/// Returns the bytes of one data piece, reading its file if it names one.
 fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     let read = |path: &str| match path {
         "-" => files::read_stdin(Use::Body).map_err(|why| Failure::start(format!("--curl: standard input {why}"))),
@@ -49,14 +49,15 @@ fn content(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// A form as bytes, and its boundary: contained in no part, and the same for the same form.
+/// Encodes a multipart form. Returns its bytes and the boundary, which no part contains. The same
+/// form always gets the same boundary.
 pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     let contents = form.iter().map(|part| content(&part.data)).collect::<Result<Vec<_>, _>>()?;
     let stands = |boundary: &str| contents.iter().any(|it| memchr::memmem::find(it, boundary.as_bytes()).is_some());
     let boundaries = (0u32..).map(|number| format!("------------------------plimsoll{number:08}"));
     let boundary = boundaries.take(1000).find(|boundary| !stands(boundary)).unwrap_or_default();
     let mut bytes = Vec::new();
-    // As curl does since 7.81, and browsers do.
+    // Names are escaped as in curl since 7.81 and in browsers.
     let quoted = |text: &str| text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     for (part, content) in form.iter().zip(&contents) {
         let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(&part.name));
@@ -75,7 +76,7 @@ pub fn multipart(form: &[CurlPart]) -> Result<(Vec<u8>, String), Failure> {
     Ok((bytes, boundary))
 }
 
-/// A URL with an addition to its query.
+/// Returns the URL with `query` appended to its query string, and without its fragment.
 pub fn with_query(url: &str, query: &str) -> String {
     let url = url.split('#').next().unwrap_or_default();
     let mark = if url.contains('?') { '&' } else { '?' };

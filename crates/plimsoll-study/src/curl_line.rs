@@ -1,7 +1,7 @@
-//! A curl command line as a request ([`CurlInput`]): URL, header fields and body, with the files
-//! that it names.
+//! Converts a curl command line to a request ([`CurlInput`]): URL, header fields, and body,
+//! including the files that the line names.
 //!
-//! Not here: parsing the line (`plimsoll_traffic`), and the equivalent flags.
+//! Not here: parsing the line (`plimsoll_traffic`), and plimsoll's own equivalent flags.
 
 use crate::curl_body::{BodyInput, body, multipart, with_query};
 use crate::fields;
@@ -10,21 +10,23 @@ use plimsoll_model::BodyFrom;
 use plimsoll_model::failure::Failure;
 use plimsoll_traffic::import::curl::{CurlRequest, words};
 
-/// The request of a curl command line.
+/// A request read from a curl command line.
 #[derive(Debug)]
 pub struct CurlInput {
-    /// The parsed line.
+    /// The parsed command line.
     pub curl: CurlRequest,
-    /// The URL, with all query parameters of the line.
+    /// The URL, with all query parameters of the command line (-G, --url-query).
     pub url: String,
-    /// Header fields (`Name: value`) without those that the caller sets.
+    /// Header fields (`Name: value`) of the command line, without those that the caller sets
+    /// itself.
     pub headers: Vec<String>,
-    /// The body.
+    /// The request body with its source; `None` if the request has no body.
     pub body: Option<BodyInput>,
 }
 
 impl CurlInput {
-    /// Reads a line. `own_headers`: header fields of the caller, which override the line's.
+    /// Reads a curl command line. The caller's header fields `own_headers` override those of the
+    /// line.
     pub fn read(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
         let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
@@ -33,7 +35,7 @@ impl CurlInput {
             true => body(&curl)?,
             false => {
                 let (bytes, boundary) = multipart(&curl.form)?;
-                // A given multipart type gets our boundary, as curl does.
+                // As in curl, a multipart type given by the user gets the generated boundary.
                 let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
                 let given = curl.headers.iter().find(is_type).map_or("multipart/form-data", |(_, value)| value);
                 let kind = given.split(';').next().unwrap_or_default().trim();
@@ -55,7 +57,8 @@ impl CurlInput {
     }
 }
 
-/// Header fields that curl adds by itself, unless the line sets or removes them.
+/// Returns the header fields that curl adds by itself, unless the command line sets or removes
+/// them.
 fn implied(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     if curl.json {
@@ -72,13 +75,15 @@ fn implied(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
     headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The header fields of the line and the implied ones, without the caller's own.
+/// Returns all header fields to send: those of the line, the implied ones and the removed ones.
+/// Fields that the caller sets (`own`) are left out.
 fn sent(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
     let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-    // The length follows from the body.
+    // Content-Length is computed from the body later.
     let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
-    // Removed fields that would be sent by default.
+    // Default fields that the line removes are sent with an empty value, which suppresses the
+    // default.
     let removed =
         ["Accept", "User-Agent"].into_iter().filter(|name| curl.removed.iter().any(|it| it.eq_ignore_ascii_case(name)));
     let removed: Vec<(String, String)> = removed.map(|name| (name.to_owned(), String::new())).collect();

@@ -1,6 +1,7 @@
-//! The servers of the demo: the reference server of this program, in processes of their own.
+//! Starts and ends the servers of `plimsoll demo`: plimsoll's own reference server, each in its own
+//! process.
 //!
-//! Not here: the demo itself, and the reference server (`baseline`).
+//! Not here: the demo itself, and the reference server's code (`baseline`).
 
 use crate::subject::Helper;
 use plimsoll_model::failure::Failure;
@@ -17,24 +18,25 @@ fn own_program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| cannot(&error))
 }
 
-/// Starts the reference server with these flags, on a free port.
+/// Starts the reference server with these flags in a new process, on a free port.
 pub fn start(flags: &[&str]) -> Result<Helper, Failure> {
     let words = [&["baseline", "--listen", "127.0.0.1:0"], flags].concat();
     Helper::start(&own_program()?, &words).map_err(|error| cannot(&error))
 }
 
-/// Ends it.
+/// Ends a demo server. Returns an error if its process failed.
 pub fn end(server: Helper) -> Result<(), Failure> {
     server.end().map_err(|e| Failure::start(format!("the demo's server ended with an error: {}", system_text(&e))))
 }
 
-/// The command line of the reference server with a pool of upstream connections.
+/// Returns the shell command of a reference server at `address` that forwards to the server
+/// `behind` over a pool of connections.
 pub fn pool_command(address: &str, behind: &str, pool: &str) -> Result<String, Failure> {
     let program = shell::quoted(&own_program()?.display().to_string());
     Ok(format!("{program} baseline --listen {address} --behind {behind} --pool {pool}"))
 }
 
-/// An address without a listener.
+/// Returns a loopback address (`IP:PORT`) on which no process listens.
 pub fn free_address() -> Result<String, Failure> {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     Ok(taken.map_err(|error| cannot(&error))?.to_string())

@@ -1,18 +1,19 @@
-//! Parsers of header fields, bodies, paths and tags in flags.
+//! Parses the values of flags for header fields, bodies, paths and tags.
 //!
-//! Not here: the flags, and the use of their values.
+//! Not here: the flags themselves, and the use of the values.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodyFrom, redact};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// Most characters of a tag's key.
+/// Most characters of a tag's key, which is ASCII.
 const TAG_KEY_CHARS_MAX: usize = 40;
 /// Most characters of a tag's value.
 const TAG_VALUE_CHARS_MAX: usize = 120;
 
-/// Parses a body: its source and its bytes.
+/// Parses the value of --body: text, `@FILE`, or `-` for standard input. Returns the source and the
+/// bytes.
 pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
     if text == "-" {
         let read = files::read_stdin(Use::Body);
@@ -24,17 +25,18 @@ pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
     }
 }
 
-/// Reads a body from a file.
+/// Reads a request body from a file.
 pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
     files::read(path.as_ref(), Use::Body).map_err(|why| Failure::start(format!("--body: the file '{path}' {why}")))
 }
 
-/// Parses a header field.
+/// Parses a header field `Name: value`.
 pub fn header(text: &str) -> Result<(String, String), Failure> {
-    // The text may contain a secret: errors repeat only the name.
+    // The text may contain a secret, so errors quote only the name.
     let (name, value) =
         text.split_once(':').ok_or_else(|| Failure::usage("--header: write 'Name: value', with a colon"))?;
-    // A text with blanks is no name; it may be a value with a colon.
+    // A name contains no blanks. Such a text may be a secret value with a colon, so it is
+    // shortened.
     if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
         return Err(Failure::usage(format!(
             "--header: '{}' is not a header name: write 'Name: value'",
@@ -44,13 +46,13 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// A path as text that leads to the same file again when recorded.
+/// Returns a path as UTF-8 text, so that it leads to the same file when a run file is replayed.
 pub fn path_text(flag: &str, path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::usage(format!("{flag}: a path must be text in UTF-8: give the file another name")))
 }
 
-/// Parses a tag: `key=value`. Run files contain tags unchanged, so anything like a secret is
+/// Parses a tag `key=value`. Run files store tags unredacted, so a key that names a secret is
 /// refused.
 pub fn tag(text: &str) -> Result<(String, String), Failure> {
     let refused = |why: &str| Failure::usage(format!("--tag: {why}"));

@@ -1,6 +1,6 @@
-//! The traffic of each target from a file, and the conversion of requests to gRPC calls.
+//! Builds the traffic of each target from a traffic file, and converts requests to gRPC calls.
 //!
-//! Not here: reading the file (`traffic_file`), and the flags.
+//! Not here: reading the file (`traffic_file`), and the command-line flags.
 
 use crate::fields::header;
 use crate::traffic_file;
@@ -13,18 +13,19 @@ use plimsoll_model::{
 use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;
 
-/// The default origin for files without one.
+/// The target of a traffic file that names none, used only to check such a file.
 const ANYWHERE: &str = "http://localhost/";
 
-/// Converts a request to a gRPC call. `place`: where its header fields were given, for errors.
+/// Converts a request to a gRPC call. `place` names the source of its header fields for errors.
 pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
-    // The content type of JSON is not that of the messages.
+    // A JSON content type is removed: gRPC messages have their own type.
     let is_of_json = |name: &str, value: &str| {
         name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
     };
     route.request.headers.retain(|(name, value)| !is_of_json(name, value));
     for (name, value) in &mut route.request.headers {
-        // Metadata ending in -bin is base64; other text would be mistaken for the bytes themselves.
+        // The values of metadata fields ending in -bin must be base64, so other values are encoded
+        // here.
         if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
             use base64::Engine;
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
@@ -39,13 +40,13 @@ pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &st
     Ok(())
 }
 
-/// Whether a text is base64, with or without padding.
+/// Whether a text is valid base64, with or without padding.
 fn is_base64(text: &str) -> bool {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD_NO_PAD.decode(text.trim_end_matches('=')).is_ok()
 }
 
-/// The HTTP version of `--http`.
+/// Parses the HTTP version of `--http`: auto, 1.1 or 2. gRPC always uses HTTP/2.
 pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Failure> {
     let http = match text {
         None | Some("auto") => HttpChoice::Auto,
@@ -60,12 +61,14 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
     }
 }
 
-/// The traffic of each target from a file, and whether the target's URL has a user.
+/// Reads a traffic file and returns the traffic of each target, and whether the target's URL
+/// contains a user name.
 pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     asked_of(&traffic_file::read(mix.file.as_ref())?, mix, redact)
 }
 
-/// The traffic of each target from a parsed file, and whether the target's URL has a user.
+/// Returns the traffic of each target from a parsed traffic file, and whether the target's URL
+/// contains a user name.
 pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
@@ -102,7 +105,8 @@ pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> R
     mix.bases.iter().map(String::as_str).chain(in_file).map(of_base).collect()
 }
 
-/// Adds the authorization of a URL's user, unless another one is set; returns whether it was added.
+/// Adds the `Authorization` field from a URL's user unless `headers` already has one. Returns
+/// whether the field was added.
 pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Option<String>) -> bool {
     let said = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let authorization = authorization.filter(|_| !said);
@@ -111,7 +115,7 @@ pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Op
     user_info
 }
 
-/// The plan of a file, for `target` or the file's own origin.
+/// Returns a plan with the traffic of the file, sent to `target` or else to the file's own target.
 pub fn plan_of(
     file: &TrafficFile,
     name: &str,

@@ -1,7 +1,7 @@
-//! Comparison sides that are git revisions of the current repository: each is checked out into a
-//! temporary worktree, built once, and started from there like any other build under test.
+//! Compares git revisions of the current repository. Each side is checked out into a temporary
+//! worktree and built once. The build is then started like any other build under test.
 //!
-//! The worktrees are removed however plimsoll ends: a shell waits for the end of a pipe whose other
+//! The worktrees are removed however plimsoll ends: a shell waits until a pipe closes whose write
 //! end only plimsoll has. Not here: starting and ending a build (`subject`).
 
 use crate::subject;
@@ -17,13 +17,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Most files named in a warning about changes.
+/// Most files that a warning about uncommitted changes names.
 const FILES_SHOWN: usize = 5;
-/// The placeholder for the server's port in a command.
+/// The placeholder in a start command that is replaced by the server's port.
 const PORT: &str = "{port}";
 
-/// Waits for the end of plimsoll, then removes the worktrees. `$1`: the repository, `$2`: the
-/// folder of the worktrees.
+/// Shell script that waits for the end of plimsoll, then removes the worktrees. `$1` is the
+/// repository, `$2` the folder of the worktrees.
 const REMOVE: &str = r#"
 trap '' INT TERM HUP QUIT
 cat >/dev/null
@@ -34,27 +34,29 @@ for known in "$(git -C "$1" rev-parse --git-common-dir)"/worktrees/*; do
 done
 "#;
 
-/// A revision as a side of a comparison.
+/// One side of a comparison that is a git revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionSide {
-    /// `git:REV` as given, with the commit.
+    /// `git:REV` as the user gave it, followed by the commit.
     pub name: String,
-    /// `git:COMMIT`: the same side in a record, independent of later changes to the name.
+    /// `git:COMMIT` for the run file: it names the same side even if the revision's name moves
+    /// later.
     pub record: String,
     /// The command that starts the server.
     pub command: String,
 }
 
-/// The built revisions. Dropping it removes their worktrees.
+/// The checked-out and built revisions of a comparison. Dropping this value removes their
+/// worktrees.
 pub struct RevisionBuilds {
-    /// A and B; `None`: the side is a command.
+    /// Sides A and B; `None` for a side that is a command instead of a revision.
     pub sides: [Option<RevisionSide>; 2],
     /// Warnings for the user.
     pub warnings: Vec<String>,
     _worktrees: Worktrees,
 }
 
-/// A temporary folder of worktrees, and the shell that removes it.
+/// A temporary folder of worktrees, and the shell that removes the folder when its pipe closes.
 struct Worktrees {
     folder: PathBuf,
     remover: Option<Child>,
@@ -64,25 +66,24 @@ impl Drop for Worktrees {
     fn drop(&mut self) {
         if let Some(mut remover) = self.remover.take() {
             drop(remover.stdin.take());
-            // The result cannot be reported here.
+            // The result is ignored: a destructor cannot report errors.
             let _ = remover.wait();
         }
     }
 }
 
-/// The command of a side that is no revision, next to one that is: it may have a port placeholder,
-/// too.
+/// Returns a start command with its port placeholder replaced, for a side that is a command.
 pub fn with_port(command: &str, port: u16) -> String {
     command.replace(PORT, &port.to_string())
 }
 
-/// Whether a side of the comparison is a revision.
+/// Whether at least one side of the comparison is a git revision.
 pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
     [&builds.a, &builds.b].into_iter().flatten().any(|side| revision(side).is_some())
 }
 
-/// Checks out and builds the revisions. Build logs go next to `output`; `tell` is called with
-/// progress. `None`: neither side is a revision.
+/// Checks out and builds the revisions of a comparison. Build logs go next to `output`, and `tell`
+/// receives progress messages. Returns `None` if neither side is a revision.
 pub fn make(
     builds: &BuildsTerms<String>,
     port: u16,
@@ -125,10 +126,10 @@ pub fn make(
     Ok(Some(RevisionBuilds { sides, warnings: warnings.into_iter().collect(), _worktrees: worktrees }))
 }
 
-/// The repository of the current folder.
+/// The git repository that contains the current folder.
 struct Repository {
     top: PathBuf,
-    /// The current folder inside the repository.
+    /// The path of the current folder relative to the repository.
     inner: PathBuf,
 }
 
@@ -149,7 +150,7 @@ impl Repository {
         git(&self.top, words)
     }
 
-    /// The commit of a revision.
+    /// Resolves a revision's name to its commit.
     fn commit(&self, flag: &str, name: &str) -> Result<String, Failure> {
         let found = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]);
         found.map_err(|_| {
@@ -160,11 +161,11 @@ impl Repository {
         })
     }
 
-    /// A warning if files differ from HEAD.
+    /// Returns a warning if files in the work tree differ from HEAD.
     fn changes(&self) -> Result<Option<String>, Failure> {
         let status = self.ask(&["-c", "core.quotePath=false", "status", "--porcelain"]);
         let status = status.map_err(|why| Failure::start(format!("git status: {why}")))?;
-        // Results of earlier runs are no sources.
+        // Result files of earlier runs are not part of the server's sources.
         let names = status.lines().filter_map(|line| line.trim_start().split_once(' ').map(|(_, name)| name.trim()));
         let names: Vec<&str> = names.filter(|name| !name.starts_with("_output")).collect();
         if names.is_empty() {
@@ -178,7 +179,7 @@ impl Repository {
         Ok(Some(format!("HEAD is compared without the uncommitted changes: {}{more}", shown.join(", "))))
     }
 
-    /// Creates the folder of worktrees, and the shell that removes it.
+    /// Creates the temporary folder for worktrees, and starts the shell that removes it later.
     fn worktrees(&self) -> io::Result<Worktrees> {
         let temporary = std::env::temp_dir().canonicalize()?;
         let folder = temporary.join(format!("plimsoll-worktrees-{}", std::process::id()));
@@ -199,7 +200,7 @@ impl Repository {
 /// Why git failed.
 enum GitFailure {
     NotStarted(io::Error),
-    /// With git's last line.
+    /// Git exited with an error; contains the last line of its error output.
     Refused(String),
 }
 
@@ -212,10 +213,10 @@ impl fmt::Display for GitFailure {
     }
 }
 
-/// The output of git in a folder, without its final line break.
+/// Runs git in a folder and returns its output without the final line break.
 fn git(folder: &Path, words: &[&str]) -> Result<String, GitFailure> {
     let mut command = Command::new("git");
-    // ^C must reach only plimsoll, which ends git itself.
+    // git gets its own process group, so that ^C reaches only plimsoll, which ends git itself.
     command.arg("-C").arg(folder).args(words).stdin(Stdio::null()).process_group(0);
     let done = command.output().map_err(GitFailure::NotStarted)?;
     match done.status.success() {

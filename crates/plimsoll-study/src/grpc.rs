@@ -1,7 +1,7 @@
-//! gRPC messages of a plan: their descriptors (from files, or the server's reflection), and the
-//! encoding of bodies. Otherwise a call is a request like others.
+//! Prepares the gRPC messages of a plan: reads the message types from files or server reflection,
+//! and encodes request bodies. Everything else treats a gRPC call like any request.
 //!
-//! Not here: the content of descriptors (`plimsoll-traffic`), and sending calls.
+//! Not here: parsing descriptors (`plimsoll-traffic`), and sending the calls of a load.
 
 use crate::connecting::tls_refused;
 use plimsoll_engine::{encode_request, tls_client};
@@ -18,14 +18,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Timeout of one reflection request.
+/// Timeout of one reflection or health request.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Timeout of all reflection requests together.
 const PATIENCE_WHOLE: Duration = Duration::from_secs(30);
-/// Longest response, bytes.
+/// Longest response to a reflection request, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Encodes the bodies of all calls of a plan.
+/// Encodes the request bodies of all gRPC calls of a plan. The message types come from the terms'
+/// files or from the server's reflection.
 pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failure> {
     if !plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         return Ok(());
@@ -40,7 +41,7 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         let Route { label, request, template_parts: filled, expect, captures, grpc: Some(call), .. } = route else {
             continue;
         };
-        // gRPC has no query.
+        // gRPC has no query string, so the request target is the method's path.
         let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
         call.gives_stream = method.gives_stream();
         answers_in_turn |= call.gives_stream && method.takes_stream();
@@ -66,7 +67,8 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
     Ok(())
 }
 
-/// Message converters for the calls of a plan that have their types.
+/// Returns for each route a converter between messages and text; `None` for a route without message
+/// types.
 pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
     plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
@@ -79,8 +81,8 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
         return Schema::of_descriptor_set(&bytes)
             .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
     }
-    // By default, imports are relative to the folder of each file, and a file's name is relative to
-    // it.
+    // By default, imports are relative to the folder of each file, and the name of each file is
+    // relative to its folder.
     let mut folders: Vec<String> = files.proto_paths.clone();
     let mut names = Vec::new();
     for path in &files.protos {
@@ -113,15 +115,16 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     })
 }
 
-/// The schema of the called services from the server's reflection; of all services if a name is
-/// unknown.
+/// Returns the types of the services that the plan calls, from the server's reflection. If a
+/// service is unknown there, the types of all services are read.
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
     learn(plan, &services.into_iter().collect::<Vec<_>>())
 }
 
-/// The schema of these services from the server's reflection; of all services if none is named.
+/// Reads the types of the named services from the server's reflection; of all services if
+/// `services` is empty.
 pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     let learner = || match services {
         [] => Learner::of_all(),
@@ -132,9 +135,9 @@ pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     for path in PATHS {
         match learn_by(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
-            // The server may have the older version.
+            // The server may support the older version of the reflection protocol.
             Err(ReflectionFailure::Unimplemented) => {}
-            // Gateways respond like this to an unknown service.
+            // Gateways respond like this to an unknown service, so the next path is tried.
             Err(ReflectionFailure::Unavailable(said)) => why = said,
             Err(ReflectionFailure::Unreached(why)) => return Err(Failure::start(why)),
             Err(ReflectionFailure::Unspoken(why)) => {
@@ -142,7 +145,7 @@ pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
                     "{why} (if only reflection is missing, give --proto FILE or --descriptor-set FILE)"
                 )));
             }
-            // The list of services helps the user.
+            // The list of all services helps the user to find the right name.
             Err(ReflectionFailure::NotFound(said)) => match learn_by(plan, path, Learner::of_all(), until) {
                 Ok(schema) => return Ok(schema),
                 Err(_) => {
@@ -159,19 +162,19 @@ pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     Err(Failure::usage(format!("{why}: give --proto FILE or --descriptor-set FILE")))
 }
 
-/// Why reflection failed.
+/// The reason why the server's reflection gave no types.
 enum ReflectionFailure {
-    /// The server lacks the method.
+    /// The server does not implement this version of the reflection service.
     Unimplemented,
-    /// No server is available; with its message.
+    /// A gateway found no server (gRPC status UNAVAILABLE); contains its message.
     Unavailable(String),
-    /// The service is unknown; with the server's message.
+    /// The called service is unknown to the server; contains the server's message.
     NotFound(String),
-    /// No response, with the reason.
+    /// No response arrived; contains the reason.
     Unreached(String),
-    /// The response is no gRPC; in words.
+    /// The response is not gRPC; contains a description.
     Unspoken(String),
-    /// Another reason, in words.
+    /// Any other reason, as text for the user.
     Other(String),
 }
 
@@ -210,8 +213,8 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
     learner.schema().map_err(other)
 }
 
-/// Checks the health of the first called service, if the server has a health check. Other errors
-/// are left to the first call of the load.
+/// Returns an error if the server's health check reports that the first called service is not
+/// serving. All other errors are ignored here: the first call of the load reports them.
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
@@ -224,7 +227,8 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// The status of a call, whether the server sent it, and the content of the response.
+/// The result of one gRPC call: its status, whether the server sent that status, the HTTP status,
+/// and the response's content.
 struct CallEnd {
     ended: GrpcStatus,
     is_said: bool,
@@ -232,12 +236,12 @@ struct CallEnd {
     heard: Vec<u8>,
 }
 
-/// Sends one call outside the load, which ends at `until` at the latest. The error says why there
-/// is no response.
+/// Sends one call outside the load, with a deadline at `until`. The error says why no response
+/// arrived.
 fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_refused(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
-    // The user's header fields may authorise the call; the compression of the load does not apply.
+    // The user's header fields may authorise the call. The compression of the load does not apply.
     let along = plan.traffic.routes[0].request.headers.iter();
     route.request.headers = along.filter(|(name, _)| !is_of_encoding(name)).cloned().collect();
     route.timeout_ns = PATIENCE.as_nanos() as u64;
@@ -275,12 +279,12 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<Cal
     Err(format!("{} {}", plan.traffic.origin, reasons.join("; ")))
 }
 
-/// Whether a header field concerns message compression.
+/// Whether a header field controls message compression.
 fn is_of_encoding(name: &str) -> bool {
     ["grpc-encoding", "grpc-accept-encoding"].iter().any(|of| name.eq_ignore_ascii_case(of))
 }
 
-/// Whether the call's header fields demand gzip.
+/// Whether the header fields of the call ask for gzip compression of messages.
 fn is_gzip(request: &Request) -> Result<bool, Failure> {
     let encoding = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("grpc-encoding"));
     match encoding.map(|(_, value)| value.trim()) {
@@ -290,7 +294,7 @@ fn is_gzip(request: &Request) -> Result<bool, Failure> {
     }
 }
 
-/// A connector for an address.
+/// Returns a function that connects to an address.
 fn place(to: &std::net::SocketAddr) -> Box<dyn Fn() -> std::io::Result<Socket> + '_> {
     Box::new(move || Socket::connect_from(None, to))
 }

@@ -1,7 +1,7 @@
-//! The twin of `grpc` for a build without gRPC: a plan with calls is refused before any request is
-//! sent.
+//! Replaces the module `grpc` in a build without gRPC: plans with gRPC calls are refused before any
+//! request is sent.
 //!
-//! Not here: gRPC (`grpc`).
+//! Not here: the gRPC implementation (`grpc`).
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::MessageTexts;
@@ -13,7 +13,7 @@ fn refused() -> Failure {
     Failure::usage(format!("{}: build it with --features grpc", SchemaError::NoGrpc))
 }
 
-/// Refuses a plan with calls.
+/// Returns an error if the plan contains gRPC calls, because this build lacks gRPC.
 pub fn make_messages(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> {
     match plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         true => Err(refused()),
@@ -21,22 +21,22 @@ pub fn make_messages(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> 
     }
 }
 
-/// No converters.
+/// Returns `None` for each route: this build has no message converters.
 pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
     Ok(plan.traffic.routes.iter().map(|_| None).collect())
 }
 
-/// Always refused.
+/// Always returns an error, because this build lacks gRPC.
 pub fn of_files(_: &SchemaTerms<String>) -> Result<Schema, Failure> {
     Err(refused())
 }
 
-/// Always refused.
+/// Always returns an error, because this build lacks gRPC.
 pub fn learn(_: &Plan, _: &[&str]) -> Result<Schema, Failure> {
     Err(refused())
 }
 
-/// Nothing to check.
+/// Always succeeds: a build without gRPC has no health check.
 pub fn refuse_unhealthy(_: &Plan) -> Result<(), Failure> {
     Ok(())
 }

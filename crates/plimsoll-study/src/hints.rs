@@ -1,14 +1,14 @@
-//! Hints about a target's unused profile and metrics endpoints.
+//! Hints about profile and metrics endpoints that the target serves and the user has not enabled.
 //!
-//! Not here: reading either.
+//! Not here: reading profiles or metrics.
 
 use crate::base::Base;
 use crate::profile_capture::Capture;
 use plimsoll_model::Terms;
 use plimsoll_probe as probes;
 
-/// A line for each flag that would show more of this target. Only targets on this machine get
-/// hints, and no unix socket.
+/// Returns a line for each flag that would record more data of this target. Only TCP targets on
+/// this machine get hints.
 pub fn hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
     if terms.profiles.is_some() || base.plan.carriage.unix.is_some() || !base.local {
         return Vec::new();

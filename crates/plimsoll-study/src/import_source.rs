@@ -1,6 +1,6 @@
-//! The source text of an import, and whether the resulting traffic file is usable.
+//! Reads the source text of an import, and checks whether the resulting traffic file is usable.
 //!
-//! Not here: formats (`plimsoll_traffic::import`).
+//! Not here: parsing the imported formats (`plimsoll_traffic::import`).
 
 use crate::file_traffic::plan_of;
 use crate::target::resolve_plain;
@@ -12,11 +12,11 @@ use plimsoll_traffic::target_url::redact_query;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest fetched description, in bytes, and the timeout.
+/// Longest API description that is fetched from a URL, bytes; the next line bounds the time.
 const FETCHED_BYTES_MAX: usize = 64 << 20;
 const FETCHED_WITHIN: Duration = Duration::from_secs(30);
-/// The redacted name of the source and its text: a file, standard input (`-`), or a URL if
-/// `may_fetch`.
+/// Reads an import source: a file, standard input (`-`), or a URL if `may_fetch`. Returns the
+/// redacted name of the source and its text.
 pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String, String), Failure> {
     if source == "-" {
         let bytes = files::read_stdin(Use::Import).map_err(|why| Failure::start(format!("standard input {why}")))?;
@@ -44,7 +44,8 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
     }
 }
 
-/// What the traffic file lacks to be usable, as `check` and `run` report it; `None`: nothing.
+/// Says what a traffic file lacks to be usable, as `check` and `run` report it; `None` if it is
+/// complete.
 pub fn lacks(text: &str, folder: &Path) -> Option<String> {
     let (file, lacks) = match traffic_file::lacks(text, folder) {
         Ok(read) => read,

@@ -1,8 +1,9 @@
-//! Executes studies: the loop over loads, the runners, recordings, setup and teardown, builds under
-//! test. Also the requirements of a load on this machine (addresses, certificates, files, threads).
+//! Executes studies: the loop over loads, the runners, recordings, setup and teardown, and builds
+//! under test. Also checks what a load needs on this machine: addresses, certificates, files,
+//! threads.
 //!
-//! This crate must never know the command line's parser, the presentation (`plimsoll-report`), or
-//! the choice and meaning of loads, which `plimsoll-analysis` decides.
+//! This crate must not depend on the command line's parser or on the presentation
+//! (`plimsoll-report`). `plimsoll-analysis` chooses the loads and interprets them.
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +51,7 @@ pub mod target;
 pub mod traffic_file;
 pub mod value_class;
 
-// Twins: the same items with and without gRPC.
+// Both modules have the same public items, one for builds with gRPC and one for builds without.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

@@ -1,6 +1,7 @@
-//! Reads the profiles beside a run file, taken at low load and at the load in question.
+//! Reads the profiles stored beside a run file. They were taken at low load and at the examined
+//! load.
 //!
-//! Not here: taking them (`profile_capture`), and their presentation.
+//! Not here: taking profiles (`profile_capture`), and presenting them.
 
 use crate::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::format;
@@ -14,10 +15,10 @@ use plimsoll_model::{Experiment, LoadEnd, ProfileRecord, Purpose, Run, Tag};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// Reads a recorded profile, with its path.
+/// Reads a recorded profile and returns it with its path. `path` is the path of the run file.
 pub fn read_kept(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile, String), String> {
     let name = taken.file.clone()?;
-    // A record is untrusted: names must stay in the folder of the run file.
+    // A run file is untrusted input: the profile's name must not leave the folder of the run file.
     let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
     let bare = bare.ok_or_else(|| "the record names no profile".to_owned())?;
     let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
@@ -27,13 +28,14 @@ pub fn read_kept(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile,
     Ok((profile, file.display().to_string()))
 }
 
-/// The CPU profile of a level, if one was taken.
+/// Returns the CPU profile that was taken at a load level (such as low load); `None` if there is
+/// none.
 pub fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
     let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU.0)?;
     read(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
 }
 
-/// The CPU profile at the load in question of a run, and the number of requests in it.
+/// Returns the CPU profile at the examined load of a run, and the number of requests it covers.
 pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profile, f64)> {
     let profiles = read_back(experiment, Some(path))?;
     let profiles = profiles.open().1;
@@ -41,7 +43,7 @@ pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profi
     Some((profile, profiles.requests.last().copied().unwrap_or(0.0)))
 }
 
-/// The profiles beside a run file; `None` if none were requested.
+/// Reads all profiles beside a run file; `None` if the run requested none.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
     let recorded = experiment.spec.profiles().filter(|_| experiment.spec.blocks().is_none())?;
     let stretches = Stretches::new(recorded.seconds);
@@ -55,7 +57,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let names = [name_of(&level_tag(0)), level_name.clone()];
     let names = [names[0].as_str(), names[1].as_str()];
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    // Levels without a load, with the reasons.
+    // Load levels at which no load ran have no profiles; the record gives the reason.
     for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
         if let Err(reason) = &taken.file {
             missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
@@ -81,7 +83,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         .iter()
         .zip(&cpu)
         .map(|(level, cpu)| {
-            // A profile without a duration has the requested one.
+            // A profile without a recorded duration counts with the requested duration.
             let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
             ProfiledTrial::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
         })
@@ -126,7 +128,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     Some(Assessment::new(doubts, profiles))
 }
 
-/// The doubt about a level's figures, if any.
+/// Returns why the figures of a load level are doubtful: it ended early, the generator was the
+/// limit, or the server was overloaded. `None` without doubts.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {

@@ -1,4 +1,4 @@
-//! Access logs as a load: the selected requests and their times.
+//! Converts access logs to a load: which requests are sent, and when.
 //!
 //! Not here: opening logs (`logs`), parsing lines (`plimsoll_traffic`), and the display of progress
 //! ([`ReadingProgress`]).
@@ -19,16 +19,16 @@ use plimsoll_traffic::target_url::Url;
 use regex::Regex;
 use std::path::PathBuf;
 
-/// Shows the progress of reading logs.
+/// Displays the progress of reading log files.
 pub trait ReadingProgress {
-    /// Called with the bytes read and the total, if known.
+    /// Called with the bytes read so far, and the total length if known.
     fn passing(&mut self, read: u64, length: Option<u64>);
 
-    /// The reading is over.
+    /// Called when reading is complete, to remove the display.
     fn clear(&mut self);
 }
 
-/// The options for parsing lines.
+/// Converts the command-line options for parsing log lines to the parser's options.
 pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
     LogReading {
         log_format: args.log_format.as_deref(),
@@ -37,16 +37,17 @@ pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
     }
 }
 
-/// Additional patterns to fold in paths.
+/// Compiles the patterns of --fold, whose matches in paths are replaced by `{}`.
 pub fn folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
     patterns("--fold", &args.fold)
 }
 
-/// Compiles the regular expressions of a flag.
+/// Compiles the regular expressions of a flag; `name` is the flag for errors.
 pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
         Regex::new(pattern).map_err(|error| {
-            // The library's message has several lines; the last one has the reason.
+            // The message of the regex library has several lines, and its last line contains the
+            // reason.
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             Failure::usage(format!("{name} '{pattern}' is no regular expression: {why}"))
@@ -55,12 +56,12 @@ pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     texts.iter().map(compile).collect()
 }
 
-/// A path with all matches of the patterns replaced.
+/// Returns a path with all matches of the patterns replaced by `{}`.
 pub fn folded(folds: &[Regex], path: &str) -> String {
     folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
 }
 
-/// With `--strict`, an unreadable line is an error.
+/// Returns an error if --strict is set and a log line cannot be parsed.
 pub fn strictly(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
     match &counts.first {
         Some((place, text)) if args.strict => Err(Failure::start(format!(
@@ -72,7 +73,7 @@ pub fn strictly(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> 
     }
 }
 
-/// Refuses logs without any readable line: their format is another one.
+/// Returns an error if no log line could be parsed: the logs have another format.
 pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
@@ -84,7 +85,8 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The load of the logs. A summary goes to standard error unless `quiet`.
+/// Reads the logs and returns the load that replays them. A summary goes to standard error unless
+/// `quiet`.
 pub fn of_logs(
     replay: &ReplayTerms<String>,
     seed: u64,
@@ -123,23 +125,24 @@ pub fn of_logs(
     Ok(FromFile { traffic, arrivals: timed.arrivals })
 }
 
-/// The selection of requests from logs.
+/// Selects requests from log files.
 pub struct LogChoice<'a> {
-    /// The files.
+    /// The log files.
     pub logs: &'a [PathBuf],
-    /// How lines are parsed.
+    /// Options for parsing log lines.
     pub reading: &'a LogReadingTerms,
-    /// Patterns of requests to use; empty: all.
+    /// Patterns of the requests to use; empty selects all requests.
     pub only: &'a [String],
-    /// Patterns of requests to skip.
+    /// Patterns of the requests to skip.
     pub skip: &'a [String],
-    /// Whether methods other than GET and HEAD are used.
+    /// Whether requests with methods other than GET and HEAD are used.
     pub with_unsafe: bool,
-    /// A prefix for every path.
+    /// A path prefix that is added to every logged path.
     pub prefix: &'a str,
 }
 
-/// The requests of the logs, the sources, and the number of lines.
+/// Reads the selected requests from the logs. Also returns the log files with their formats, and
+/// the numbers of lines.
 pub fn gathered(
     choice: &LogChoice,
     progress: &mut dyn ReadingProgress,
@@ -169,7 +172,7 @@ pub fn gathered(
     Ok((gathered, logs.read(), counts))
 }
 
-/// The error for logs without a load, with the way out.
+/// Converts a replay error of the logs to a failure that names the way out.
 fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooMany if replay.scale_milli > 1000 => {
@@ -194,7 +197,7 @@ fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u6
     Failure::start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
 }
 
-/// A sentence about the logs and the load.
+/// Returns a sentence about the logs read and the load made of them.
 fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();

@@ -1,16 +1,19 @@
-//! Messages in a form for terminals: one line, bounded, without secrets of the command line.
+//! Makes messages safe for terminals: one line, bounded in length, without the secrets of the
+//! command line.
 //!
-//! Not here: which words of a command line are secret ([`SecretReplacements`]), and exit codes.
+//! Not here: which words of a command line are secrets (the caller of [`SecretReplacements`]
+//! knows), and exit codes.
 
 use plimsoll_model::steering::steers;
 use std::sync::OnceLock;
 
-/// Longest quotation in a message, in characters.
+/// Longest quotation in a message, in characters. A longer one is shortened in the middle.
 const QUOTED_MAX: usize = 100;
-/// Longest message, in characters.
+/// Longest message, in characters. A longer one is shortened in the middle.
 const MESSAGE_MAX: usize = 600;
 
-/// The beginning and end of a text longer than `max` characters.
+/// Returns the beginning and end of a text that is longer than `max` characters, with `...` between
+/// them.
 fn shortened(text: &str, max: usize) -> String {
     let count = text.chars().count();
     if count <= max {
@@ -20,8 +23,8 @@ fn shortened(text: &str, max: usize) -> String {
     text.chars().take(head).chain(" ... ".chars()).chain(text.chars().skip(count - tail)).collect()
 }
 
-/// A message for a terminal: one line, without secrets, control characters or characters that
-/// change the writing direction, and with long quotations shortened.
+/// Returns a message for a terminal: one line, without secrets, without control characters or
+/// characters that change the writing direction, and with long quotations shortened.
 pub fn presentable(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
@@ -31,7 +34,8 @@ pub fn presentable(message: &str) -> String {
             c => c,
         })
         .collect();
-    // Quotations come from the user; the text between is ours, and has no long words.
+    // Quotations come from the user and may contain blanks. The text between them is plimsoll's
+    // own, so only its overlong words are shortened.
     let word = |word: &str| shortened(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let part = |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shortened(part, QUOTED_MAX) };
@@ -39,8 +43,8 @@ pub fn presentable(message: &str) -> String {
     shortened(&text, MESSAGE_MAX)
 }
 
-/// Splits a text at its quotation marks: every second part is a quotation. An apostrophe inside a
-/// word is none.
+/// Splits a text at its quotation marks, so that every second part is a quotation. An apostrophe
+/// inside a word is not a quotation mark.
 fn quotations(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut from, mut before) = (0, ' ');
@@ -56,32 +60,33 @@ fn quotations(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Secrets and their replacements, the longest first.
+/// Secrets of the command line, each with its replacement, sorted from the longest to the shortest.
 #[derive(Debug, Default)]
 pub struct SecretReplacements(Vec<(String, String)>);
 
 static HIDDEN: OnceLock<SecretReplacements> = OnceLock::new();
 
 impl SecretReplacements {
-    /// Texts, each with what may stand in its place.
+    /// Builds the list from pairs of a secret and the text to show in its place.
     pub fn new(mut hidden: Vec<(String, String)>) -> SecretReplacements {
         hidden.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         SecretReplacements(hidden)
     }
 
-    /// A message with the secrets of this command line replaced.
+    /// Returns the message with all secrets replaced.
     pub fn hide(&self, message: &str) -> String {
         self.0.iter().fold(message.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
     }
 
-    /// Stores the replacements for [`without_secrets`]; only the first call counts.
+    /// Stores these replacements for the whole process, for [`without_secrets`]. Only the first
+    /// call has an effect.
     pub fn remember(self) {
-        // A process runs one command, so a second call has no effect.
+        // A process runs one command, so a second call cannot matter.
         let _ = HIDDEN.set(self);
     }
 }
 
-/// A message with all secrets replaced, whoever wrote it.
+/// Returns a message with the secrets of this process's command line replaced, whatever wrote it.
 pub fn without_secrets(message: &str) -> String {
     HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.hide(message))
 }
@@ -93,7 +98,7 @@ mod tests {
     #[test]
     fn messages_are_for_a_terminal() {
         let long = "x".repeat(5_000);
-        // An apostrophe opens no quotation.
+        // An apostrophe does not begin a quotation.
         let words = format!("the server's certificate {}", "is for another name ".repeat(10));
         for (message, expect) in [
             ("--rate: 'ten' is not a number".to_owned(), "--rate: 'ten' is not a number"),

@@ -1,6 +1,7 @@
-//! Compares a model with its logs: its traffic file is parsed and drawn from as for a load.
+//! Compares a traffic model with the logs it was made from. The model's traffic file is parsed and
+//! sampled exactly as for a load.
 //!
-//! Not here: the model and the distances (`plimsoll_traffic::modelling`).
+//! Not here: the model and its distance measures (`plimsoll_traffic::modelling`).
 
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
@@ -13,15 +14,15 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Approximate number of drawn requests, and the most draws of the full length.
+/// Approximate number of sampled requests in total, and the most samples of the log's full length.
 const DRAWN: usize = 400_000;
 const DRAWS_MAX: usize = 8;
-/// Fewest draws to estimate their variation.
+/// Fewest samples, so that the variation between samples can be estimated.
 const DRAWS_MIN: usize = 3;
-/// Most compared requests of a log.
+/// Most requests of a log that are compared. More are refused.
 const COMPARED_MAX: usize = 4_000_000;
 
-/// The distances between the requests of the traffic file and the log.
+/// Returns the distances between the requests that the traffic file produces and those of the log.
 pub fn distances(
     path: &Path,
     model: &TrafficModel,
@@ -54,8 +55,8 @@ pub fn distances(
     Ok(ModelDistances::between(&log, &drawn_figures, caches))
 }
 
-/// The requests of a load as long as the log. Requests after its end wrap to the beginning, so that
-/// a load in steady state is compared.
+/// Samples the requests of a load as long as the log. Requests after its end wrap around to the
+/// beginning, so that the sample resembles a load in steady state.
 fn sampled_requests(
     plan: &Plan,
     model: &TrafficModel,

@@ -1,6 +1,6 @@
-//! Printed lines, with control characters made visible.
+//! Prints lines on standard output and standard error, with control characters made visible.
 //!
-//! Not here: failed writes (`plimsoll_sys::stdout`), and presentation.
+//! Not here: handling of failed writes (`plimsoll_sys::stdout`), and the content of the lines.
 
 use plimsoll_model::steering::lines;
 pub use plimsoll_sys::stdout::{failed, failures, print_as_it_is, reserve};

@@ -1,6 +1,6 @@
-//! A part of a load that another process of plimsoll's carries out: it is told what to do over its
-//! standard input, and says what it did over its standard output. It is this very program, started
-//! with [`WORD`] before anything is parsed.
+//! A part: a process that sends one share of a load. The parent plimsoll process writes the task to
+//! its standard input and reads results from its standard output. A part runs plimsoll's own
+//! executable with [`WORD`] as argument.
 //!
 //! ```text
 //! in   = task  start of the schedule (u64, ns of the monotonic clock)  any byte: stop
@@ -9,8 +9,8 @@
 //!        an Interval for each tick, TrialEnd; Remark::Broken where it cannot be done
 //! ```
 //!
-//! Nothing stands in arguments or the environment, which others can read. Not here: who starts it
-//! and sums up (`runner::together`).
+//! Arguments and environment contain nothing, because other users can read them. Not here: starting
+//! the parts and merging their results (`runner::part_processes`).
 
 use crate::{grpc, self_process};
 use plimsoll_engine::{LoadHelpers, prepare_aided};
@@ -25,22 +25,22 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The only argument of such a process, in place of a command.
+/// The only argument of a part's process, in place of a command.
 const WORD: &str = "carry-out-part";
-/// Upper bound for an encoded plan, bytes.
+/// Upper bound for an encoded plan, bytes (4 GiB): a larger announced length is an error.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// The task of a part.
+/// The task of a part: what one process sends of a load.
 pub struct Task {
-    /// The complete plan of the whole load.
+    /// The plan of the whole load, of which the part sends its stripe.
     pub plan: Plan,
-    /// How the part is executed.
+    /// The generator settings of this part.
     pub injector: Injector,
-    /// The stripe of the part.
+    /// The stripe of the part: its index and the number of parts, which select its requests.
     pub stripe: Stripe,
 }
 
-/// The command that starts such a process. ^C does not reach it: its parent ends it.
+/// Returns the command that starts a part. ^C does not reach the part; its parent ends it.
 pub fn command() -> Command {
     let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped());
@@ -48,7 +48,7 @@ pub fn command() -> Command {
 }
 
 impl Task {
-    /// The encoded task.
+    /// Encodes the task for the part's standard input.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Task { plan, injector, stripe } = self;
         let injector = serde_json::to_vec(injector).unwrap_or_default();
@@ -86,13 +86,13 @@ fn part(input: &mut impl Read) -> io::Result<Vec<u8>> {
     if length > BYTES_MAX {
         return Err(ErrorKind::InvalidData.into());
     }
-    // Allocate for received bytes, not for the announced length.
+    // Memory is allocated for the bytes received, not for the announced length, which may be wrong.
     let mut bytes = Vec::new();
     input.take(length).read_to_end(&mut bytes)?;
     if (bytes.len() as u64) < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Executes a part if the arguments demand it; then this does not return.
+/// Runs this process as a part if its only argument is [`WORD`]; then it never returns.
 pub fn carry_out_if_asked() {
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() != Some(OsStr::new(WORD)) || words.next().is_some() || io::stdin().is_terminal() {
@@ -108,7 +108,7 @@ pub fn carry_out_if_asked() {
     })
 }
 
-/// Writes a frame; false if the reader is gone.
+/// Writes a frame of a run file to `out`; returns false if the parent process is gone.
 fn say(out: &mut impl Write, frame: &Frame) -> bool {
     let mut bytes = Vec::new();
     frame.encode(&mut bytes);
@@ -130,7 +130,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // A byte means stop; a closed pipe means the end.
+        // A byte on standard input means stop. A closed pipe means that the parent has exited.
         if input.read_exact(&mut [0]).is_err() {
             std::process::exit(1);
         }

@@ -1,12 +1,13 @@
-//! The pauser: a process that stops others for moments during a load, and reliably resumes them. It
-//! is plimsoll's own program, started with [`WORD`] before anything is parsed.
+//! The pauser: a process that briefly stops other processes (SIGSTOP) during a load, and reliably
+//! resumes them. It runs plimsoll's own executable with [`WORD`] as first argument.
 //!
-//! It reads a pipe whose other end only plimsoll has. A byte starts the pauses. When the pipe
-//! closes, because the load or plimsoll has ended in any way, it resumes all processes and exits.
-//! ^C and usual signals do not reach it. If the pauser is killed, plimsoll resumes the processes
-//! (`runner::process_pauser`). Only killing both at once leaves a process stopped.
+//! The pauser reads a pipe whose write end only plimsoll has. A byte in the pipe starts the pauses.
+//! When the pipe closes, because the load or plimsoll ended, the pauser resumes all processes and
+//! exits. ^C and the usual signals do not reach the pauser. If the pauser is killed, plimsoll
+//! resumes the processes (`runner::process_pauser`). Only if both are killed at once does a process
+//! stay stopped.
 //!
-//! Not here: the choice of processes, and whether they may be stopped.
+//! Not here: choosing the processes, and checking whether they may be stopped.
 
 use crate::self_process;
 use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
@@ -18,23 +19,23 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The first argument of a pauser, in place of a command; the processes follow, as [`word`] writes
-/// them.
+/// The first argument of a pauser, in place of a command. The processes follow, formatted by
+/// [`word`].
 const WORD: &str = "stop-processes";
 
-/// A process as an argument: its id, and its start time.
+/// Formats a process as a pauser's argument: its id and its start time, which detects reused ids.
 fn word(pid: u32, started_ticks: u64) -> String {
     format!("{pid}.{started_ticks}")
 }
 
-/// The command that starts a pauser for these processes.
+/// Returns the command that starts a pauser for these processes, each given as id and start time.
 pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
     let mut command = self_process::command("plimsoll", WORD);
     command.stdout(Stdio::piped()).args(processes.into_iter().map(|(pid, started_ticks)| word(pid, started_ticks)));
     command
 }
 
-/// Parses the processes of a pauser's arguments.
+/// Parses a pauser's arguments to processes (id, start time). `None`: this process is not a pauser.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -47,12 +48,12 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<
     (!processes.is_empty()).then_some(processes)
 }
 
-/// Stopped processes; dropping it resumes them, also during a panic.
+/// The processes that the pauser stops. Dropping this value resumes them, also during a panic.
 struct StoppedProcesses(Vec<Pausable>);
 
 impl StoppedProcesses {
     fn stop(&self) {
-        // A process that has ended needs none.
+        // Errors are ignored: a process that has ended need not be stopped.
         self.0.iter().for_each(|process| _ = process.stop());
     }
 
@@ -67,7 +68,7 @@ impl Drop for StoppedProcesses {
     }
 }
 
-/// Becomes a pauser if the arguments demand it; then this does not return.
+/// Runs this process as a pauser if its first argument is [`WORD`]; then it never returns.
 pub fn stop_if_asked() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::call_itself(c"stopper");
@@ -88,7 +89,7 @@ pub fn stop_if_asked() {
     std::process::exit(0);
 }
 
-/// Pauses until the pipe closes.
+/// Stops and resumes the processes periodically until the pipe closes.
 fn again_and_again(held: &StoppedProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)

@@ -1,7 +1,7 @@
-//! Profiles over HTTP, as Go's `net/http/pprof` and similar endpoints serve them: the path, and the
-//! meaning of a refusal.
+//! Fetches profiles over HTTP, as Go's `net/http/pprof` and similar endpoints serve them: builds
+//! the path and explains a refusal.
 //!
-//! Not here: when profiles are taken (`profile_capture`), and their content.
+//! Not here: when profiles are taken (`profile_capture`), and parsing them.
 
 use crate::target::resolve_plain;
 use plimsoll_analysis::profile::{ReadError, read_up_to};
@@ -15,20 +15,22 @@ use plimsoll_traffic::target_url::redact_query;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Default length of a CPU profile, s, as in pprof.
+/// Default length of a CPU profile, in seconds, as in pprof.
 const SECONDS: u32 = 30;
-/// Additional waiting time for all profiles of an endpoint together.
+/// Time that fetching may take beyond the profiles' length, for all profiles of an endpoint
+/// together.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// Most bytes that an endpoint may send, and largest decompressed profile. Tables built from it
-/// take several times as much, and stay below 256 MiB.
+/// Most bytes that an endpoint may send, and largest decompressed profile. Tables built from a
+/// profile take several times as much memory, and so stay below 256 MiB.
 const SENT_BYTES_MAX: usize = 32 << 20;
 const UNPACKED_BYTES_MAX: usize = 24 << 20;
-/// Only one profile is decompressed at a time.
+/// Lock for decompression: only one profile is decompressed at a time, which bounds memory.
 static UNPACKING: Mutex<()> = Mutex::new(());
-/// Time within which a server refuses a profile.
+/// Time within which a server refuses a profile. A longer wait means that the server is profiling.
 const REFUSAL_WITHIN: Duration = Duration::from_millis(700);
 
-/// The path and the length of a profile: a base becomes its CPU profile, and `seconds` is added.
+/// Returns the path and the length in seconds of a profile request. A base path becomes the path of
+/// its CPU profile, and `seconds` is added to the query.
 pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), Failure> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let path = match path.trim_end_matches('/') {
@@ -58,7 +60,7 @@ pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), F
     Ok((path + &query, seconds))
 }
 
-/// A URL without its path and secrets.
+/// Returns a URL without its path and without secrets.
 fn origin(url: &str) -> String {
     let mut origin = redact_query(url);
     let start = origin.find("://").map_or(0, |at| at + 3);
@@ -67,7 +69,7 @@ fn origin(url: &str) -> String {
     origin
 }
 
-/// Fetches a profile; also returns the redacted URL. `say` is called before a long wait.
+/// Fetches a profile; also returns its redacted URL. Calls `say` with a message before a long wait.
 pub fn fetch_profile(
     url: &str,
     seconds: Option<u32>,
@@ -90,13 +92,13 @@ pub fn fetch_profile(
     }
 }
 
-/// Parses the response as a profile.
+/// Parses the response body as a profile. Fails if it is no profile or too large.
 fn checked(body: &[u8]) -> Result<Profile, ReadError> {
     let _one_at_a_time = UNPACKING.lock();
     read_up_to(body, UNPACKED_BYTES_MAX)
 }
 
-/// The server's error, and the way out.
+/// Returns the server's error text and the way out, to complete the sentence `has status N`.
 fn refusal(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
     let line: String = redact::line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
@@ -119,21 +121,21 @@ fn refusal(status: u16, body: &[u8]) -> String {
     format!("{quoted}: {way_out}")
 }
 
-/// The base URL of a server's profiles.
+/// The base URL from which a server serves its profiles.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     target: FetchTarget,
-    /// Path of the base, without a final slash.
+    /// Path of the base URL, without a final slash.
     base: String,
     /// The redacted URL of the base.
     pub shown: String,
-    /// The remaining byte budget.
+    /// The number of bytes that this endpoint may still send.
     bytes_left: ByteBudget,
 }
 
 impl Endpoint {
-    /// The base for a URL such as `http://localhost:6060/debug/pprof`. Without a path, the usual
-    /// one is used.
+    /// Resolves a base URL such as `http://localhost:6060/debug/pprof`. A URL without a path gets
+    /// the usual path `/debug/pprof`.
     pub fn resolve(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
         let target = resolve_plain(url, allow_public)?;
         let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
@@ -145,7 +147,7 @@ impl Endpoint {
         Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
     }
 
-    /// The usual base on the target of a load, with the target's authorization.
+    /// Returns the usual base URL on the target of a load, with the target's authorization.
     pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
         let target = FetchTarget::of_load(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
@@ -153,16 +155,16 @@ impl Endpoint {
         Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })
     }
 
-    /// Whether the base has an index of profiles.
+    /// Whether the server has an index of profiles at this base URL.
     pub fn is_served(&self) -> bool {
         let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, &ByteBudget::new(1 << 20));
-        // The index links to the text of each kind.
+        // A pprof index contains a link to the text form of each profile kind.
         index
             .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
     }
 
-    /// Requests a CPU profile and cancels it soon: a refusal comes at once, an accepted profile
-    /// takes its time.
+    /// Checks that the server agrees to a CPU profile: requests one and cancels the request soon. A
+    /// refusal arrives at once, whereas an accepted profile takes its time.
     pub fn check(&self, seconds: u32) -> Result<(), Failure> {
         let path = format!("{}/profile?seconds={seconds}", self.base);
         let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
@@ -170,7 +172,7 @@ impl Endpoint {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
             Ok(FetchResponse { status: 200..=299, body }) => match checked(&body) {
-                // Some servers ignore the requested length.
+                // Some servers ignore the requested length and respond at once.
                 Ok(_) => Ok(()),
                 Err(error) => Err(bad(error.to_string())),
             },
@@ -178,11 +180,12 @@ impl Endpoint {
         }
     }
 
-    /// Takes a profile of this kind (`profile`, `heap`, ...) and length, and checks it. Waits at
-    /// most `patience` longer.
+    /// Takes a profile of this kind (`profile`, `heap`, ...) and length, and checks that it parses.
+    /// Waits at most `patience` longer than `seconds`.
     ///
     /// # Errors
-    /// The reason and the way out; completes "KIND: ...".
+    ///
+    /// The reason and the way out, to complete a sentence that begins with the kind.
     pub fn take(&self, kind: &str, seconds: u32, patience: Duration) -> Result<Vec<u8>, String> {
         let path = format!("{}/{kind}?seconds={seconds}", self.base);
         let timeout = patience + Duration::from_secs(u64::from(seconds));
@@ -240,7 +243,7 @@ mod tests {
         use plimsoll_model::{ConnectionPlan, Curve, LoadShape};
         let elsewhere: std::net::SocketAddr = "127.0.0.1:7902".parse().expect("an address");
         let shape = LoadShape::Closed { users: Curve::constant(1.0) };
-        // The host of the URL is not resolved.
+        // The address comes from the plan: the host name of the URL is not resolved.
         let mut plan = Plan::get("no-such-host.invalid", 7901, vec![elsewhere], shape);
         let endpoint = Endpoint::of_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
         assert_eq!(endpoint.target.addresses, [elsewhere]);

@@ -1,7 +1,7 @@
-//! A preflight request before the load, not counted: checks that a server responds, in HTTP, and
-//! over TLS if demanded.
+//! Sends a preflight request before the load, which no figure counts. It checks that a server
+//! responds in HTTP, and over TLS if required.
 //!
-//! Not here: connections of a load (`plimsoll_engine`).
+//! Not here: the connections of a load (`plimsoll_engine`).
 
 use crate::connecting::tls_refused;
 use crate::grpc;
@@ -20,44 +20,45 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Timeout of the preflight request; `--timeout` can shorten it.
+/// Longest timeout of the preflight request. A shorter `--timeout` applies instead.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// Timeout of checks between loads: an overloaded server is checked again later.
+/// Timeout of checks between loads. It is short, because an overloaded server is checked again
+/// later.
 const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The response to a preflight request.
+/// The server's response to a preflight request.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Its status.
+    /// The HTTP status of the response.
     pub status: u16,
-    /// The gRPC status, if any.
+    /// The gRPC status of the response, if it contains one.
     pub grpc_status: Option<u16>,
-    /// Time since the first connect, ns.
+    /// Time in ns from the first connect to the response.
     pub took_ns: u64,
-    /// Whether HTTP/2 was used.
+    /// Whether the response came over HTTP/2.
     pub is_h2: bool,
-    /// The server's limit of concurrent streams; `None`: no limit.
+    /// The server's limit of concurrent HTTP/2 streams; `None`: no limit.
     pub streams_allowed: Option<u32>,
-    /// Its status line and the beginning of its content, redacted.
+    /// The status line and the beginning of the content, redacted.
     pub text: String,
 }
 
 impl Answer {
-    /// The gRPC status of the call.
+    /// Returns the gRPC status; without one, the status that corresponds to the HTTP status.
     pub fn ended(&self) -> GrpcStatus {
         self.grpc_status.map_or(GrpcStatus::of_http(self.status), |code| GrpcStatus::of_code(code.into()))
     }
 }
 
-/// Sends one request and returns the response; any HTTP response suffices. Of several addresses the
-/// first response counts; the error has the reasons of all. If no route is safe to send, an
-/// accepted connection suffices, and there is no response.
+/// Sends one request and returns the response. Any HTTP response suffices, from any address of the
+/// target; the error gives the reasons of all addresses. If no route is safe to send, an accepted
+/// connection suffices, and the result is `None`.
 pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
     ask_within(plan, injector, TIMEOUT_MAX)
 }
 
-/// Whether the target responds successfully from the addresses of `injector`; `None`: no response
-/// in time, or no safe route.
+/// Whether the target currently responds successfully to requests from the source addresses of
+/// `injector`. `None`: no response in time, or no route is safe to send.
 pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
     plan.traffic.first?;
     let answer = ask_within(plan, injector, SERVED_TIMEOUT).ok()??;
@@ -103,14 +104,14 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
     Err(Failure::start(format!("nothing was started: {} (--no-preflight skips this check)", reasons.join("; "))))
 }
 
-/// Whether a process accepts connections at the plan's address, or occupies it.
+/// Whether a process listens at the plan's address.
 pub fn is_taken(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
     if let Some(path) = &plan.carriage.unix {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
-    // The listener may be too busy to accept. Without information from the kernel, only an accepted
-    // connection shows.
+    // The listener may be too busy to accept. The kernel knows listeners on this machine; otherwise
+    // only an accepted connection shows that a listener exists.
     let held = |address: &SocketAddr| {
         is_local(&address.ip())
             && Asker::open()
@@ -121,15 +122,15 @@ pub fn is_taken(plan: &Plan) -> bool {
     plan.carriage.addresses.iter().any(|address| held(address) || accepts(address))
 }
 
-/// The preflight request for every address of a plan.
+/// The preflight request, to be sent to each address of a plan until one responds.
 struct PreflightRequest {
     request: EncodedRequest,
     timeout: Duration,
     http: HttpChoice,
     tls: Option<Client>,
-    /// Whether it is a gRPC call.
+    /// Whether the request is a gRPC call.
     is_call: bool,
-    /// How much of its response is redacted.
+    /// How much of the response is redacted.
     redact: Redact,
 }
 
@@ -155,7 +156,7 @@ impl PreflightRequest {
                 AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
                     AskError::LateAnswer.text(self.timeout, self.is_call)
                 }
-                // The user demanded a single protocol.
+                // The user allowed only one protocol, which the server does not speak.
                 error @ AskError::Tls(TlsFailure::NothingInCommon)
                     if self.http != HttpChoice::Auto && !self.is_call =>
                 {
@@ -164,11 +165,12 @@ impl PreflightRequest {
                 error => error.text(self.timeout, self.is_call),
             })?;
         if reply.grpc_status.is_some() {
-            // A gRPC body is binary, so its message is shown.
+            // A gRPC body is binary, so the status message is shown in its place.
             kept.clone_from(&reply.call_message);
             kept.truncate(KEPT_BYTES);
         }
-        // Over HTTP/2 the head arrived separately from the content.
+        // Over HTTP/2 the headers arrive separately from the content, so a status line is put
+        // before it.
         if reply.is_h2 {
             kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
         }
@@ -187,13 +189,14 @@ impl PreflightRequest {
     }
 }
 
-/// Sends the preflight request unless disabled. Returns warnings: an unsuccessful response, or more
-/// streams than the server allows. The negotiated protocol becomes that of all loads.
+/// Sends the preflight request unless it is disabled. The protocol that it negotiates is used for
+/// all loads. Returns warnings: an unsuccessful response, or fewer streams allowed than requested.
 pub fn preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
 }
 
-/// The same, with the time of the response, ns; 0 if skipped.
+/// Sends the preflight request like [`preflight`]; also returns the response time in ns, 0 if
+/// skipped.
 pub fn first_answer(
     plan: &mut Plan,
     injector: &Injector,

@@ -1,11 +1,12 @@
-//! Takes profiles of the server after the measurement, in loads of their own: at low load and at
-//! the load in question, or of both sides in turn. They are stored beside the run file.
+//! Takes profiles of the server in separate loads after the measurement. The profiled loads are a
+//! low load and the examined load, or both sides of a comparison in turn. The profiles are stored
+//! beside the run file.
 //!
-//! They come afterwards so that no figure of the measurement pays for them. Results are computed
-//! from the run file and its profiles, as in `show`.
+//! Separate loads ensure that profiling does not affect any measured figure. Results are computed
+//! later from the run file and its profiles, as in `show`.
 //!
-//! Not here: the choice and timing of these loads (`plimsoll-analysis`), their execution
-//! (`study_loop`), the content of profiles and their presentation.
+//! Not here: choosing and timing these loads (`plimsoll-analysis`), executing them (`study_loop`),
+//! parsing and presenting profiles.
 
 use crate::base::user_info;
 use crate::pprof::{Endpoint, PATIENCE};
@@ -24,10 +25,11 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The name of CPU profiles in file names and documents, and in URLs.
+/// The two names of CPU profiles: one for file names and documents, one for URLs.
 pub const CPU: (&str, &str) = ("cpu", "profile");
-/// Other kinds: their name; the summed column (a difference of two snapshots does not mark it); and
-/// whether the sum is a stock, which has no share for a request.
+/// The further profile kinds: name, summed column, and whether the sum is a stock. The column is
+/// named here because a difference of two snapshots does not mark it. A stock, such as live heap,
+/// has no share for each request.
 pub const OTHERS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
@@ -36,24 +38,24 @@ pub const OTHERS: [(&str, &str, bool); 5] = [
     ("goroutine", "goroutine", true),
 ];
 
-/// The suffix of their file names.
+/// The suffix of the profiles' file names.
 pub const SUFFIX: &str = ".pb.gz";
 
-/// Profiles to take.
+/// The profiles that the user requested: where they are served, and how long they take.
 pub struct Capture {
-    /// The endpoint of the target, or of each side.
+    /// The profile endpoint of the target, or one for each side of a comparison.
     endpoints: Vec<Endpoint>,
     seconds: u32,
 }
 
 impl Capture {
-    /// CPU profiles of this length from these endpoints.
+    /// Requests CPU profiles of `seconds` seconds from these endpoints.
     pub fn new(endpoints: Vec<Endpoint>, seconds: u32) -> Capture {
         Capture { endpoints, seconds }
     }
 
-    /// The requested profiles of a target. Checks that the server agrees, so that no load is
-    /// wasted.
+    /// Returns the profiles that the user requested of a target. Checks first that the server
+    /// agrees to profile, so that no load is wasted.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
         let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
@@ -65,7 +67,7 @@ impl Capture {
         Ok(Some(Capture::new(vec![endpoint], *seconds)))
     }
 
-    /// A hint that the target serves profiles; `None` if it does not.
+    /// Returns a hint for the user if the target serves profiles; `None` if it does not.
     pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
         let endpoint = on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
@@ -74,13 +76,14 @@ impl Capture {
         ))
     }
 
-    /// The record for the run file.
+    /// Returns the description of the requested profiles for the run file.
     pub fn spec(&self) -> ProfilesSpec {
         let bases = self.endpoints.iter().map(|endpoint| endpoint.shown.clone()).collect();
         ProfilesSpec { bases, seconds: self.seconds }
     }
 
-    /// The profiler, which writes beside this run file.
+    /// Returns the profiler that takes these profiles and writes them beside the run file at
+    /// `path`.
     pub fn profiler(self, path: &Path) -> Box<dyn Profiler> {
         let Capture { endpoints, seconds } = self;
         Box::new(ProfileTaker {
@@ -96,35 +99,35 @@ impl Capture {
     }
 }
 
-/// The usual profile endpoint on the target.
+/// The usual profile endpoint (`/debug/pprof`) on the target.
 fn on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
     Endpoint::of_target(plan, user_info(plan, terms, 0)).map_err(|error| Failure::usage(format!("--pprof: {error}")))
 }
 
-/// The bytes of a profile, or the reason for its absence.
+/// The bytes of a profile, or the reason why there is none.
 type CaptureResult = Result<Vec<u8>, String>;
 
-/// A profile to take under a load.
+/// A profile that is to be taken during a load.
 struct DueProfile {
-    /// Start in schedule time, ns.
+    /// Start of the profile in ns since the start of the load's schedule.
     from_ns: u64,
-    /// The name in file names, and in URLs.
+    /// The name of the kind in file names; `kind` is its name in URLs.
     name: &'static str,
     kind: &'static str,
-    /// Its length, s.
+    /// Length of the profile in seconds.
     seconds: u32,
 }
 
-/// Takes profiles with threads that start at their time in the load.
+/// Takes the profiles of a load, each in its own thread that starts when the profile is due.
 struct ProfileTaker {
     endpoints: Vec<Endpoint>,
     seconds: u32,
     path: PathBuf,
-    /// Remaining waiting time for all loads together.
+    /// Remaining time in which profiles may be late, for all loads together.
     patience: Duration,
-    /// The current side.
+    /// The side of the comparison that the current load measures; `None` outside comparisons.
     arm: Option<ArmIndex>,
-    /// Profiles to take in this load.
+    /// The profiles of the current load that have not started.
     due: Vec<DueProfile>,
     threads: Vec<(&'static str, JoinHandle<CaptureResult>)>,
     failed: Vec<(&'static str, String)>,
@@ -136,7 +139,7 @@ impl Profiler for ProfileTaker {
         let (name, kind) = CPU;
         let cpu = |from_ns| DueProfile { from_ns, name, kind, seconds: self.seconds };
         self.due = match trial.tag.arm {
-            // Sides get CPU profiles only, to compare the cost of functions for a request.
+            // Sides get only CPU profiles, to compare the cost of functions for each request.
             Some(_) => vec![cpu(trial.plan.load.warmup_ns.max(1))],
             None => {
                 let stretches = Stretches::new(self.seconds);
@@ -160,20 +163,20 @@ impl Profiler for ProfileTaker {
         }
     }
 
-    /// Waits for running profiles, unless the user stops.
+    /// Waits for the profiles in progress, unless the user interrupts, and stores them.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
         let waiting = Instant::now();
         let mut taken: Vec<(&'static str, CaptureResult)> =
             self.failed.drain(..).map(|(name, reason)| (name, Err(reason))).collect();
         taken.extend(self.threads.drain(..).map(|(name, thread)| (name, awaited(thread))));
-        // Profiles that were never started count as missing.
+        // Profiles that never started are recorded as missing, with the reason.
         let never = match tag.arm {
             Some(_) if plimsoll_sys::signal::interrupted() => "the user stopped it",
             Some(_) => "the load ended early",
             None => "the load ended before the profile",
         };
         taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
-        // All loads share one waiting budget.
+        // All loads share one budget of waiting time.
         self.patience = self.patience.saturating_sub(waiting.elapsed());
         let (trial, spoilt) = match driven {
             Ok((trial, Some(LoadEnd::Stopped(Stop::Died(why))))) => (trial, Some(why)),
@@ -181,7 +184,7 @@ impl Profiler for ProfileTaker {
             Err(why) => (None, Some(why)),
         };
         if taken.is_empty() {
-            // It was never started.
+            // No profile was started in this load.
             taken.push((CPU.0, Err(never.to_owned())));
         }
         for (kind, one) in taken {
@@ -191,8 +194,9 @@ impl Profiler for ProfileTaker {
     }
 }
 
-/// Stores a profile beside the run file, or records why there is none. Later reads use the record,
-/// so that files of other runs are ignored. `trial`: the index of its load.
+/// Stores a profile beside the run file, or records why there is none. Later commands read only
+/// recorded profiles, so files of other runs are ignored. `trial` is the index of the profile's
+/// load.
 fn keep(
     recording: &mut Recording,
     path: &Path,
@@ -211,8 +215,8 @@ fn keep(
     recording.remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
-/// `DIR/find-1.plimsoll` has `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz` beside it; the start time of
-/// the run makes the name unique.
+/// Returns the file name of a profile: beside `DIR/find-1.plimsoll` lies
+/// `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz`. The start time of the run makes the name unique.
 fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     format!("{stem}.{started_unix_ms:x}.{what}.{kind}{SUFFIX}")

@@ -1,6 +1,6 @@
-//! A profile from a file or URL, and the selected part of it ([`ProfileInput`]).
+//! Reads a profile from a file or URL and selects a part ([`ProfileInput`]).
 //!
-//! Not here: the meaning of a profile (`plimsoll_analysis::profile`), profiles of a study
+//! Not here: the analysis of a profile (`plimsoll_analysis::profile`), profiles of a study
 //! (`profile_capture`), and presentation.
 
 use crate::output::note;
@@ -12,38 +12,38 @@ use plimsoll_sys::files::{self, Use};
 use regex::{Regex, RegexBuilder};
 use std::path::Path;
 
-/// The selected part of a profile, and the options of a fetch.
+/// Options for fetching a profile, and the selection of its samples.
 #[derive(Debug, Clone, Default)]
 pub struct ProfileChoice {
-    /// Length of a fetched profile, s.
+    /// Length of a fetched profile in seconds.
     pub seconds: Option<u32>,
-    /// Whether an address may be neither loopback nor private.
+    /// Whether a profile may be fetched from a public address.
     pub allow_public: bool,
-    /// The column, by its name.
+    /// The name of the column (sample type) to show; `None` selects the profile's default.
     pub sample_index: Option<String>,
-    /// Selects stacks with a matching function.
+    /// Keeps only stacks that contain a matching function.
     pub focus: Option<Regex>,
-    /// Drops stacks with a matching function.
+    /// Drops stacks that contain a matching function.
     pub ignore: Option<Regex>,
-    /// Groups by a label's key or a pattern of functions; as given, and compiled.
+    /// Groups stacks by a label's key or by a pattern of functions: the user's text, and its regex.
     pub by: Option<(String, Regex)>,
 }
 
-/// A file or URL with its content and the selected column.
+/// A profile read from a file or URL, with the selected samples.
 #[derive(Debug)]
 pub struct ProfileInput {
-    /// The file or redacted URL.
+    /// The file's path or the redacted URL.
     pub name: String,
-    /// The original bytes.
+    /// The bytes as read, before decoding.
     pub bytes: Vec<u8>,
-    /// The profile, grouped if requested.
+    /// The decoded profile, grouped if the user asked for that.
     pub profile: Profile,
-    /// The selected part.
+    /// The selected samples and column.
     pub view: View,
 }
 
 impl ProfileInput {
-    /// Reads the file or fetches the URL `source`.
+    /// Reads the file `source`, or fetches it if it is a URL.
     pub fn read(source: &str, choice: &ProfileChoice) -> Result<ProfileInput, Failure> {
         let address = source.starts_with("http://") || source.starts_with("https://");
         let (name, bytes) = if address {
@@ -75,22 +75,23 @@ impl ProfileInput {
         Ok(ProfileInput { name, bytes, profile, view })
     }
 
-    /// The selected column.
+    /// The selected column, with its unit.
     pub fn column(&self) -> &ValueType {
         &self.profile.sample_types[self.view.sample_type]
     }
 
-    /// The profile with its selected part.
+    /// Returns the profile and the selected samples.
     pub fn both(&self) -> (&Profile, &View) {
         (&self.profile, &self.view)
     }
 }
 
-/// The pattern of a flag.
+/// Compiles the regular expression of a flag; `None` without the flag.
 pub fn pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Failure> {
     let compile = |pattern: &String| {
         let compiled = RegexBuilder::new(pattern).build();
-        // The library's message has several lines; the last one has the reason.
+        // The message of the regex library has several lines, and its last line contains the
+        // reason.
         compiled.map_err(|error| {
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -100,8 +101,8 @@ pub fn pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Fa
     pattern.map(compile).transpose()
 }
 
-/// Groups the stacks of a profile: by the label with that key if there is one, otherwise by
-/// functions.
+/// Groups the stacks of a profile by the label with key `by` if that label exists, otherwise by the
+/// functions that match the pattern.
 fn in_groups(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Result<Profile, Failure> {
     if has_label(profile, by) {
         return Ok(grouped(profile, by, &SampleSplit::Label(by)));

@@ -1,7 +1,7 @@
-//! The targets of a comparison: running servers, found by their listener, or builds to start; and
-//! warnings about servers with different ages.
+//! Resolves the targets of a comparison: running servers, found by their listening socket, or
+//! builds to start. Also warns about servers with different uptimes.
 //!
-//! Not here: the order of sides, and the decision (`plimsoll-analysis`).
+//! Not here: the order in which the sides are measured, and the decision (`plimsoll-analysis`).
 
 use crate::base::{Base, user_info};
 use crate::pprof::Endpoint;
@@ -19,7 +19,8 @@ use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{look_at, ticks_per_second};
 
-/// Resolves every arm. A decision by CPU time needs visible processes.
+/// Resolves the target of every arm (side). A comparison by CPU time fails if a server's processes
+/// are not visible.
 pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) -> Result<Vec<BuildTarget>, Failure> {
     let commands = [&terms.builds.a, &terms.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
@@ -33,7 +34,7 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
             continue;
         }
         let finder = Finder::of_listener(&base.watched(&base.resolver()));
-        // With --watch, the process is found on its own machine.
+        // With --watch, the process is found on the server's own machine.
         if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
@@ -42,11 +43,11 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
     Ok(targets)
 }
 
-/// Sends a preflight request to each running server. All then use the protocol of the first
-/// response, because two protocols are no fair comparison. Returns warnings.
+/// Sends a preflight request to each running server. All servers then use the protocol of the first
+/// response, because a comparison of two protocols is unfair. Returns warnings.
 pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
-    // The protocol, and the server that chose it.
+    // The protocol of the first response, and the name of the server that chose it.
     let mut spoken: Option<(HttpChoice, String)> = None;
     for (number, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.command.is_none()) {
         let plan = &mut target.base.plan;
@@ -69,7 +70,7 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
     Ok(warnings)
 }
 
-/// The age of a server process on this machine.
+/// The uptime and the CPU time so far of a server process on this machine.
 fn past(found: &FoundServer) -> Option<ProcessAge> {
     let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
     let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
@@ -79,8 +80,8 @@ fn past(found: &FoundServer) -> Option<ProcessAge> {
     Some(ProcessAge { age_s: (uptime_s - first_s).max(0.0), cpu_s })
 }
 
-/// For two URLs: a warning if their processes differ in age, and a general note unless both are one
-/// server.
+/// Compares the uptimes of two running servers. Returns a warning if they differ, and a general
+/// note about comparing running processes unless both URLs lead to one server.
 pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
@@ -94,7 +95,8 @@ pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>
     (differing, Some(hint))
 }
 
-/// The requested profiles. Checks that running servers agree, so that no load is wasted.
+/// Returns the profiles to take in a comparison; `None` unless requested. Checks first that running
+/// servers agree to profile, so that no load is wasted.
 pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
     let (Some(ProfilesTerms { endpoint: served, seconds }), [a, b]) = (&terms.profiles, targets) else {
         return Ok(None);
@@ -116,8 +118,8 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
     if !fresh {
         let [a, b] = &endpoints;
         a.check(seconds)?;
-        // A server takes a while to abandon a cancelled profile, so one server is not checked
-        // twice.
+        // A server takes a while to abandon a cancelled profile. If both sides are one server, it
+        // is therefore checked only once.
         if b.shown != a.shown {
             b.check(seconds)?;
         }

@@ -1,8 +1,7 @@
-//! Records an experiment: each load is executed, kept in memory and written to the run file at
-//! once, so that a crash loses at most the current interval.
+//! Records an experiment. Each load is executed, kept in memory and written to the run file at
+//! once, so a crash loses at most the current interval.
 //!
-//! Not here: the spelling of command lines ([`SpellCommand`]), and the execution of loads
-//! (`runner`).
+//! Not here: formatting command lines ([`SpellCommand`]), and executing loads (`runner`).
 
 use crate::runner::{LoadOutcome, Runner, TickProbes};
 use crate::source_revision;
@@ -25,23 +24,23 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Spells the command line of an experiment for its record.
+/// Function that formats the command line of an experiment for its run file, redacted.
 pub type SpellCommand = fn(&ExperimentSpec, &Terms<RedactedText>) -> Vec<String>;
 
-/// An experiment in progress.
+/// An experiment in progress: its results in memory, and its run file if there is one.
 pub struct Recording {
     experiment: Experiment,
     file: Option<RunFile>,
 }
 
-/// A run file in progress. The first write error ends the writing, not the experiment. The file is
-/// locked, so that a second run with this path is refused.
+/// An open run file. The first write error ends the writing but not the experiment. The file is
+/// locked, so a second run with the same path is refused.
 struct RunFile {
     path: PathBuf,
     file: File,
     failed: bool,
     buffer: Vec<u8>,
-    /// The current interval: its number and content.
+    /// The interval that is still growing: its index and content.
     open: Option<(u32, Interval)>,
 }
 
@@ -50,7 +49,7 @@ impl RunFile {
         let cannot = |e: std::io::Error| {
             Failure::start(format!("the run file '{}' cannot be written: {}", path.display(), system_text(&e)))
         };
-        // Truncate only after the lock is taken.
+        // The file is truncated only after it is locked: another run may be writing it.
         let mut file = output_file::open_file(path, WriteMode::Over).map_err(cannot)?;
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             match file.try_lock() {
@@ -61,7 +60,7 @@ impl RunFile {
                         path.display()
                     )));
                 }
-                // Some file systems have no locks; then there is none.
+                // Some file systems have no locks; on them the file is written without a lock.
                 Err(TryLockError::Error(_)) => file.set_len(0).map_err(cannot)?,
             }
         }
@@ -94,7 +93,7 @@ impl RunFile {
                 self.open = Some((index, tick.interval.clone()));
             }
         }
-        // A complete interval is written at once, without waiting for the next.
+        // A complete interval is written at once, without waiting for the next one.
         if (tick.end_ns / interval_ns) as u32 > index {
             self.close_interval();
         }
@@ -108,8 +107,8 @@ impl RunFile {
 }
 
 impl Recording {
-    /// Begins an experiment in memory and, with a path, in a file. `spell` writes the command line
-    /// of the record.
+    /// Begins an experiment in memory and, if `path` is given, in a run file. `spell` formats the
+    /// command line for the run file.
     pub fn begin(
         asked: ExperimentSpec,
         terms: &Terms<String>,
@@ -150,28 +149,28 @@ impl Recording {
         Ok(Recording { experiment, file })
     }
 
-    /// The question of the experiment.
+    /// The specification of the experiment: its command and settings.
     pub fn spec(&self) -> &ExperimentSpec {
         &self.experiment.spec
     }
 
-    /// Start, ms since 1970.
+    /// Start of the experiment, in ms since 1970 (Unix time).
     pub fn started_unix_ms(&self) -> u64 {
         self.experiment.started_unix_ms
     }
 
-    /// The loads so far.
+    /// The loads (trials) recorded so far.
     pub fn trials(&self) -> &[Trial] {
         &self.experiment.trials
     }
 
-    /// The remarks so far.
+    /// The events recorded so far that belong to no load.
     pub fn remarks(&self) -> &[Remark] {
         &self.experiment.remarks
     }
 
-    /// Executes a load with `runner`, and returns it. `on_tick` gets the cores used by the server,
-    /// and may end the load.
+    /// Executes and records one load with `runner`, and returns it. On each tick, `on_tick`
+    /// receives the number of cores that the server uses, and may end the load.
     pub fn drive(
         &mut self,
         runner: &mut dyn Runner,
@@ -196,13 +195,14 @@ impl Recording {
                     file.tick(plan.load.interval_ns, tick);
                 }
                 if let Some(mut part) = glance.part {
-                    // Samples are joined at the end of the load, which makes them ten times
-                    // smaller.
+                    // Function samples are joined at the end of the load, which makes them ten
+                    // times smaller.
                     part.sampled = SampledFunctions::default();
                     Frame::of_probes(part).for_each(|frame| file.write(&frame));
                 }
             }
-            // Later ticks are recorded, but `on_tick` is not called again.
+            // After `on_tick` has ended the load, later ticks are recorded without calling it
+            // again.
             let flow = if ended { ControlFlow::Continue(()) } else { on_tick(tick, glance.server_cores) };
             ended |= flow.is_break();
             flow
@@ -230,7 +230,7 @@ impl Recording {
         Ok(&self.experiment.trials[self.experiment.trials.len() - 1])
     }
 
-    /// Adds an event that belongs to no load.
+    /// Records an event that belongs to no load.
     pub fn remark(&mut self, remark: Remark) {
         if let Some(file) = &mut self.file {
             file.write(&Frame::Remark(remark.clone()));
@@ -238,12 +238,13 @@ impl Recording {
         self.experiment.remarks.push(remark);
     }
 
-    /// The run file, if all writes succeeded.
+    /// The path of the run file, if there is one and all writes succeeded.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().filter(|file| !file.failed).map(|file| file.path.as_path())
     }
 
-    /// Ends the experiment early: its measurements stay, with the reason in place of the end frame.
+    /// Ends the experiment early. The run file keeps all measurements, and records the reason
+    /// instead of an end frame. Also returns a note with the path of the incomplete file.
     pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::release_interrupts();
         self.remark(Remark::Broken { reason: reason.to_owned() });
@@ -252,25 +253,26 @@ impl Recording {
         (self.experiment, note)
     }
 
-    /// Ends the experiment after `elapsed_ns`. The returned note has the path of the file.
-    /// Remaining work, such as a page, can be interrupted at once.
+    /// Ends the experiment after `elapsed_ns`. Also returns a note with the path of the run file.
+    /// From then on ^C interrupts at once, because the remaining work, such as a page, can be
+    /// repeated.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
         self.experiment.elapsed_ns = Some(elapsed_ns);
-        // Only run files need a summary.
+        // The summary is needed only in a run file.
         let found = self.file.as_ref().and_then(|_| conclude(&self.experiment).ok());
         let summary = found.map(|finding| Box::new(study_summary(&finding)));
         let note = self.file.and_then(|mut file| {
             file.write(&Frame::ExperimentEnd { elapsed_ns, summary });
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
-        // ^C must not interrupt before the file is complete.
+        // ^C may interrupt only once the file is complete.
         signal::release_interrupts();
         (self.experiment, note)
     }
 }
 
-/// The sampled functions to record: those of steady loads, which are compared. A search has too
-/// many trials.
+/// Returns the function samples to record: those of steady loads, because these are compared. The
+/// many trials of a search keep none.
 fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),
@@ -278,7 +280,7 @@ fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
     }
 }
 
-/// The container's limits on this machine.
+/// The limits of cores and memory of plimsoll's container (cgroup).
 fn limits() -> MachineLimits {
     let (cores, memory_bytes) = plimsoll_sys::probe::cgroup::own_limits();
     MachineLimits {
@@ -287,7 +289,7 @@ fn limits() -> MachineLimits {
     }
 }
 
-/// The environment of the measurement.
+/// Describes this machine and plimsoll's version for the run file.
 pub fn environment(target_local: bool) -> Environment {
     use plimsoll_sys::process;
     Environment {

@@ -1,7 +1,7 @@
-//! A rerun of a recorded experiment: its possible harm, differences of this machine, its files, and
-//! the path of its results.
+//! Prepares a rerun of a recorded experiment: possible harm, differences of this machine from the
+//! recorded one, the files it needs, and the path of its results.
 //!
-//! Not here: redacted inputs (`plimsoll_model::completion`), and prompts.
+//! Not here: inputs that the record withholds (`plimsoll_model::completion`), and prompts.
 
 use crate::fields::path_text;
 use crate::recording::environment;
@@ -13,7 +13,8 @@ use plimsoll_model::terms::{BuildsTerms, OutputTerms};
 use plimsoll_model::{Experiment, ExperimentSpec, RedactedText, Terms};
 use std::path::{Path, PathBuf};
 
-/// The traffic of each target from a file or logs.
+/// Reads the traffic of each target from the traffic file or the logs that the terms name; empty if
+/// they name none.
 pub fn from_files(
     terms: &Terms<String>,
     seed: u64,
@@ -29,7 +30,8 @@ pub fn from_files(
     }
 }
 
-/// Potentially harmful actions that only the run file demands, a phrase each.
+/// Returns a phrase for each potentially harmful action that a rerun would do, such as running
+/// commands from the run file.
 pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'static str> {
     let BuildsTerms { a, b, build, start, before_block, .. } = &terms.builds;
     let commands = [a, b, build, start, before_block, &terms.changes.vary];
@@ -52,7 +54,7 @@ pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'stati
     .collect()
 }
 
-/// Differences from the recorded environment, a sentence each.
+/// Returns a sentence for each difference between this machine and the recorded environment.
 pub fn differences(experiment: &Experiment) -> Vec<String> {
     let now = environment(experiment.environment.target_local);
     let then = &experiment.environment;
@@ -68,7 +70,8 @@ pub fn differences(experiment: &Experiment) -> Vec<String> {
     .collect()
 }
 
-/// The path of the rerun's results: `output` if given, never the `record` itself.
+/// Returns where the rerun writes its results: `output` if given. Fails if that is the `record`
+/// itself, which must not be overwritten.
 pub fn place(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
@@ -103,13 +106,13 @@ pub fn place(
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
 }
 
-/// An unused name for the files of a sweep.
+/// Returns a name for the files of a sweep that no file in the folder has.
 fn free_name(folder: &Path) -> String {
     let names = std::iter::once("rerun".to_owned()).chain((2u32..).map(|number| format!("rerun-{number}")));
     names.into_iter().find(|name| !folder.join(format!("{name}.plimsoll")).exists()).unwrap_or_default()
 }
 
-/// Refuses to overwrite the record, under any name.
+/// Returns an error if `output` is the record itself, also by a link.
 fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
     let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
     let same_file = || {

@@ -1,9 +1,10 @@
-//! The default folder of results, and its limit: only the latest runs stay.
+//! The store: the default folder of results, which keeps only the latest runs.
 //!
 //! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
-//! recognised by name and first bytes, with its page, profiles and logs. Folders, links, files with
-//! a user's name (`-o`, `sweep --name`), and runs with a tag or pin always stay. A store that the
-//! user named (`--store`, a variable) is never tidied: only `clean` removes runs there.
+//! with its page, profiles and logs. Its name and its first bytes identify it. Never removed are
+//! folders, links, files that the user named (`-o`, `sweep --name`), and runs with a tag or pin.
+//! Tidying never touches a store that the user named (`--store` or the variable): only `clean`
+//! removes runs there.
 
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, codec};
@@ -15,29 +16,29 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of runs to keep.
+/// Number of runs that the default store keeps.
 pub const RUNS_KEPT: usize = 50;
-/// Suffix of later marks of a run.
+/// Suffix of the file with marks (such as pins) that the user gave a run later.
 const MARKS: &str = ".marks";
-/// The environment variable of the store.
+/// The environment variable that names the store.
 pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
 
-/// The store named by the environment variable.
+/// The store that the environment variable names; `None` if it is unset or empty.
 fn store_of_variable() -> Option<PathBuf> {
     std::env::var_os(STORE_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the user named the store, by a flag or variable.
+/// Whether the user named the store, by flag or environment variable.
 pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
     output.store.is_some() || store_of_variable().is_some()
 }
 
-/// The folder of run files: from the flag, the variable, or the default.
+/// Returns the folder of run files: `named` by the flag, else by the variable, else the default.
 pub fn store(named: Option<&Path>) -> PathBuf {
     named.map(Path::to_owned).or_else(store_of_variable).unwrap_or_else(|| FOLDER.into())
 }
 
-/// The path of a command's run file: as given, or a new one in the store.
+/// Returns the path of a command's run file: the user's path, or a new name in the store.
 pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
     if let Some(file) = &output.file {
         return file.into();
@@ -47,30 +48,31 @@ pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
     folder.join(format!("{command}-{seconds}-{}.plimsoll", std::process::id()))
 }
 
-/// A run in a folder: its files and start.
+/// A stored run that plimsoll may remove: its files and when it started.
 #[derive(Debug, PartialEq)]
 pub struct StoredRun {
-    /// Start from its name, s since 1970.
+    /// Start of the run in seconds since 1970, from the file name.
     pub began_unix_s: u64,
-    /// The id of its process.
+    /// The id of the process that made the run, from the file name.
     process: u32,
-    /// The run file first.
+    /// All files of the run, the run file first.
     pub files: Vec<PathBuf>,
-    /// Bytes of all its files.
+    /// Size of all files of the run together, bytes.
     pub bytes: u64,
 }
 
-/// Parses a name that plimsoll chose: time and process.
+/// Parses a run file's stem `COMMAND-TIME-PROCESS`. Returns start time and process id; `None` for a
+/// name that plimsoll did not choose.
 fn chosen(stem: &str) -> Option<(u64, u32)> {
     let (command, rest) = stem.split_once('-')?;
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // A sweep's name comes from the user, or is constant.
+    // `sweep` is excluded: its name comes from the user or is constant.
     let known = ExperimentSpec::WORDS.contains(&command) && command != "sweep" && plain(seconds) && plain(process);
     known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
 }
 
-/// Whether a file belongs to the run file with this stem.
+/// Whether a file is the page, marks, profile or log of the run file with this stem.
 fn belongs(name: &str, stem: &str) -> bool {
     let Some(rest) = name.strip_prefix(stem) else { return false };
     rest == ".html" || rest == MARKS || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
@@ -81,8 +83,8 @@ fn is_run_file(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && codec::is_run_file(&magic)
 }
 
-/// The runs in `folder` that plimsoll may remove, the latest first; empty if the folder does not
-/// exist.
+/// Returns the runs in `folder` that plimsoll may remove, the latest first; empty if the folder
+/// does not exist.
 pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -91,7 +93,7 @@ pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let mut files: BTreeMap<String, u64> = BTreeMap::new();
     for entry in entries {
         let entry = entry?;
-        // Metadata of the entry itself: link targets are not ours.
+        // This is the metadata of the directory entry itself, so links are not followed.
         let metadata = entry.metadata()?;
         if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
             files.insert(name, metadata.len());
@@ -114,7 +116,7 @@ pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     Ok(runs)
 }
 
-/// Whether a run has a tag; an unreadable one has none.
+/// Whether a run has a tag. An unreadable run counts as untagged.
 fn is_tagged(run_file: &Path) -> bool {
     let head = || -> Option<codec::Header> {
         let first = first_bytes(run_file, codec::HEAD_BYTES_MIN).ok()?;
@@ -123,8 +125,8 @@ fn is_tagged(run_file: &Path) -> bool {
     head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
 }
 
-/// The `runs` (latest first) above the limit. A run whose process still exists stays, and one with
-/// a tag or pin.
+/// Returns the runs beyond the `keep` latest ones that may be removed; `runs` has the latest first.
+/// A run stays if its process still exists or if it has a tag or pin.
 pub fn surplus(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
     let is_marked = |run: &StoredRun| {
@@ -135,7 +137,8 @@ pub fn surplus(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     runs.into_iter().skip(keep).filter(is_old).collect()
 }
 
-/// Removes the files of a run, the run file last, so that an interrupted removal is repeated.
+/// Removes the files of a run, the run file last. After an interruption, the next removal therefore
+/// finds the run again.
 pub fn remove(run: &StoredRun) -> io::Result<()> {
     run.files.iter().rev().try_for_each(|file| match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -143,8 +146,8 @@ pub fn remove(run: &StoredRun) -> io::Result<()> {
     })
 }
 
-/// Removes the runs above the limit after a new run at `path`, and reports that. Errors are
-/// ignored.
+/// Removes the oldest runs of the default store after a new run at `path`. Returns a sentence about
+/// the number removed. Errors are ignored.
 pub fn tidy(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
     let surplus = surplus(runs(folder).ok()?, RUNS_KEPT);
@@ -162,8 +165,8 @@ pub fn tidy(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A folder with these files for a test; those ending in `.plimsoll` are run files unless named
-    /// `fake`.
+    /// Creates a folder with these files for a test. Files ending in `.plimsoll` become valid run
+    /// files, except those whose process id is 77.
     fn folder(name: &str, files: &[&str]) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-kept-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -186,10 +189,10 @@ mod tests {
 
     #[test]
     fn only_what_plimsoll_made_is_removed() {
-        // This process id is above Linux's maximum.
+        // The process id 4194999 is above Linux's maximum, so no such process exists.
         let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
         let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
-        // Whatever command made it.
+        // Runs of every command are removed, except `sweep`, whose names come from users.
         let commands: Vec<&str> = ExperimentSpec::WORDS.into_iter().filter(|word| *word != "sweep").collect();
         let all_commands: Vec<String> = commands.iter().map(|word| format!("{word}-1-4194999.plimsoll")).collect();
         let foreign = [

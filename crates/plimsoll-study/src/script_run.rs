@@ -1,7 +1,7 @@
-//! A script as the traffic of loads: creates its states for each load, passes threads to workers,
-//! and watches for functions that do not end.
+//! Runs a Lua script as the source of a load's requests. Creates the script's states for each load,
+//! passes threads to workers, and watches for functions that do not end.
 //!
-//! Not here: the contract of scripts (`plimsoll_script`), and the command line.
+//! Not here: the script API (`plimsoll_script`), and the command line.
 
 use crate::message::presentable;
 use crate::output;
@@ -20,31 +20,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Longest run of a script's function during a load, and outside of one.
+/// Longest run of a script's function during a load (10 s), and outside a load (5 min), ns.
 const LOADED_NS_MAX: u64 = 10_000_000_000;
 const UNLOADED_NS_MAX: u64 = 300_000_000_000;
-/// Interval of checks.
+/// Interval between checks for functions that do not end.
 const LOOK: Duration = Duration::from_millis(250);
-/// Timeout of `wrk.connect`.
+/// Connect timeout of the script function `wrk.connect`.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A script with its states in the current load; clones share them.
+/// A script and its Lua states in the current load. Clones share both.
 #[derive(Clone)]
 pub struct ScriptRun {
     program: Arc<Program>,
     reach: Arc<dyn Reach>,
     present: Arc<Mutex<Option<ScriptLoad>>>,
-    /// Whether the note about an unused `delay` was given.
+    /// Whether the warning about an unused `delay` function was printed already.
     is_delay_told: Arc<AtomicBool>,
-    /// Text to print after the script has begun, before its first load.
+    /// Text to print after the script has begun and before its first load.
     announcement: Arc<Mutex<Option<String>>>,
 }
 
-/// The states of one load.
+/// The Lua states of one load.
 struct ScriptLoad {
     script: Arc<Script>,
     stage: Arc<ScriptStage>,
-    /// For each abandoned worker, the reason.
+    /// For each worker, the reason why it was abandoned, if it was.
     given_up: Vec<Arc<OnceLock<String>>>,
 }
 
@@ -54,15 +54,15 @@ impl Drop for ScriptLoad {
     }
 }
 
-/// The progress of a load, for the watch over its functions.
+/// The stage of a load, shared with the thread that watches the script's functions.
 #[derive(Default)]
 struct ScriptStage {
     is_loaded: AtomicBool,
-    /// Whether the watch may end.
+    /// Whether the load is over, so that the watching thread may end.
     is_over: AtomicBool,
 }
 
-/// This machine's resolver and sockets.
+/// Gives scripts access to this machine's name resolver and sockets.
 struct Network {
     allow_public: bool,
 }
@@ -80,7 +80,7 @@ impl Reach for Network {
     }
 }
 
-/// The text of a script; empty without a file.
+/// Reads a script file; empty if `file` is empty.
 pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
     if file.is_empty() {
         return Ok(Vec::new());
@@ -89,12 +89,13 @@ pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl ScriptRun {
-    /// The script of a plan's URL, if there is one; its digest must match the terms.
+    /// Returns the script of the terms for a plan, if there is one. Fails if the script's digest
+    /// differs from the recorded one.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         Self::of_url(None, plan, terms)
     }
 
-    /// The same with the URL as given.
+    /// Like [`ScriptRun::from_terms`], but with the URL as the user wrote it for another tool.
     pub fn of_url(url: Option<&str>, plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         let Some(ScriptTerms { file, digest, args }) = &terms.script else { return Ok(None) };
         let text = text_of(file)?;
@@ -104,7 +105,8 @@ impl ScriptRun {
                 script, or start a new run"
             )));
         }
-        // A URL in another tool's form comes with that tool's contract.
+        // Only command lines of another tool pass a URL; in that tool, scripts may exit the
+        // process.
         let may_exit = url.is_some();
         let url = url.map_or_else(|| url_of(plan), str::to_owned);
         let mut program = Program::of_url(&url).ok_or_else(|| {
@@ -122,40 +124,40 @@ impl ScriptRun {
         Ok(Some(ScriptRun { program: Arc::new(program), reach, present, is_delay_told, announcement }))
     }
 
-    /// Sets a text to print between the script's initial output and its first load.
+    /// Sets a text to print after the script's initial output and before its first load.
     pub fn announce(&self, text: String) {
         *self.announcement.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
-    /// The states of the last load.
+    /// The script's states in the current or last load.
     fn script(&self) -> Option<Arc<Script>> {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.as_ref().map(|present| Arc::clone(&present.script))
     }
 
-    /// The error that ended the load, if any.
+    /// The script error that ended the load, if any.
     pub fn failure(&self) -> Option<ScriptError> {
         self.script()?.failure()
     }
 
-    /// Flushes the script's output before other output.
+    /// Flushes the script's buffered output, before plimsoll prints its own.
     pub fn flush(&self) {
         if let Some(script) = self.script() {
             script.flush();
         }
     }
 
-    /// Calls the script's `done` with the figures of the load. Returns an error of the script or of
-    /// plimsoll.
+    /// Calls the script's `done` function with the figures of the load. Returns an error of the
+    /// script or of plimsoll.
     pub fn done(&self, told: &RunFigures) -> Option<ScriptError> {
         let script = self.script()?;
         let done = script.done(&told.summary, told.latency_us().clone(), told.requests.clone());
         script.failure().or(done.err())
     }
 
-    /// Watches for functions that do not end: they cannot be stopped, nor their thread joined.
-    /// During a load, the worker is abandoned, and the load ends with its measurements. Outside a
-    /// load, plimsoll reports the function and exits.
+    /// Starts a thread that watches for functions that do not end, because such a function cannot
+    /// be stopped. During a load, the worker is abandoned, and the load ends with its measurements
+    /// so far. Outside a load, plimsoll reports the function and exits.
     fn look_after(&self, mut watch: PulseWatch, present: &ScriptLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
@@ -171,10 +173,11 @@ impl ScriptRun {
                 let seconds = limit_ns / 1_000_000_000;
                 let author = thread.and_then(|thread| given_up.get(thread)).filter(|_| loaded);
                 if let (Some(author), Some(script)) = (author, script.upgrade()) {
-                    // Set once; `done` may need data of the thread, which does not return it.
+                    // The result is ignored: only the first reason counts. `done` may need data
+                    // that the abandoned thread never returns.
                     let _ = author.set(format!("the script failed: {}", script.give_up(hook, seconds)));
                     watch.give_up(hanging);
-                    // Dropping it would wait for its states.
+                    // Dropping the script would wait for the hanging function.
                     std::mem::forget(script);
                     limit_unloaded_ns = LOADED_NS_MAX;
                 } else {
@@ -187,8 +190,8 @@ impl ScriptRun {
 }
 
 impl AuthorFactory for ScriptRun {
-    /// Creates new states and begins the script: the authors of the workers, and their addresses.
-    /// After a failure it does not begin again.
+    /// Creates new Lua states and runs the script's setup. Returns an author of requests for each
+    /// worker. After a script failure it returns that error instead.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         if let Some(error) = self.failure() {
             return Err(Failure::start(format!("the script failed: {error}")));
@@ -217,7 +220,7 @@ impl AuthorFactory for ScriptRun {
         Ok(each)
     }
 
-    /// Ends a load whose script has failed.
+    /// Ends the load once its script has failed.
     fn goes_on(&self) -> ControlFlow<Stop> {
         match self.failure() {
             Some(error) => ControlFlow::Break(Stop::Died(format!("the script failed: {error}"))),
@@ -225,7 +228,7 @@ impl AuthorFactory for ScriptRun {
         }
     }
 
-    /// Marks the end of a load: later functions may take longer.
+    /// Marks the end of a load: functions called from now on may run longer.
     fn unload(&self) {
         if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
             present.stage.is_loaded.store(false, Ordering::Relaxed);
@@ -233,12 +236,12 @@ impl AuthorFactory for ScriptRun {
     }
 }
 
-/// As a runner has it.
+/// Converts a script to the form that a runner needs.
 pub fn shared(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
     Arc::new(scripted)
 }
 
-/// The URL of a plan; the port only if it is not the scheme's default.
+/// Returns the URL of a plan. It contains the port only if that differs from the scheme's default.
 fn url_of(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let target = plan.traffic.routes.first().map_or("/", |route| &route.request.target);

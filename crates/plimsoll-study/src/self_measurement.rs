@@ -1,7 +1,7 @@
-//! Measures the capacity of plimsoll on this machine against its reference server ([`measure`]): a
-//! closed loop for throughput and CPU time, then an open loop for lag.
+//! Measures the capacity of plimsoll on this machine against its reference server ([`measure`]). A
+//! closed loop measures throughput and CPU time, then an open loop measures lag.
 //!
-//! Not here: whether the capacity suffices (`plimsoll_analysis::fitness`).
+//! Not here: the judgement whether the capacity suffices (`plimsoll_analysis::fitness`).
 
 use crate::base::Base;
 use crate::runner::{Runner, ThisMachine, TickProbes, Unready};
@@ -20,17 +20,18 @@ use plimsoll_sys::{signal, system_text};
 use plimsoll_traffic::target_url::Url;
 use std::ops::ControlFlow;
 
-/// The length of each of the two loads, ns.
+/// Length of each of the two loads (5 s), ns.
 const LOAD_NS: u64 = 5_000_000_000;
-/// Connections of the closed loop.
+/// Number of users, each with a connection, in the closed loop.
 const USERS: u32 = 64;
-/// The rate of the open loop, 1/s, or half of the capacity if that is less.
+/// Highest rate of the open loop, requests/s. Half of the measured capacity is used if that is
+/// less.
 const RATE_RPS: f64 = 10_000.0;
-/// The server's flags: one event loop, so that results do not depend on the number of cores.
+/// Command line of the server: one event loop, so that results do not depend on the core count.
 const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
 
-/// Measures for ten seconds. This program is also the server, in a separate process, so that the
-/// CPU times are separate.
+/// Measures for ten seconds. The server is plimsoll's own executable in a separate process, so the
+/// CPU times of client and server are separate.
 pub fn measure() -> Result<SelfMeasurement, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
@@ -41,7 +42,7 @@ pub fn measure() -> Result<SelfMeasurement, Failure> {
     let server = Helper::start(&program, &SERVER).map_err(cannot)?;
     let origin = Url::read(server.first_line())?.origin;
     let closed = LoadShape::Closed { users: Curve::constant(f64::from(USERS)) };
-    // No spinning, so that the CPU time belongs to requests alone.
+    // Spinning is off, so that the CPU time is due to requests alone.
     let closed = measure_load(&origin, closed, Spin::Off)?;
     let rate_rps = RATE_RPS.min((closed.throughput_rps / 2.0).round()).max(1.0);
     let open = LoadShape::Open { rate: Curve::constant(rate_rps), arrivals: Arrivals::Constant };
@@ -57,7 +58,7 @@ pub fn measure() -> Result<SelfMeasurement, Failure> {
     })
 }
 
-/// Runs one load from one thread.
+/// Runs one load from one worker thread and returns its summary.
 fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary, Failure> {
     let mut load = Load::new(shape);
     load.duration_ns = Some(LOAD_NS);

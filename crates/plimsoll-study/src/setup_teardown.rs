@@ -1,7 +1,7 @@
-//! Setup and cleanup requests of a load: the cleanup runs however the load ended. None of these
-//! requests belongs to the load or counts in its figures.
+//! Sends the setup requests before a load and the cleanup requests after it, however the load ends.
+//! These requests do not count in the load's figures.
 //!
-//! Not here: the requests (the plan), and their templates and checks (the engine).
+//! Not here: which requests are sent (the plan), and their templates and checks (the engine).
 
 use crate::connecting::tls_refused;
 use plimsoll_engine::{OneOffAnswer, OneOffRequest};
@@ -14,19 +14,21 @@ use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::tls::Client;
 use std::time::{Duration, Instant};
 
-/// Timeout of a cleanup request after the user's stop.
+/// Timeout of a cleanup request after the user has interrupted.
 const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 
-/// The setup of a load; its cleanup runs when it is ended or dropped.
+/// A load whose setup was done. Its cleanup runs when this value is ended or dropped.
 pub struct TeardownGuard {
-    /// The plan of the cleanup, with captured values and without the load's requests.
+    /// The plan of the cleanup requests, with values captured by the setup, without the load's
+    /// requests.
     plan: Plan,
     injector: Injector,
     tls: Option<Client>,
 }
 
 impl TeardownGuard {
-    /// Sends the setup requests of `plan`, and stores their captures in it. `None`: there are none.
+    /// Sends the setup requests of `plan`, and stores the captured values in `plan`. Returns `None`
+    /// if the plan has neither setup nor cleanup.
     pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<TeardownGuard>, Failure> {
         if plan.traffic.setup_teardown.is_empty() {
             return Ok(None);
@@ -46,7 +48,7 @@ impl TeardownGuard {
         Ok(Some(around))
     }
 
-    /// Runs the cleanup after the load. Returns its failures.
+    /// Runs the cleanup after the load. Returns a sentence for each failed request.
     pub fn end(mut self) -> Vec<String> {
         self.clean_up()
     }
@@ -64,8 +66,8 @@ impl TeardownGuard {
         failed
     }
 
-    /// Sends a request the given number of times, and stores its captures. The error completes "the
-    /// setup 'NAME' ...".
+    /// Sends one setup or cleanup request as often as the plan says, and stores the captured
+    /// values. The error text completes a sentence such as `the setup 'NAME' ...`.
     fn ask(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
         let mut once =
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
@@ -80,7 +82,7 @@ impl TeardownGuard {
         Ok(())
     }
 
-    /// Sends one request and follows its redirects. One timeout covers all of them.
+    /// Sends one request and follows its redirects, all within one timeout.
     fn ask_once(
         &self,
         once: &mut OneOffRequest,
@@ -112,7 +114,7 @@ impl TeardownGuard {
         }
     }
 
-    /// Sends one request to the first address that accepts the connection.
+    /// Sends one request to the first address that accepts a connection.
     fn tell(
         &self,
         request: &EncodedRequest,
@@ -149,7 +151,7 @@ impl TeardownGuard {
             });
             let reply = match reply {
                 Ok(reply) => reply,
-                // Nothing was sent yet.
+                // No connection was made, so nothing was sent: the next address is tried.
                 Err(error @ AskError::Connect(_)) => {
                     reasons.push(format!("{who} {}", error.text(timeout, false)));
                     continue;
@@ -166,25 +168,25 @@ impl TeardownGuard {
     }
 }
 
-/// The response to one request.
+/// The response to one setup or cleanup request.
 struct OneOffResponse {
     status: u16,
     answer: OneOffAnswer,
-    /// Its first bytes.
+    /// The first bytes of the response.
     kept: Vec<u8>,
 }
 
 impl Drop for TeardownGuard {
     fn drop(&mut self) {
-        // The load was cancelled: its cleanup runs all the same.
+        // The load was cancelled before `end`: its cleanup runs all the same.
         let _ = self.clean_up();
     }
 }
 
-/// Opens a connection.
+/// A function that opens a connection.
 type Connect<'a> = Box<dyn FnOnce() -> std::io::Result<Socket> + 'a>;
 
-/// Opens a connection from one of the local addresses, if any are given.
+/// Opens a connection, from the first of the given local addresses that has the same IP version.
 fn connect_from(sources: &[plimsoll_model::AddressRange], to: std::net::SocketAddr) -> std::io::Result<Socket> {
     let sources: Vec<_> = sources.iter().filter(|range| range.is_ipv4() == to.is_ipv4()).copied().collect();
     Socket::connect_from(plimsoll_model::AddressRange::nth_of(&sources, 0), &to)

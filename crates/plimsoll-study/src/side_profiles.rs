@@ -1,6 +1,6 @@
-//! Reads the profiles of both sides of a comparison.
+//! Reads the stored profiles of both sides of a comparison (`prove`).
 //!
-//! Not here: taking them (`profile_capture`), and their presentation.
+//! Not here: taking the profiles (`profile_capture`), and presenting them.
 
 use crate::load_profiles::read_kept;
 use plimsoll_analysis::profile::{PeriodFigures, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
@@ -11,11 +11,11 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
 use std::path::Path;
 
-/// Least share of the rate that a server must reach to sustain it.
+/// Least share of the offered rate that a server must complete to sustain the rate.
 const HOLDS_SHARE: f64 = 0.98;
 
-/// The profiles beside a run file; `None` if none were requested. The record says which side each
-/// belongs to.
+/// Reads the profiles beside a run file; `None` if the run requested none. The record says to which
+/// side each profile belongs.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<ProveProfiles>> {
     let recorded = experiment.spec.profiles()?;
     experiment.profiles().next()?;

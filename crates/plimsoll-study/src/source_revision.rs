@@ -1,8 +1,8 @@
-//! The checked-out commit of the current folder ([`current`]), for the run file. git is called with
-//! a timeout.
+//! Determines the checked-out git commit of the current folder ([`current`]) for the run file. git
+//! is called with a timeout.
 //!
-//! The end of git's output is not awaited, because other threads may have a copy of the pipe. The
-//! output is read once git has ended.
+//! The output is read once git has exited, without waiting for the end of the pipe. Other threads
+//! may have a copy of the pipe, so its end could come late.
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 
@@ -12,29 +12,30 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Timeout for the commit, even on a busy machine.
+/// Timeout for reading the commit, long enough for a busy machine.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
-/// Timeout for the state of the files; in a repository of a million files it is exceeded, and the
-/// state is unknown.
+/// Timeout for checking whether files changed. A repository of a million files exceeds it; then the
+/// state is recorded as unknown.
 const STATE_MAX: Duration = Duration::from_secs(3);
-/// Interval of checks whether git has ended.
+/// Interval of checks whether git has exited.
 const LOOK: Duration = Duration::from_millis(2);
-/// Longest output that is read, bytes; a pipe holds more.
+/// Longest output that is read, bytes. A pipe's buffer holds more, so git never blocks.
 const ANSWER_BYTES_MAX: usize = 4096;
-/// Variables with the branch in CI services, which check out a commit without a branch.
+/// Environment variables in which CI services give the branch, because they check out a commit
+/// without a branch.
 const BRANCH_VARIABLES: [&str; 4] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "BUILDKITE_BRANCH"];
 /// Longest recorded name of a branch, in characters.
 const BRANCH_CHARS_MAX: usize = 200;
 
-/// The commit of the current folder; `None` without git, outside a repository, and before the first
-/// commit.
+/// Returns the commit, branch and state of the current folder. `None` without git, outside a
+/// repository, and before the first commit.
 pub fn current() -> Option<SourceRevision> {
     let until = Instant::now() + COMMIT_MAX;
     let head = answer(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
     let (commit, committed) = head.trim().split_once(' ')?;
     let branch = answer(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_of_variables);
     let branch = branch.map(|name| name.trim().to_owned()).filter(|name| is_branch(name));
-    // Untracked files, such as build output, are no sources.
+    // Untracked files, such as build output, do not count as changes of the sources.
     let compare = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"];
     let compared = run_git(&compare, Instant::now() + STATE_MAX).and_then(|(status, _)| status.code());
     let dirty = compared.filter(|code| [0, 1].contains(code)).map(|code| code == 1);
@@ -49,7 +50,7 @@ fn is_branch(name: &str) -> bool {
     !name.is_empty() && name.chars().count() <= BRANCH_CHARS_MAX && !name.chars().any(char::is_control)
 }
 
-/// The output of git; `None` if it fails or times out.
+/// Runs git and returns its output; `None` if git fails or times out.
 fn answer(words: &[&str], until: Instant) -> Option<String> {
     let (status, child) = run_git(words, until)?;
     if !status.success() {
@@ -60,12 +61,14 @@ fn answer(words: &[&str], until: Instant) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
-/// git after its end, with its status; `None` if it did not start or timed out.
+/// Runs git until it exits. Returns its status and the process; `None` if git did not start or
+/// timed out.
 fn run_git(words: &[&str], until: Instant) -> Option<(ExitStatus, Child)> {
     let mut command = Command::new("git");
-    // The repository is not written, and no configured program is started.
+    // These settings keep git from writing to the repository and from starting a configured
+    // program.
     command.env("GIT_OPTIONAL_LOCKS", "0").args(["-c", "core.fsmonitor=false"]).args(words);
-    // ^C must reach only plimsoll.
+    // git has its own process group, so that ^C reaches only plimsoll.
     command.process_group(0).stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().ok()?;
     loop {
@@ -73,7 +76,7 @@ fn run_git(words: &[&str], until: Instant) -> Option<(ExitStatus, Child)> {
             Ok(Some(status)) => return Some((status, child)),
             Ok(None) if Instant::now() < until => std::thread::sleep(LOOK),
             _ => {
-                // It is our child, and its output is not needed.
+                // git timed out; its output is not needed.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;

@@ -1,9 +1,9 @@
-//! The one loop for every study: gets the next load from the study, executes, records and shows it,
-//! until the study, the user or a failure ends the loop.
+//! The loop that executes every study. It gets the next load from the study, executes, records and
+//! shows it, until the study, the user or a failure ends the loop.
 //!
-//! Profiles are taken in loads of their own; the [`Profiler`] receives their ticks.
+//! Profiles are taken in separate loads, whose ticks the [`Profiler`] receives.
 //!
-//! Not here: the choice and meaning of loads (`plimsoll-analysis`), their execution (`runner`),
+//! Not here: choosing and interpreting loads (`plimsoll-analysis`), executing them (`runner`),
 //! taking profiles (`profile_capture`), and presentation ([`StudyDisplay`]).
 
 use crate::recording::Recording;
@@ -19,53 +19,53 @@ use plimsoll_sys::signal;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Most warnings about events outside the loads.
+/// Most warnings that are shown about events outside the loads.
 const WARNINGS_MAX: usize = 3;
 
-/// A study in progress.
+/// A study in progress, with its runner, recording and outputs.
 pub struct StudyLoop<'a, D: StudyDisplay> {
-    /// The runner of loads.
+    /// Executes the loads of the study.
     pub runner: &'a mut dyn Runner,
-    /// The recording.
+    /// Records the loads, in memory and in the run file.
     pub recording: Recording,
-    /// The display.
+    /// Shows the study's progress to the user.
     pub display: D,
-    /// Other outputs of the study.
+    /// Further outputs that follow the study, such as a JSON stream.
     pub outputs: Vec<Box<dyn Output>>,
-    /// Adaptations of loads to the machine, each sentence once.
+    /// Sentences about adaptations of loads to the machine, each once.
     pub fitted: Vec<String>,
-    /// The profiler, if profiles are requested.
+    /// Takes profiles in separate loads; `None` if no profiles are requested.
     pub profiler: Option<Box<dyn Profiler>>,
 }
 
-/// Takes and stores profiles in loads of their own.
+/// Takes and stores profiles during separate loads.
 pub trait Profiler {
-    /// A load begins.
+    /// Called when a load for profiles begins.
     fn begin(&mut self, trial: &TrialPlan);
 
-    /// A tick has passed.
+    /// Called on each tick of the load.
     fn tick(&mut self, tick: &Tick);
 
-    /// A load has ended, with its index and ending; or it failed, with the reason. Stores and
-    /// records its profiles, and reasons for missing ones.
+    /// Called when a load has ended: `driven` has the load's index and ending, or the reason of its
+    /// failure. Stores and records the load's profiles, and the reasons for missing ones.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording);
 }
 
-/// The result of a step.
+/// The result of one step of a study.
 pub enum StepOutcome<'a> {
-    /// A load was executed.
+    /// A load was executed and recorded.
     Measured(&'a Trial),
-    /// A load could not be made.
+    /// The load could not be executed, for example for lack of time; the reason is recorded.
     Unheld,
 }
 
 impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
-    /// A loop without loads.
+    /// Creates a loop that has executed no load.
     pub fn new(runner: &'a mut dyn Runner, recording: Recording, display: D) -> StudyLoop<'a, D> {
         StudyLoop { runner, recording, display, outputs: Vec::new(), fitted: Vec::new(), profiler: None }
     }
 
-    /// Executes a study. `after` is called after each measured step.
+    /// Executes a study to its end. `after` is called after each load, executed or not.
     pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
         while !signal::interrupted() {
             let step = study.next(&self.history());
@@ -74,7 +74,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
                 Step::Skip(tag) => self.unheld(tag, LoadSkipReason::NoTime, after),
                 Step::Unprofiled(tag, why) => {
-                    // For sides, missing profiles are reported together.
+                    // For a comparison, missing profiles of both sides are reported together later.
                     if tag.arm.is_none() {
                         self.display.line(&format!("no profiles are taken: {}", why.text()));
                     }
@@ -109,18 +109,18 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         Ok(())
     }
 
-    /// The measurements so far.
+    /// The loads, remarks and time of the study so far.
     pub fn history(&self) -> History<'_> {
         state(&self.recording, self.runner).history
     }
 
-    /// Records why there is no profile.
+    /// Records why a load level has no profile.
     fn unprofiled(&mut self, tag: Tag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
         self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
-    /// Executes a load for profiles. Failures are recorded, and do not end the study.
+    /// Executes a load for profiles. Its failures are recorded, and do not end the study.
     fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
             return self.unprofiled(trial.tag, "nothing takes profiles");
@@ -152,7 +152,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
-    /// Reports an adaptation when it first applies; for blocks at the end.
+    /// Shows each adaptation of a load when it first applies. Comparisons show theirs only at the
+    /// end.
     fn note_fitted(&mut self, study: &Study, fitted: Vec<String>) {
         for sentence in fitted {
             if self.fitted.contains(&sentence) {
@@ -165,7 +166,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Measures one load of the study, and shows the result.
+    /// Executes one load of the study, lets the study evaluate it, and shows the result.
     fn measure(&mut self, study: &mut Study, trial: TrialPlan) -> Result<(), Failure> {
         self.begin_load(study, &trial);
         self.drive(trial, &mut |_| ())?;
@@ -194,7 +195,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Executes one prepared load. `beside` receives each tick.
+    /// Executes one prepared load. Each tick goes to `beside`, the display and the outputs.
     fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
@@ -206,7 +207,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             display.tick(tick, server_cores);
             outputs.iter_mut().for_each(|output| output.tick(tick, server_cores));
             match tick.end_ns {
-                // Connections are being opened.
+                // A tick that ends at 0 comes while connections are being opened.
                 0 => ControlFlow::Continue(()),
                 _ => until.push(tick.start_ns, tick.end_ns, tick.interval),
             }
@@ -215,10 +216,10 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         driven
     }
 
-    /// Ends all started processes and the experiment; `broken` is the reason of an early end. The
-    /// note has the path of the file.
+    /// Ends all processes that plimsoll started, then the experiment. `broken` is the reason of an
+    /// early end. Also returns a note with the path of the run file.
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
-        // A process that cannot be ended now ends with plimsoll.
+        // The error is reported below. A process that cannot be ended now ends with plimsoll.
         let finished = self.runner.finish();
         let mut warnings = self.runner.take_warnings();
         warnings.dedup();
@@ -233,7 +234,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             Ok(Some(how)) => display.note(&how),
             Err(why) => display.note(&format!("warning: {why}")),
         }
-        // With many loads, the first warnings suffice.
+        // With many loads there may be many warnings; the first ones suffice.
         for warning in warnings.iter().take(WARNINGS_MAX) {
             display.note(&format!("warning: {warning}"));
         }
@@ -244,11 +245,11 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 }
 
-/// The state of a study for its outputs.
+/// The state of a study, passed to its outputs.
 pub struct StudyState<'a> {
-    /// The question.
+    /// The specification of the study.
     pub asked: &'a ExperimentSpec,
-    /// The measurements so far.
+    /// The loads, remarks and time so far.
     pub history: History<'a>,
 }
 
@@ -257,7 +258,7 @@ fn state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
     StudyState { asked: recording.spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
-/// Number of outcomes that a study has shown.
+/// Number of outcomes (measured loads or blocks) that a study has produced.
 fn outcomes(study: &Study) -> usize {
     match study {
         Study::Find(search) => search.outcomes.len(),
@@ -268,40 +269,41 @@ fn outcomes(study: &Study) -> usize {
     }
 }
 
-/// Follows a study: a terminal, a JSON stream, an exporter.
+/// An output that follows a study, for example a terminal, a JSON stream or an exporter.
 pub trait Output {
-    /// A load is prepared and begins; its index will be `state.history.trials.len()`.
+    /// Called when a prepared load begins. Its index will be `state.history.trials.len()`.
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
-    /// A tick has passed; with the cores used by the server, if known.
+    /// Called on each tick. `server_cores` is the number of cores that the server uses, if known.
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
 
-    /// A load has ended, and is the last of `state.history.trials`; the study has processed it.
+    /// Called when a load has ended and the study has evaluated it. The load is the last of
+    /// `state.history.trials`.
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState);
 }
 
-/// An output for a waiting user, with text.
+/// An output with text for a waiting user.
 pub trait StudyDisplay: Output {
-    /// A load for profiles will be prepared.
+    /// Called before a load for profiles is prepared.
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
-    /// The last load added an outcome to the study.
+    /// Called when the last load added an outcome to the study.
     fn outcome(&mut self, study: &Study, state: &StudyState);
 
-    /// The sentence for a study that cannot continue.
+    /// Returns the sentence that explains why a study cannot continue.
     fn broken(&self, broken: &StudyFailure) -> String;
 
-    /// Writes a permanent line.
+    /// Writes a line that stays on the screen, unless `--quiet` is set.
     fn line(&mut self, line: &str);
 
-    /// Writes a permanent line even with `--quiet`.
+    /// Writes a line that stays on the screen, even with `--quiet`.
     fn note(&mut self, line: &str);
 
-    /// Clears the progress of the current load.
+    /// Clears the progress display of the current load.
     fn clear(&mut self);
 }
 
-/// Whether a load is an intervention.
+/// Whether a load is an intervention (experiment) of `explain`.
 fn is_an_experiment(tag: &Tag) -> bool {
     varied_number(tag).is_some() || Intervention::from_tag(tag).is_some()
 }
@@ -320,14 +322,15 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// A server with a hundred instant responses in each tick, on a machine with a limit of users.
+    /// A simulated server with a hundred instant responses in each tick. Its machine bounds the
+    /// number of users.
     struct FakeServer {
         now_ns: u64,
         users_max: f64,
-        /// The arm that cannot be started.
+        /// The arm (side) whose build fails to start.
         dead: Option<char>,
         finished: bool,
-        /// The prepared load.
+        /// The plan of the prepared load.
         ready: PlanRecord,
     }
 
@@ -384,7 +387,7 @@ mod tests {
         }
     }
 
-    /// Shows nothing.
+    /// A display that shows nothing.
     struct NullDisplay;
 
     impl Output for NullDisplay {
@@ -408,12 +411,12 @@ mod tests {
         Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
     }
 
-    /// The record of a study, its ending, and the number of steps.
+    /// Executes a study. Returns its record, its result, and the number of steps.
     fn carried_out(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
         carried_out_with(asked, runner, None)
     }
 
-    /// The same with a profiler.
+    /// Executes a study with a profiler; returns the same as `carried_out`.
     fn carried_out_with(
         asked: ExperimentSpec,
         runner: &mut FakeServer,
@@ -465,11 +468,11 @@ mod tests {
         let tag = Tag { turn: 1, ..Tag::for_purpose(Purpose::Level) };
         assert_eq!(turns, [0, 2]);
         assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: LoadSkipReason::Machine("too many".into()) }]);
-        // Each begins shortly after its preparation.
+        // Each load begins 1 ms after its preparation.
         assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
     }
 
-    /// Records the loads for profiles, without taking any.
+    /// A profiler that records the loads for profiles and takes no profiles.
     #[derive(Default)]
     struct FakeCapture {
         ticks: usize,
@@ -479,9 +482,9 @@ mod tests {
     #[derive(Debug, PartialEq)]
     struct CaptureCall {
         tag: Tag,
-        /// Number of ticks received.
+        /// Number of ticks received during the load.
         ticks: usize,
-        /// Its index among the loads.
+        /// Index of the load among all loads; `None` if it was not executed.
         trial: Option<u32>,
     }
 
@@ -508,8 +511,8 @@ mod tests {
         let mut bounded = plan();
         bounded.load.duration_ns = Some(500_000_000);
         let asked = ExperimentSpec::Run(RunSpec { plan: bounded, stop_if: None, profiles });
-        // The machine can make the low level only: the profiler hears of both, and the study ends
-        // well.
+        // The machine can execute only the low load. The profiler is called for both loads, and the
+        // study succeeds.
         let mut runner = FakeServer { users_max: 500.0, ..simulated() };
         let heard = FakeCapture::default();
         let loads = Rc::clone(&heard.loads);

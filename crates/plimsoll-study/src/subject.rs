@@ -1,8 +1,8 @@
-//! A build under test that plimsoll starts and stops: a command under a keeper, with its output in
-//! a file. All its processes are ended in every case, and its port must be free before the next
-//! build begins. The demo's server is started likewise.
+//! Starts and stops a build under test: a command under a keeper, with its output in a file. All
+//! processes of the build are ended in every case. The port must be free before the next build
+//! begins. The demo's server is started in the same way.
 //!
-//! Not here: its measurement, and the keeper (`build_keeper`).
+//! Not here: measuring the build, and the keeper process (`build_keeper`).
 
 use crate::base::Base;
 use crate::bounded_log;
@@ -21,56 +21,57 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time that a build gets to end by itself before SIGKILL.
+/// Time for a build to end by itself after SIGTERM, before SIGKILL.
 const END_PATIENCE: Duration = Duration::from_secs(5);
-/// The same after the user's stop.
+/// Time for a build to end by itself before SIGKILL, once the user has interrupted.
 const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
-/// Time for an address to become free. Before the first build, another process may be ending; after
-/// a build, the kernel or a detached process may still have the address.
+/// Time to wait until the server's address is free. Before the first build, another process may be
+/// ending. After a build, the kernel or a detached process may still hold the address.
 const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
 const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
-/// Interval of checks.
+/// Interval of checks while waiting.
 const LOOK: Duration = Duration::from_millis(10);
-/// Timeout of a build command.
+/// Timeout of a command that compiles a build.
 const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
-/// Lines of a failed build to show.
+/// Number of output lines that an error about a failed command shows.
 const LAST_LINES: usize = 3;
-/// Timeout of a preparing command.
+/// Timeout of a preparing command (`--before-block`, `--vary`).
 const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// How to start a build.
+/// A build under test and how to start it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// A, B, ...
+    /// The name of the side: A, B, ...
     pub name: char,
-    /// The shell command.
+    /// The shell command that starts the server.
     pub command: String,
-    /// The file to which its output is appended.
+    /// The file to which the command's output is appended.
     pub output: PathBuf,
-    /// Longest time to its first response.
+    /// Longest time from the start to the first response.
     pub patience: Duration,
-    /// Whether another build was started at the same address before.
+    /// Whether another build ran at the same address before.
     pub after_another: bool,
 }
 
-/// A running build; dropping it ends all its processes.
+/// A running build under test. Dropping this value ends all its processes.
 pub struct RunningBuild {
     name: char,
     output: PathBuf,
     kept: KeeperProcess,
-    /// Whether its first response used HTTP/2; `None`: no request was sent.
+    /// Whether the first response used HTTP/2; `None` if no request was sent.
     pub is_h2: Option<bool>,
 }
 
-/// A program under a keeper; dropping it, or the end of plimsoll, ends all its processes.
+/// A program under a keeper. Dropping this value, or the end of plimsoll, ends all its processes.
 struct KeeperProcess {
     keeper: Child,
-    /// The keeper and its descendants, also in other sessions.
+    /// The keeper and its descendants, including those in other sessions.
     offspring: Offspring,
     ended: bool,
 }
 
-/// Starts a shell command under a keeper, with its output in a file.
+/// Starts a shell command under a keeper, with its output in a file. `left` says what happens to
+/// processes that the command leaves behind.
 fn shell(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
     let mut keeper = build_keeper::command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
@@ -92,10 +93,10 @@ fn status_text(status: ExitStatus) -> String {
     }
 }
 
-/// Bytes at the end of a build's output that are searched for its last lines.
+/// Number of bytes at the end of an output file that are searched for its last lines.
 const LAST_BYTES: u64 = 4096;
 
-/// The end of a file of any length, which may grow.
+/// Reads the last bytes of a file of any length, which may be growing.
 fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(output)?;
     let length = file.seek(SeekFrom::End(0))?;
@@ -115,8 +116,8 @@ fn last_lines(output: &Path, count: usize) -> String {
 }
 
 impl Subject {
-    /// Starts the build and waits until it responds to the request of `base`. The address must be
-    /// free before.
+    /// Starts the build and waits until it responds to the request of `base`. Fails if the address
+    /// is not free, the build exits, or no response comes in time.
     pub fn start(&self, base: &Base) -> Result<RunningBuild, Failure> {
         let plan = &base.plan;
         let url = plan.record().traffic.url();
@@ -156,7 +157,8 @@ impl Subject {
         }
     }
 
-    /// Waits until the address is free. A remaining listener is another process, and is named.
+    /// Waits until no process listens at the address. If a process still listens after the timeout,
+    /// the error names that process.
     fn wait_for_silence(&self, base: &Base, url: &str) -> Result<(), Failure> {
         let patience = if self.after_another { SILENCE_PATIENCE_AFTER } else { SILENCE_PATIENCE_FIRST };
         let deadline = Instant::now() + patience;
@@ -187,7 +189,8 @@ impl Subject {
 }
 
 impl RunningBuild {
-    /// Why the build has ended, if it has.
+    /// Returns a sentence with status and last output if the build has exited; `None` while it
+    /// runs.
     pub fn died(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
@@ -202,22 +205,22 @@ impl RunningBuild {
         CpuClocks::for_processes(&pids)
     }
 
-    /// Ends the build with all its processes: SIGTERM, wait, SIGKILL.
+    /// Ends all processes of the build: SIGTERM, then SIGKILL after a while.
     pub fn end(mut self) -> Result<(), Failure> {
         self.kept.end().map_err(|e| Failure::start(format!("{} could not be ended: {}", self.name, system_text(&e))))
     }
 }
 
 impl KeeperProcess {
-    /// Starts a keeper; from now on all its descendants are ended in every case.
+    /// Starts a keeper. From now on all its descendants are ended in every case.
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
-        // If the system refuses, processes that outlive their keeper are not found.
+        // If the system refuses this, processes that outlive their keeper are not found.
         let _ = group::adopt_orphans();
         let offspring = Offspring::since_now();
         Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
     }
 
-    /// Sends SIGTERM to all, waits up to [`END_PATIENCE`], then SIGKILL.
+    /// Ends all processes: sends SIGTERM, waits up to [`END_PATIENCE`], then sends SIGKILL.
     fn end(&mut self) -> std::io::Result<()> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -237,14 +240,14 @@ impl Drop for KeeperProcess {
     }
 }
 
-/// A helper program of ours; dropping it ends it.
+/// A running helper program of plimsoll. Dropping this value ends the program.
 pub struct Helper {
     said: String,
     kept: KeeperProcess,
 }
 
 impl Helper {
-    /// Starts it and waits for its first line.
+    /// Starts the helper and waits until it has printed its first line.
     pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
         let mut keeper = build_keeper::command(program, OrphanPolicy::End);
         keeper.args(arguments).stdout(Stdio::piped());
@@ -258,33 +261,35 @@ impl Helper {
         }
     }
 
-    /// The first line that it printed.
+    /// The first line that the helper printed.
     pub fn first_line(&self) -> &str {
         self.said.trim()
     }
 
-    /// Ends it.
+    /// Ends the helper's processes.
     pub fn end(mut self) -> std::io::Result<()> {
         self.kept.end()
     }
 }
 
-/// Runs a command to its end, as for `--before-block`. Its output is appended to `output`.
+/// Runs a command such as that of `--before-block` until it exits. Its output is appended to
+/// `output`.
 pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
     run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_PATIENCE)
 }
 
-/// The same for a build command in a folder, with a longer timeout.
+/// Runs a command that compiles a build in `folder` until it exits. Its timeout is longer than that
+/// of [`prepare`].
 pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
     run_to_end(what, &in_folder(folder, command), output, BUILD_PATIENCE)
 }
 
-/// A shell command that runs in a folder.
+/// Returns a shell command that runs `command` in a folder.
 pub fn in_folder(folder: &Path, command: &str) -> String {
     format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))
 }
 
-/// `what`: the name of the command in messages.
+/// Runs a command until it exits or times out. `what` is its name in error messages.
 fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
     let no_start = |e: std::io::Error| Failure::start(format!("{what}: it cannot be started: {}", system_text(&e)));
@@ -294,7 +299,7 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
         let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;
         let why = match status {
             Some(status) if status.success() => {
-                // Processes that it left running are intended.
+                // Processes that the command left running are intended.
                 kept.ended = true;
                 bounded_log::settle();
                 return Ok(());
@@ -323,7 +328,7 @@ mod tests {
     fn the_last_words_are_read_from_the_end_of_an_output_of_any_length() {
         let path = std::env::temp_dir().join(format!("plimsoll-{}-last-words", std::process::id()));
         let mut file = File::create(&path).expect("a file");
-        // As long as a disk: a sparse file needs no space.
+        // The file is as long as a disk, but sparse, so it needs no space.
         file.set_len(1 << 40).expect("a hole");
         file.seek(SeekFrom::End(0)).expect("its end");
         std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");

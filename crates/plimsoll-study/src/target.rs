@@ -1,6 +1,6 @@
-//! Resolves a target's name to addresses, and refuses public ones without permission.
+//! Resolves a target's host name to addresses, and refuses public addresses without permission.
 //!
-//! Not here: connections, and certificates (`connecting`).
+//! Not here: opening connections, and certificates (`connecting`).
 
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::{Failure, redact};
@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Parses a plain HTTP URL to fetch from, and resolves its host.
+/// Parses a plain HTTP URL from which plimsoll fetches data, and resolves its host.
 pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failure> {
     let Url { origin, path, authorization } = Url::read(url)?;
     let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
@@ -23,9 +23,10 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     }
 }
 
-/// The addresses of a host, and whether all belong to this machine.
+/// Returns the addresses of a host, and whether all of them belong to this machine. Refuses public
+/// addresses unless `allow_public`.
 pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
-    // A bare word may be a part of an unquoted header.
+    // A single word may be a part of an unquoted header field, and so a secret.
     let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
     let mut addresses = addresses_of(name, port)
         .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?;
@@ -47,7 +48,8 @@ pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<Socke
     Ok((addresses, local))
 }
 
-/// All addresses of a name. The user can interrupt: a lookup may block for long.
+/// Looks up all addresses of a name. The lookup may block for long, so it runs in a thread and the
+/// user can interrupt.
 fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(ip) = name.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::from((ip, port))]);
@@ -64,7 +66,7 @@ fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Parses the value of --connect-to.
+/// Parses the value `HOST:PORT` of --connect-to.
 pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let bad = || {
         Failure::usage(format!(
@@ -75,7 +77,7 @@ pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    // Without brackets the last part of an IPv6 address would look like a port.
+    // An IPv6 address needs brackets: without them its last part would look like a port.
     let is_name = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
     if bare.is_empty() || !bare.chars().all(is_name) || (bare.contains(':') && bare == host) {
         return Err(bad());

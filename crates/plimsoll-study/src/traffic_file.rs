@@ -1,7 +1,7 @@
-//! Reads a traffic file of the command line with the files that it names. Its parser is in
+//! Reads the traffic file named on the command line, and the files that it names. The parser is in
 //! `plimsoll_traffic`.
 //!
-//! Not here: the traffic of each target (`file_traffic`).
+//! Not here: building the traffic of each target (`file_traffic`).
 
 use crate::grpc;
 use plimsoll_engine::PatternCache;
@@ -14,18 +14,18 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
-/// Reads a file for execution. The error has its name, line and column.
+/// Reads a traffic file to execute it. Errors name the file, line and column.
 pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, true)
 }
 
-/// Reads a file for display, without values of the environment.
+/// Reads a traffic file to display it, without the values of environment variables.
 pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, false)
 }
 
-/// What a traffic file with this text and folder lacks to be usable: environment variables and
-/// files. Other problems are errors.
+/// Returns the environment variables and files that a traffic file with this text needs and does
+/// not find. Any other problem of the file is an error.
 pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = TrafficFolder::new(folder, false);
     let mut asked = LackFinder { beside, lacks: Vec::new() };
@@ -49,7 +49,7 @@ fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure>
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
 
-/// Decodes a file as UTF-8. The error has the line.
+/// Decodes a file as UTF-8. The error names the first invalid line.
 pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let line =
@@ -58,10 +58,10 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
     })
 }
 
-/// Checks that every request of a plan is valid HTTP. The error names the request.
+/// Checks that every request of a plan can be encoded as valid HTTP. The error names the request.
 pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::texts(plan)?;
-    // Setup and cleanup have no gRPC calls.
+    // Setup and cleanup requests are never gRPC calls.
     let around = plan.traffic.setup_teardown.requests().map(|asked| (&asked.route, None));
     let mut routes = plimsoll_engine::RouteCheck::new(plan);
     plan.traffic.routes.iter().zip(texts.iter().map(Option::as_ref)).chain(around).try_for_each(|(route, text)| {
@@ -69,7 +69,8 @@ pub fn encodes(plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Checks that unique rows suffice for `needed` requests or sessions, if that number is known.
+/// Checks that data with unique rows has enough rows for `needed` requests or sessions. Succeeds if
+/// `needed` is unknown.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let what = match (needed, plan.traffic.choice) {
         (Some(needed), Choice::Weighted | Choice::Listed) => format!("needs {needed} requests"),
@@ -87,7 +88,7 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     }
 }
 
-/// Refuses unique rows for a command with many loads.
+/// Returns an error if the plan uses data with unique rows, for a command that executes many loads.
 pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
@@ -99,7 +100,7 @@ pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// The folder of a traffic file.
+/// The folder of a traffic file, from which its named files and variables are read.
 struct TrafficFolder {
     folder: PathBuf,
     shows_variables: bool,
@@ -112,7 +113,7 @@ impl TrafficFolder {
     }
 }
 
-/// The same, collecting what is missing.
+/// Reads like `TrafficFolder`, and collects missing files and variables instead of failing.
 struct LackFinder {
     beside: TrafficFolder,
     lacks: Vec<String>,
@@ -167,7 +168,7 @@ impl FileContext for TrafficFolder {
     fn variable(&mut self, name: &str) -> Option<String> {
         match self.shows_variables {
             true => std::env::var(name).ok(),
-            // Only the presence of the variable is shown.
+            // The variable's value stays hidden; only whether it is set is shown.
             false => std::env::var_os(name).map(|_| REDACTED.to_owned()),
         }
     }

@@ -1,48 +1,50 @@
-//! How much of a flag's value a message may repeat ([`ValueClass`]).
+//! Decides how much of a flag's value a message may repeat, so that secrets stay hidden
+//! ([`ValueClass`]).
 //!
-//! Not here: the class of each flag (the command line), and the redaction of URLs, headers and
-//! paths (`plimsoll_model::redact`).
+//! Not here: the class of each flag (the command line), and redaction of URLs, headers and paths
+//! (`plimsoll_model::redact`).
 
 use plimsoll_model::redact::{self, REDACTED, Redact};
 use plimsoll_model::terms;
 
-/// Shortest secret to replace, in bytes: shorter ones are parts of too many words.
+/// Shortest secret that is replaced in messages, in bytes. Shorter ones occur in too many words.
 const REPLACED_BYTES_MIN: usize = 4;
 
-/// The class of a flag's value.
+/// The class of a flag's value, which decides how much of it a message may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueClass {
-    /// A number, time, keyword, condition or process name: repeated.
+    /// A number, time, keyword, condition or process name: shown in full.
     Plain,
-    /// No value.
+    /// A switch, which has no value.
     Switch,
-    /// A URL; several with commas between them.
+    /// One or several URLs, separated by commas: shown without secrets.
     Url,
-    /// A header field: only its name is repeated.
+    /// A header field: the name is shown, and a secret value is redacted.
     Header,
-    /// A body: its size or file is repeated.
+    /// A request body: only its size or file name is shown.
     Body,
-    /// A shell command: the program's name and a digest are repeated.
+    /// A shell command: the program's name and a digest are shown.
     Command,
-    /// The path of an input.
+    /// The path of an input file: secrets in it are redacted.
     Path,
-    /// A script: its own messages have its path and line.
+    /// A script's path. Errors show it in full, because a script's own messages contain path and
+    /// line.
     Program,
-    /// An argument of a script: plain text is repeated.
+    /// An argument of a script: shown if it is plain text, otherwise redacted.
     Argument,
-    /// The path of an output.
+    /// The path of an output file. Errors show it in full.
     Place,
-    /// A secret: nothing is repeated.
+    /// A secret: nothing of it is shown.
     Secret,
 }
 
 impl ValueClass {
-    /// The part of a value that may be repeated.
+    /// Returns the part of a value that a message may show.
     pub fn redact(self, value: &str) -> String {
         match self {
             ValueClass::Plain | ValueClass::Switch => value.to_owned(),
             ValueClass::Secret => REDACTED.to_owned(),
-            // A comma may separate two URLs; other commas are part of one.
+            // A comma before `http` separates two URLs. Any other comma belongs to one URL.
             ValueClass::Url => {
                 value.split(",http").map(|url| redact::url(url, Redact::Secrets)).collect::<Vec<_>>().join(",http")
             }
@@ -60,15 +62,16 @@ impl ValueClass {
                     let name = redact::word(name.trim());
                     format!("{name}: {}", redact::header_value(&name, value.trim(), Redact::Secrets))
                 }
-                // Without a colon the whole text may be a secret.
+                // Without a colon, the whole text may be a secret.
                 None => REDACTED.to_owned(),
             },
         }
     }
 
-    /// Secrets in a value with their replacements: the whole value, and parts that errors quote.
+    /// Returns the secrets in a value, each with its replacement: the whole value, and parts that
+    /// errors may quote.
     pub fn replacements(self, text: &str) -> Vec<(String, String)> {
-        // Errors show a script's path and an output's path unchanged.
+        // Errors may show the paths of scripts and outputs unchanged.
         let is_shown = matches!(self, ValueClass::Plain | ValueClass::Switch | ValueClass::Program | ValueClass::Place);
         let shown = self.redact(text);
         if is_shown || shown == text {
@@ -102,7 +105,8 @@ impl ValueClass {
     }
 }
 
-/// Whether a text is a valid name of a header field. Another text may be a value with a colon.
+/// Whether a text is a valid header field name. An invalid one may be a secret value that contains
+/// a colon.
 fn is_field_name(name: &str) -> bool {
     let name = name.trim();
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))

@@ -1,13 +1,13 @@
-//! Responses of the reference server, as bytes. No I/O.
+//! Builds the responses of the reference server as bytes. This module does no I/O.
 
 use super::request::{Resource, ServedRequest};
 use plimsoll_sys::clock;
 use plimsoll_wire::h2::Content;
 use std::io::Write;
 
-/// The body of `/bytes/N`, repeated as needed.
+/// A piece of the body of `/bytes/N`, which is sent as often as needed.
 pub(super) static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
-/// The response of `/healthz` to a usual request.
+/// The complete response to a usual `GET /healthz`.
 pub(super) const HEALTHY: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}";
 pub(super) const OK: &[u8] = b"{\"status\":\"ok\"}";
@@ -42,7 +42,7 @@ pub(super) fn reason(status: u16) -> &'static str {
         502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
-        // The reason phrase is informative (RFC 9112, 4); only the number matters.
+        // The reason phrase is only informative (RFC 9112, section 4).
         _ => ["Success", "Redirection", "Client Error", "Server Error"][(status / 100).clamp(2, 5) as usize - 2],
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn write(output: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     let _ = output.write_fmt(text);
 }
 
-/// Status line and header fields, including the empty line.
+/// Appends status line and header fields, including the final empty line.
 pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: u16, kind: &str, length: u64) {
     write(output, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
     // 204 and 304 have no body, and a length of 0 would be wrong for 304.
@@ -66,14 +66,14 @@ pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: 
     });
 }
 
-/// A response without an encoding.
+/// A response before encoding: status, content type and content.
 pub(super) struct BareAnswer {
     pub(super) status: u16,
     pub(super) kind: &'static str,
     pub(super) content: Content,
 }
 
-/// The response to a request for `resource`.
+/// Returns the response to a request for `resource`.
 pub(super) fn answer(resource: Resource) -> BareAnswer {
     let json = |status: u16, body: &[u8]| {
         let body = if matches!(status, 204 | 205 | 304) { b"" } else { body };
@@ -111,7 +111,7 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: 
     }
 }
 
-/// Writes a response without delay, and returns the number of filler bytes to follow.
+/// Appends a response that needs no delay. Returns the number of filler bytes that must follow.
 pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64 {
     match request.resource {
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {
@@ -148,8 +148,8 @@ pub(super) fn write_refusal(output: &mut Vec<u8>, status: u16) {
     write_json(output, &closing, status, body);
 }
 
-/// Uses `us` microseconds of this thread's CPU time, so that the work is the same however often the
-/// thread is preempted.
+/// Spends `us` microseconds of this thread's CPU time. The work is therefore the same however often
+/// the thread is preempted.
 pub(super) fn burn(us: u64) {
     let end_ns = clock::thread_cpu_ns() + us * 1000;
     while clock::thread_cpu_ns() < end_ns {

@@ -1,5 +1,5 @@
-//! One connection of the reference server: the received part of a request, and the unsent part of a
-//! response.
+//! One connection of the reference server: reads requests, and sends responses as far as the socket
+//! accepts them.
 
 use super::answer::{FILLER, burn, write_answer, write_refusal};
 use super::h2::ServedStreams;
@@ -13,81 +13,84 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-/// Size of a receive, bytes.
+/// Size of the receive buffer, bytes.
 pub(super) const INPUT_BYTES: usize = 64 * 1024;
-/// Size up to which responses to pipelined requests are collected before a send, bytes.
+/// Size up to which responses to pipelined requests are collected before they are sent, bytes.
 pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
-/// Most turns of one connection, or accepted connections, before others are served.
+/// Most steps of one connection, and most connections accepted, before others get their turn.
 pub(super) const TURNS_MAX: usize = 64;
-/// Longest time to read the client's remaining bytes after a refusal, ns, so that the client sees
-/// the response and no reset.
+/// Longest time in ns to read the client's remaining bytes after a refusal. Otherwise the client
+/// would get a reset instead of the response.
 pub(super) const DRAIN_NS: u64 = 1_000_000_000;
-/// The buffers that a thread shares among its connections.
+/// The buffers and timers that all connections of a thread share.
 pub(super) struct Tools {
     pub(super) input: Box<[u8]>,
     pub(super) output: Vec<u8>,
-    /// Decrypted input.
+    /// Decrypted input of a TLS connection.
     pub(super) plain: Vec<u8>,
     pub(super) timers: Timers,
 }
 
-/// Timers as (time, slot), the earliest first. An entry counts only if the slot's connection still
-/// waits for that time.
+/// Timers as (time in ns, slot of the connection), the earliest first. An entry counts only if the
+/// slot's connection still waits for that time.
 pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
-/// The phase of a connection.
+/// The phase of a connection of the reference server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServingPhase {
-    /// Open for requests.
+    /// The connection accepts requests.
     Open,
-    /// A response is due at `due_ns`; no request is read meanwhile.
+    /// A delayed response is due at `due_ns`. No further request is read until then.
     Delayed(ServedRequest),
-    /// Closes once all bytes are sent.
+    /// The connection closes once all bytes are sent.
     Closing,
-    /// Once all bytes are sent, our side ends, and the client's remaining bytes are read before the
-    /// socket is closed. Closing with unread bytes would reset the connection, and could drop the
-    /// response.
+    /// The request was refused. Once all bytes are sent, the server stops sending and reads the
+    /// client's remaining bytes, then closes. Closing with unread bytes would reset the connection,
+    /// and the client could lose the response.
     Refusing,
-    /// Our side has ended; reads until `due_ns`.
+    /// The server has stopped sending, and reads the client's remaining bytes until `due_ns`.
     Draining,
 }
 
-/// The next step of a connection after its turn.
+/// What a connection needs after its turn.
 #[derive(PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Wait for the next event or timer.
+    /// The connection waits for its next event or timer.
     Wait,
-    /// More work remains, after a turn of the others.
+    /// The connection has more work, but other connections get their turn first.
     Again,
-    /// The end.
+    /// The connection is over and must be closed.
     Close,
 }
 
 pub(super) struct ServedConnection {
     pub(super) socket: Socket,
-    /// The TLS session, if any.
+    /// The TLS session; `None` for a plain connection.
     tls: Option<Box<ServedSession>>,
-    /// Received and unparsed bytes: a partial head, or requests behind a slow one. Usually empty.
+    /// Bytes received and not yet parsed: an incomplete head, or requests queued behind a delayed
+    /// one. Usually empty.
     pub(super) held: Vec<u8>,
-    /// Responses that the socket did not accept, encrypted with TLS. Usually empty.
+    /// Response bytes that the socket has not accepted, already encrypted if TLS is used. Usually
+    /// empty.
     pub(super) unsent: Vec<u8>,
-    /// Filler bytes to send after them.
+    /// Number of body filler bytes to send after `unsent`.
     pub(super) filler_left: u64,
     pub(super) reader: RequestReader,
-    /// Whether nothing was read yet, so that the protocol is unknown.
+    /// Whether nothing was read yet, so that the protocol (HTTP/1.1 or HTTP/2) is unknown.
     is_new: bool,
-    /// The state of HTTP/2.
+    /// The HTTP/2 state; `None` over HTTP/1.1.
     streams: Option<Box<ServedStreams>>,
     pub(super) phase: ServingPhase,
     pub(super) due_ns: u64,
     pub(super) slot: u32,
-    /// Whether the socket may have bytes (edge-triggered: until a short read).
+    /// Whether the socket may have bytes to read. Epoll is edge-triggered, so this stays set until
+    /// a short read.
     pub(super) readable: bool,
-    /// Whether the peer's end was announced, so that reads continue until it shows.
+    /// Whether epoll announced that the peer has closed, so that reading continues until the end.
     pub(super) hangup: bool,
-    /// Whether `held` needs further bytes before it is parsed again.
+    /// Whether `held` needs more bytes before it can be parsed further.
     pub(super) starved: bool,
-    /// Whether the connection is in the list of those with more work.
+    /// Whether the connection is in the list of connections with more work.
     pub(super) queued: bool,
 }
 
@@ -144,7 +147,7 @@ impl ServedConnection {
         }
     }
 
-    /// Does all work that needs no waiting, within bounds.
+    /// Does all work that is possible without waiting, up to [`TURNS_MAX`] steps.
     pub(super) fn advance(&mut self, tools: &mut Tools) -> Turn {
         for _ in 0..TURNS_MAX {
             match self.flush() {
@@ -194,7 +197,7 @@ impl ServedConnection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Turn::Close,
             };
-            // A short read: the socket is empty, and the next byte causes an event.
+            // After a short read the socket is empty, and the next byte causes an event.
             self.readable = received == tools.input.len() || self.hangup;
             if self.phase == ServingPhase::Draining {
                 continue;
@@ -220,8 +223,8 @@ impl ServedConnection {
         Turn::Again
     }
 
-    /// Decrypts received bytes into `plain`. Continues a handshake; a TLS error ends the
-    /// connection.
+    /// Decrypts received bytes into `plain`, and continues a handshake if there is one. A TLS error
+    /// ends the connection.
     fn decrypt(&mut self, received: usize, tools: &mut Tools) {
         let Some(tls) = &mut self.tls else { return };
         tools.plain.clear();
@@ -229,16 +232,16 @@ impl ServedConnection {
         tls.take_cipher(&mut tools.output);
         self.send_bytes(&mut tools.output);
         if news.is_err() {
-            // The last bytes, the alert, have the reason: nothing further is encrypted.
+            // The output already contains the TLS alert with the reason. Nothing more is encrypted.
             self.tls = None;
             tools.plain.clear();
             self.phase = ServingPhase::Refusing;
         }
     }
 
-    /// Sends the TLS close notification, if it is due.
+    /// Sends the TLS close notification, once. Returns whether it was sent now.
     fn say_end(&mut self, tools: &mut Tools) -> bool {
-        // Once: there is no TLS after it.
+        // The session is taken, so this happens only once.
         let Some(mut tls) = self.tls.take() else { return false };
         tls.end();
         tls.take_cipher(&mut tools.output);
@@ -246,7 +249,7 @@ impl ServedConnection {
         true
     }
 
-    /// Keeps the unparsed rest of held bytes, or frees their memory.
+    /// Stores the unparsed rest of `held`, or frees its memory if all was parsed.
     pub(super) fn hold(&mut self, mut held: Vec<u8>, used: usize) {
         if used < held.len() {
             held.drain(..used);
@@ -254,7 +257,7 @@ impl ServedConnection {
         }
     }
 
-    /// Parses requests from `input` and sends responses; returns the number of parsed bytes.
+    /// Parses requests from `input` and sends their responses. Returns the number of bytes parsed.
     pub(super) fn serve(&mut self, input: &[u8], output: &mut Vec<u8>, timers: &mut Timers) -> usize {
         let mut at = 0;
         self.starved = false;
@@ -313,7 +316,7 @@ impl ServedConnection {
                 return;
             }
             Resource::Burn(us) => {
-                // Earlier responses must not wait for this one.
+                // Earlier responses are sent first, so that they do not wait for this CPU work.
                 self.send(output);
                 burn(us);
             }
@@ -330,7 +333,7 @@ impl ServedConnection {
         timers.push(Reverse((self.due_ns, self.slot)));
     }
 
-    /// Sends `output`, encrypted with TLS, after unsent bytes, and empties it.
+    /// Sends `output` (through TLS if used) after the unsent bytes, and empties it.
     pub(super) fn send(&mut self, output: &mut Vec<u8>) {
         if let Some(tls) = &mut self.tls {
             tls.send(output);
@@ -340,7 +343,7 @@ impl ServedConnection {
         self.send_bytes(output);
     }
 
-    /// Sends bytes unchanged.
+    /// Sends bytes as they are, after the unsent bytes; stores what the socket does not accept.
     fn send_bytes(&mut self, output: &mut Vec<u8>) {
         let mut sent = 0;
         if self.unsent.is_empty() && !output.is_empty() {
@@ -348,7 +351,7 @@ impl ServedConnection {
                 Ok(count) => sent = count,
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(_) => {
-                    // The client is gone.
+                    // The client has closed the connection.
                     sent = output.len();
                     self.filler_left = 0;
                     self.phase = ServingPhase::Closing;
@@ -359,7 +362,7 @@ impl ServedConnection {
         output.clear();
     }
 
-    /// Sends one piece of the unsent bytes. True: all is sent.
+    /// Sends one piece of the unsent bytes. Returns true if nothing was left to send.
     pub(super) fn flush(&mut self) -> io::Result<bool> {
         if !self.unsent.is_empty() {
             let sent = self.socket.send(&self.unsent)?;

@@ -1,17 +1,17 @@
-//! A connection of the reference server with HTTP/2: requests by stream, and delayed responses.
-//! Frames are encoded by `plimsoll_wire`.
+//! An HTTP/2 connection of the reference server: requests by stream, and delayed responses.
+//! `plimsoll_wire` encodes the frames.
 
 use super::answer::{BareAnswer, FILLER, answer, burn};
 use super::request::{Resource, ServedRequest, resource};
 use plimsoll_sys::clock;
 use plimsoll_wire::h2::{H2Server, ServerFact};
 
-/// One connection.
+/// The HTTP/2 state of one connection of the reference server.
 pub(super) struct ServedStreams {
     server: H2Server,
-    /// Requests whose content is incomplete.
+    /// Requests whose bodies are incomplete, with their stream ids.
     open: Vec<(u32, ServedRequest)>,
-    /// Delayed responses: (time, stream, request).
+    /// Delayed responses: (time in ns, stream id, request).
     delayed: Vec<(u64, u32, ServedRequest)>,
 }
 
@@ -20,8 +20,8 @@ impl ServedStreams {
         ServedStreams { server: H2Server::new(), open: Vec::new(), delayed: Vec::new() }
     }
 
-    /// Parses `input`, and sends responses without delay. Returns the earliest time of new delayed
-    /// ones.
+    /// Parses `input`, and answers the requests that need no delay. Returns the earliest time in ns
+    /// at which a newly delayed response is due; `None` without one.
     pub(super) fn read(&mut self, input: &[u8]) -> Option<u64> {
         let mut rest = input;
         let mut due_ns: Option<u64> = None;
@@ -69,7 +69,7 @@ impl ServedStreams {
         self.server.answer(stream, status, kind, content, request.head);
     }
 
-    /// Sends the responses due now. Returns the time of the next.
+    /// Answers all delayed requests that are due. Returns the time in ns of the next one.
     pub(super) fn on_timer(&mut self, now_ns: u64) -> Option<u64> {
         while let Some(at) = self.delayed.iter().position(|delayed| delayed.0 <= now_ns) {
             let (_, stream, request) = self.delayed.swap_remove(at);
@@ -78,17 +78,17 @@ impl ServedStreams {
         self.delayed.iter().map(|delayed| delayed.0).min()
     }
 
-    /// Whether anything can be sent now.
+    /// Whether the connection has bytes that can be sent now.
     pub(super) fn wants_to_send(&self) -> bool {
         self.server.wants_to_send()
     }
 
-    /// Whether the connection ends once all is sent.
+    /// Whether the connection must close once all bytes are sent.
     pub(super) fn is_over(&self) -> bool {
         self.server.is_over()
     }
 
-    /// Appends the next bytes to send.
+    /// Appends the next bytes to send to `output`.
     pub(super) fn write(&mut self, output: &mut Vec<u8>) {
         self.server.write(output, FILLER.len(), &FILLER);
     }

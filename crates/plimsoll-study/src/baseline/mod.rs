@@ -1,16 +1,17 @@
-//! The reference server (`plimsoll baseline`, and the target of `plimsoll demo`): HTTP/1.1, and
-//! HTTP/2 with prior knowledge (h2c) or by ALPN over TLS. It is minimal and fast, so that a
-//! measurement against it shows the client and the kernel.
+//! The reference server (`plimsoll baseline`, and the target of `plimsoll demo`). It speaks
+//! HTTP/1.1 and HTTP/2, either with prior knowledge (h2c) or by ALPN over TLS. It is minimal and
+//! fast, so a measurement against it shows the cost of client and kernel.
 //!
 //! Each thread has one edge-triggered event loop and its own listener. A request that arrives whole
-//! is parsed in place, and its response is sent at once: one `recv` and one `send`, no `epoll_ctl`,
-//! no allocation. Only partial requests and unsent responses need memory; an idle connection takes
-//! a hundred bytes. A large `/bytes/N` is sent in pieces of one constant.
+//! is parsed in place, and its response is sent at once. That takes one `recv` and one `send`, no
+//! `epoll_ctl`, and no allocation. Only partial requests and unsent responses need memory; an idle
+//! connection takes about a hundred bytes. A large `/bytes/N` is sent in pieces of one constant.
 //!
-//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`; others return 404. Any
-//! method is accepted, and bodies are dropped.
+//! Routes: `/healthz`, `/bytes/N`, `/delay/MS`, `/status/N`, `/burn/US`. All other paths return
+//! 404. Any method is accepted, and request bodies are discarded.
 //!
-//! Not here: files, timeouts of idle connections, logs. It is no server for the open internet.
+//! Not here: files, timeouts of idle connections, logs. The server is not meant for the open
+//! internet.
 
 mod answer;
 mod connection;
@@ -33,35 +34,37 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// Pause after the system refused another connection (open files, memory), ns.
+/// Pause in ns before accepting again after the system refused a connection, for lack of file
+/// descriptors or memory.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
-/// Requested backlog; the system caps it (`net.core.somaxconn`).
+/// Requested length of the accept queue. The system caps it (`net.core.somaxconn`).
 const BACKLOG: i32 = 65_535;
 
-/// The listener's options.
+/// Options of the reference server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The address; port 0 takes a free one.
+    /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Event loops, each on its own thread; at least 1.
+    /// Number of event loops, each in its own thread; at least 1.
     pub threads: usize,
-    /// TLS options; with them, only TLS is accepted.
+    /// TLS options. If given, only TLS connections are accepted.
     pub tls: Option<ServerTls>,
 }
 
-/// A server that runs until it is stopped or dropped.
+/// A running reference server. It runs until it is stopped or dropped.
 pub struct ReferenceServer {
     address: SocketAddr,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// The stop signal: a byte in a pipe that no loop reads, so that every loop sees it.
+    /// The write end of the stop pipe. The stop signal is one byte that no loop reads, so every
+    /// loop sees it.
     stop: Option<PipeWriter>,
-    /// The reading end. Each loop's file table has a copy; this one is closed last, in its own
-    /// table.
+    /// The read end of the stop pipe. Each loop's file table has a copy. This copy belongs to the
+    /// starting thread's table and is closed last.
     #[allow(dead_code, reason = "it only has to be there")]
     stopped: Arc<PipeReader>,
 }
 
-/// Starts the server; it accepts connections when this returns.
+/// Starts the server. It accepts connections when this function returns.
 pub fn start(options: Options) -> io::Result<ReferenceServer> {
     if options.threads == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a server needs at least one thread"));
@@ -81,7 +84,8 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
         let (stopped, tls) = (Arc::clone(&stopped), options.tls.clone());
         let thread = std::thread::Builder::new().name(format!("baseline-{index}"));
         server.threads.push(thread.spawn(move || {
-            // Each thread may have as many connections as a process may open files.
+            // With its own file table, each thread can have as many connections as a process may
+            // open files.
             let _ = process::own_file_table(Some(stopped.as_fd()));
             let begun = Listener::bind(&address, BACKLOG, shared)
                 .and_then(|listener| Ok((listener.local_address()?, Loop::new(listener, stopped, tls)?)));
@@ -89,7 +93,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
                 Ok((address, each)) => (Ok(address), Some(each)),
                 Err(error) => (Err(error), None),
             };
-            // If the receiver is gone, the stop signal was given.
+            // If the receiver is gone, the server is being stopped.
             let _ = told.send(begun);
             each.map_or(Ok(()), Loop::run)
         })?);
@@ -99,12 +103,12 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
 }
 
 impl ReferenceServer {
-    /// The address of the listener, with its actual port.
+    /// The address that the server listens on, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes every connection and joins the threads. The error is the first that ended a loop
+    /// Closes all connections and waits for the threads. Returns the first error that ended a loop
     /// early.
     pub fn stop(mut self) -> io::Result<()> {
         self.end()
@@ -112,7 +116,7 @@ impl ReferenceServer {
 
     fn end(&mut self) -> io::Result<()> {
         if let Some(mut stop) = self.stop.take() {
-            // It fails only if no loop is left to read it.
+            // Writing fails only if no loop is left to read it.
             let _ = stop.write_all(b"x");
         }
         let mut result = Ok(());
@@ -126,7 +130,7 @@ impl ReferenceServer {
 
 impl Drop for ReferenceServer {
     fn drop(&mut self) {
-        // Errors have no receiver here; `stop` returns them.
+        // A destructor cannot return errors; `stop` does.
         let _ = self.end();
     }
 }
@@ -140,13 +144,13 @@ struct Loop {
     tools: Tools,
     listener: Listener,
     tls: Option<ServerTls>,
-    /// When to accept next, if connections may be pending.
+    /// When to try accepting again, in monotonic ns, if connections may be pending.
     accept_due_ns: Option<u64>,
-    /// Kept open for the loop's lifetime.
+    /// Keeps the read end of the stop pipe open while the loop runs.
     _stopped: Arc<PipeReader>,
 }
 
-/// Connections by slot, and the slots with more work.
+/// The connections of a loop, by slot number, and the slots that have more work.
 #[derive(Default)]
 struct Connections {
     slots: Vec<Option<ServedConnection>>,
@@ -155,7 +159,8 @@ struct Connections {
 }
 
 impl Connections {
-    /// Runs a turn of the connection in `slot`, if there is one.
+    /// Runs one turn of the connection in `slot`, if there is one, and closes it if the turn says
+    /// so.
     fn turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> Turn) {
         let Some(place) = self.slots.get_mut(slot as usize) else { return };
         let Some(connection) = place else { return };
@@ -176,7 +181,7 @@ impl Connections {
     fn add(&mut self, socket: Socket, tls: Option<&ServerTls>, epoll: &Epoll) -> io::Result<()> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len() as u32);
         epoll.add(socket.as_raw_fd(), u64::from(slot))?;
-        // This fails if the system has no random numbers.
+        // Creating a session fails if the system has no random numbers.
         let session = |tls: &ServerTls| tls.session().map(Box::new).map_err(|why| io::Error::other(why.text()));
         let connection = Some(ServedConnection::new(socket, tls.map(session).transpose()?, slot));
         match self.free.pop() {
@@ -224,7 +229,7 @@ impl Loop {
         }
     }
 
-    /// Time until the next timer.
+    /// Time in ns until the next timer; 0 if a connection has more work; `None` without timers.
     fn timeout_ns(&self) -> Option<u64> {
         if !self.connections.again.is_empty() {
             return Some(0);
@@ -259,10 +264,10 @@ impl Loop {
                         self.accept_due_ns = None;
                         return;
                     }
-                    // The client left while it waited.
+                    // The client left while its connection waited in the accept queue.
                     io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
-                    // No descriptor or memory is left. The connection stays in the backlog, and an
-                    // immediate retry would only use CPU time.
+                    // No file descriptor or memory is left. The connection stays in the accept
+                    // queue; an immediate retry would only waste CPU time.
                     _ => {
                         self.accept_due_ns = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                         return;

@@ -1,11 +1,11 @@
-//! A reference server with a known limit outside its own work (`plimsoll baseline --behind URL
-//! --pool N`). `/items` responds after a request to the upstream server, over a fixed pool of
-//! connections; further requests queue. Other paths return 404 at once. `plimsoll demo` explains
-//! this limit.
+//! A reference server with a known bottleneck outside its own work (`plimsoll baseline --behind URL
+//! --pool N`). `/items` responds after a request to a downstream server over a fixed pool of
+//! connections. Further requests queue for a free connection. Other paths return 404 at once.
+//! `plimsoll demo` finds this bottleneck.
 //!
-//! It has a thread for each accepted connection, as many real servers do: threads wait while cores
-//! are idle. Not here: speed (that is the plain reference server's), TLS, upstream responses
-//! without a length.
+//! The server has one thread for each accepted connection, as many real servers do: threads wait
+//! while cores are idle. Not here: high speed (see the plain reference server), TLS, and downstream
+//! responses without a length.
 
 use plimsoll_traffic::target_url::Url;
 use plimsoll_wire::h1::{RequestParser, RequestStep};
@@ -14,13 +14,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Stack of a thread with few nested calls, bytes.
+/// Stack size of a connection's thread, bytes. Small, because few calls nest.
 const STACK_BYTES: usize = 128 << 10;
 /// Longest head of a request or response, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Pause after the system refused another connection or thread.
+/// Pause before accepting again after the system refused a connection or thread.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Timeout for the upstream server without a byte.
+/// Longest time to wait for the next byte from the downstream server.
 const BEHIND_PATIENCE: Duration = Duration::from_secs(30);
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nitems\n";
@@ -28,8 +28,8 @@ const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\
 const BAD: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n";
 
-/// Serves until the process ends; accepts connections when this returns. Gives the address that was
-/// taken.
+/// Starts the server and returns its address. The server accepts connections when this function
+/// returns, and runs until the process exits.
 pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result<SocketAddr> {
     plimsoll_sys::process::raise_files_max();
     let pool = Arc::new(LinkPool::new(behind, connections));
@@ -40,7 +40,8 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
             let begun = listener.accept().and_then(|(stream, _)| {
                 let pool = Arc::clone(&pool);
                 let thread = std::thread::Builder::new().name("items".into()).stack_size(STACK_BYTES);
-                // A client that leaves during a request does not affect others.
+                // The error is ignored: a client that leaves during a request does not affect
+                // others.
                 thread.spawn(move || drop(serve(stream, &pool)))
             });
             if begun.is_err() {
@@ -51,7 +52,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
     Ok(address)
 }
 
-/// Serves one connection until its client closes it.
+/// Serves one connection until the client closes it.
 fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut parser = RequestParser::new();
@@ -84,11 +85,11 @@ fn serve(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
     }
 }
 
-/// The connections to the upstream server.
+/// The pool of connections to the downstream server.
 struct LinkPool {
     address: String,
     request: Vec<u8>,
-    /// Free connections; `None`: one that is not open yet.
+    /// The free connections; `None` stands for a connection that is not open yet.
     free: Mutex<Vec<Option<TcpStream>>>,
     freed: Condvar,
 }
@@ -105,7 +106,7 @@ impl LinkPool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends one request upstream, when a connection is free.
+    /// Waits for a free connection, and sends one request to the downstream server on it.
     fn query_upstream(&self) -> io::Result<()> {
         let mut free = self.free();
         let taken = loop {
@@ -119,7 +120,7 @@ impl LinkPool {
             link.write_all(&self.request)?;
             read_answer(&mut link).map(|()| link)
         });
-        // A failed connection is reopened at its next use.
+        // A failed connection is opened again when it is next used.
         let (back, result) = match answered {
             Ok(link) => (Some(link), Ok(())),
             Err(error) => (None, Err(error)),
@@ -137,7 +138,7 @@ impl LinkPool {
     }
 }
 
-/// Reads one response by its declared length.
+/// Reads one response whose head declares its length, and discards it.
 fn read_answer(link: &mut impl Read) -> io::Result<()> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidData, "no response of a known length");
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
@@ -190,9 +191,9 @@ mod tests {
         for asker in askers {
             assert!(asker.join().expect("no panic").starts_with("HTTP/1.1 200"));
         }
-        // Three rounds of two.
+        // Three rounds of two concurrent requests.
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
-        // A missing upstream server is reported, and the error does not persist.
+        // A failed downstream server is reported with 502, and the error does not persist.
         drop(store);
         assert!(fetch(address, "/items").starts_with("HTTP/1.1 502"));
     }

@@ -1,14 +1,15 @@
-//! Parses requests of the reference server. No I/O; HTTP parsing belongs to `plimsoll_wire`.
+//! Converts parsed requests to what the reference server must answer. This module does no I/O;
+//! `plimsoll_wire` parses HTTP.
 
 use plimsoll_wire::h1::{Refusal, RequestParser, RequestStep};
 
-/// The longest body of `/bytes/N`.
+/// Longest body of `/bytes/N`, bytes.
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 30;
-/// The longest delay of `/delay/MS`.
+/// Longest delay of `/delay/MS`, in ms (one hour).
 pub(super) const DELAY_MS_MAX: u64 = 3_600_000;
-/// The most CPU time of `/burn/US`.
+/// Most CPU time of `/burn/US`, in microseconds (one minute).
 pub(super) const BURN_US_MAX: u64 = 60_000_000;
-/// The requested resource.
+/// The resource that a request's path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     Health,
@@ -16,37 +17,37 @@ pub(super) enum Resource {
     Delay(u64),
     Status(u16),
     Burn(u64),
-    /// A known resource with an invalid number.
+    /// A known path whose number is invalid or out of bounds.
     BadNumber,
     Unknown,
 }
 
-/// The parts of a request that the response depends on.
+/// The parts of a request that determine the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServedRequest {
     pub(super) resource: Resource,
-    /// HEAD: the response has no body.
+    /// Whether the method is HEAD, so that the response has no body.
     pub(super) head: bool,
-    /// Whether the client wants keep-alive.
+    /// Whether the client wants to keep the connection open.
     pub(super) keep: bool,
-    /// HTTP/1.0: the response must announce keep-alive.
+    /// Whether the request is HTTP/1.0, so that the response must announce keep-alive.
     pub(super) old: bool,
 }
 
-/// The result of a parsing step.
+/// The result of one parsing step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderStep {
-    /// The request is incomplete. Unparsed bytes must be offered again with more.
+    /// The request is incomplete. The caller must offer unparsed bytes again, together with more.
     More,
-    /// A complete request, including its body.
+    /// A request is complete, including its body.
     Request(ServedRequest),
-    /// The client waits for `100 Continue` before its body.
+    /// The client waits for `100 Continue` before it sends its body.
     Continue,
-    /// Invalid HTTP: respond with this status and close.
+    /// The bytes are not valid HTTP. The server must respond with this status and close.
     Refuse(u16),
 }
 
-/// Reads the requests of one connection.
+/// Reads the requests of one connection one after another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestReader {
     parser: RequestParser,
@@ -59,7 +60,7 @@ impl RequestReader {
         RequestReader { parser: RequestParser::new(), request: None }
     }
 
-    /// Parses `input`: the number of parsed bytes, and the result.
+    /// Parses `input`. Returns the number of bytes parsed, and the result.
     pub(super) fn read(&mut self, input: &[u8]) -> (usize, ReaderStep) {
         let (used, step) = self.parser.read(input);
         match step {
@@ -74,7 +75,7 @@ impl RequestReader {
                     keep: head.keep_alive,
                     old: head.is_1_0,
                 });
-                // Most requests have no body, so they are complete with their head.
+                // Most requests have no body, so they are complete once their head is.
                 let (body, step) = self.read(&input[used..]);
                 let waits = head.awaits_continue && step == ReaderStep::More && used == input.len();
                 (used + body, if waits { ReaderStep::Continue } else { step })
@@ -110,7 +111,7 @@ pub(super) fn resource(target: &[u8]) -> Resource {
     } else if let Some(digits) = path.strip_prefix(b"/burn/") {
         bounded(digits, BURN_US_MAX, Resource::Burn)
     } else if let Some(digits) = path.strip_prefix(b"/status/") {
-        // Interim statuses (1xx) are no final response, so they are refused.
+        // Interim statuses (1xx) are not final responses, so they are refused.
         match number(digits) {
             Some(status @ 200..=599) => Resource::Status(status as u16),
             _ => Resource::BadNumber,

@@ -1,5 +1,5 @@
-//! Tests of the reference server: its parser with any split of bytes, and its responses over real
-//! sockets.
+//! Tests of the reference server: its parser with bytes split at any place, and its responses over
+//! real sockets.
 
 use super::answer::{OK, burn, write};
 use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
@@ -9,9 +9,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-// The reader, without sockets.
+// Tests of the request reader, without sockets.
 
-/// The results of the parser for `bytes` split at `cuts`.
+/// Returns the results of the parser for bytes that arrive in these pieces.
 fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
     let (mut reader, mut held, mut found) = (RequestReader::new(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -24,7 +24,7 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
                 ReaderStep::More if used == 0 => break,
                 ReaderStep::More => {}
                 ReaderStep::Request(_) => found.push(step),
-                // It depends on whether the body arrived with the head.
+                // Whether this result occurs depends on whether the body arrived with the head.
                 ReaderStep::Continue => {}
                 ReaderStep::Refuse(_) => {
                     found.push(step);
@@ -85,11 +85,12 @@ fn requests_are_read_whatever_the_cuts() {
     for (target, expect) in routes {
         check(&one(target), &[get(expect)]);
     }
-    // Several at once, with the required tolerance: empty lines between, bare line feeds.
+    // Pipelined requests with the tolerance that HTTP requires: empty lines between requests, and
+    // bare line feeds.
     let pipelined = [one("/healthz"), b"\r\n\r\n".to_vec(), one("/bytes/5"), one("/burn/7")].concat();
     check(&pipelined, &[get(Health), get(Bytes(5)), get(Burn(7))]);
     check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
-    // What happens to the connection.
+    // The parser reports whether the connection stays open.
     check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[closing(Health)]);
     let old = |keep| ReaderStep::Request(ServedRequest { resource: Health, head: false, keep, old: true });
     check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
@@ -149,13 +150,13 @@ fn what_is_not_http_is_refused_whatever_the_cuts() {
         format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{line}").as_bytes(),
         &[ReaderStep::Refuse(400)],
     );
-    // Refused as soon as the limit is exceeded, whether or not the head ends.
+    // An overlong head is refused as soon as the limit is exceeded, whether or not it ends.
     let long = format!("GET / HTTP/1.1\r\na: {}", "x".repeat(HEAD_BYTES_MAX));
     assert_eq!(read_pieces(long.as_bytes().chunks(1)), [ReaderStep::Refuse(431)]);
     assert_eq!(read_pieces(format!("{long}\r\n\r\n").as_bytes().chunks(4096)), [ReaderStep::Refuse(431)]);
 }
 
-/// A small generator of random numbers (splitmix64).
+/// A small random number generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -224,7 +225,7 @@ fn an_idle_connection_is_small() {
     assert!(size_of::<Option<ServedConnection>>() <= 192, "{} bytes", size_of::<Option<ServedConnection>>());
 }
 
-// The server, over real sockets.
+// Tests of the server over real sockets.
 
 fn server(threads: usize) -> ReferenceServer {
     start(Options { listen: "127.0.0.1:0".parse().expect("an address"), threads, tls: None }).expect("starts")
@@ -237,7 +238,7 @@ fn connect(server: &ReferenceServer) -> TcpStream {
     stream
 }
 
-/// The server's whole output for `bytes`, after which the client sends no more.
+/// Returns the server's whole output for `bytes`, after which the client stops sending.
 fn exchange(server: &ReferenceServer, bytes: &[u8]) -> String {
     let mut stream = connect(server);
     stream.write_all(bytes).expect("written");
@@ -247,7 +248,7 @@ fn exchange(server: &ReferenceServer, bytes: &[u8]) -> String {
     String::from_utf8(answer).expect("text")
 }
 
-/// One response with a Content-Length: its head and body.
+/// Reads one response that has a Content-Length; returns its head and body.
 fn receive(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -344,7 +345,7 @@ fn a_delay_blocks_nobody_else() {
     assert!(start.elapsed() < Duration::from_millis(300), "{:?}", start.elapsed());
     receive(&mut slow);
     assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
-    // A client that leaves early affects no other, even if its slot is reused.
+    // A client that leaves early affects no other client, even if its slot is reused.
     let mut gone = connect(&server);
     gone.write_all(b"GET /delay/50 HTTP/1.1\r\n\r\n").expect("written");
     drop(gone);

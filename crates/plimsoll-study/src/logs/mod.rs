@@ -1,5 +1,6 @@
-//! Logs of the command line: opened, detected, read by line and merged by time. Memory is bounded
-//! by the longest line. Not here: formats (`plimsoll_traffic::logs`), and the content of lines.
+//! Opens the log files of the command line, detects their formats, reads them by line and merges
+//! them by time. Memory is bounded by the longest line. Not here: the formats
+//! (`plimsoll_traffic::logs`), and parsing lines.
 
 mod unpack;
 
@@ -12,44 +13,46 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use unpack::LogBytes;
 
-/// Bytes of one read.
+/// Size of one read, bytes.
 const READ: usize = 1 << 20;
-/// Lines and bytes at the beginning of a log for format detection.
+/// Most lines and bytes at the beginning of a log that are used to detect its format.
 const SAMPLE_LINES: usize = 200;
 const SAMPLE_BYTES: usize = 1 << 20;
-/// How far one log is read ahead of another, ns: the receiver sorts lines anyway.
+/// How far one log may be read ahead of another, in ns of log time. The receiver sorts lines, so an
+/// exact merge is not needed.
 const AHEAD_NS: u64 = 1_000_000_000;
 
-/// Options for parsing lines, from the command line.
+/// Options from the command line for parsing log lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogReading<'a> {
-    /// `--log-format`
+    /// Value of `--log-format`: the format of text lines.
     pub log_format: Option<&'a str>,
-    /// `--field`
+    /// Value of `--field`: the mapping of JSON fields.
     pub field: Option<&'a str>,
-    /// `--session`
+    /// Value of `--session`: where a line has its session id.
     pub session: Option<&'a str>,
 }
 
-/// Facts about one log.
+/// A log file as it was read: name, format and timestamps.
 #[derive(Debug, Clone)]
 pub struct LogSource {
-    /// The path.
+    /// The path of the log.
     pub name: String,
-    /// The format, in words.
+    /// Description of the detected format.
     pub format: String,
     /// The meaning of its timestamps.
     pub stamp: Stamp,
 }
 
-/// Number of lines read.
+/// Numbers of lines read and not parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// Lines that are not empty.
+    /// Number of lines that are not empty.
     pub read: u64,
-    /// Unreadable lines.
+    /// Number of lines that could not be parsed.
     pub unparsed: u64,
-    /// The first unreadable line: its position and beginning.
+    /// The first line that could not be parsed: its position (`FILE:LINE`) and its redacted
+    /// beginning.
     pub first: Option<(String, String)>,
 }
 
@@ -60,45 +63,45 @@ impl Counts {
     }
 }
 
-/// A buffer over the bytes of a log.
+/// Buffers the bytes of a log.
 struct LogBuffer {
     name: String,
     bytes: LogBytes,
     buffer: Vec<u8>,
-    /// Start of the unparsed part of the buffer.
+    /// Start of the bytes in the buffer that were not parsed yet; `to` is their end.
     from: usize,
     to: usize,
     ended: bool,
-    /// The line terminator: a line feed, or a carriage return in files without line feeds.
+    /// The line terminator: a line feed, or a carriage return in a file without line feeds.
     line_end: u8,
 }
 
-/// A log in progress.
+/// An open log with its format and reading position.
 struct Log {
     text: LogBuffer,
     format: Format,
-    /// Number of the last line read.
+    /// Number of the last line read, from 1.
     line: u64,
-    /// Whether the current line is too long and skipped to its end.
+    /// Whether the current line is too long, so that its rest is skipped.
     too_long: bool,
     counts: Counts,
 }
 
-/// The position of a log.
+/// The position up to which a log was read.
 enum LogPosition {
-    /// At a line with this timestamp.
+    /// The next line has this timestamp, ns.
     At(u64),
     Ended,
 }
 
-/// Logs that are read together.
+/// Logs that are read together, merged by time.
 pub struct Logs {
     logs: Vec<Log>,
     length: Option<u64>,
 }
 
 impl Logs {
-    /// Opens all logs and detects their formats.
+    /// Opens all logs and detects the format of each, unless `reading` gives one.
     pub fn open(paths: &[PathBuf], reading: LogReading) -> Result<Logs, Failure> {
         if reading.log_format.is_some() && reading.field.is_some() {
             return Err(Failure::usage("give either --log-format (for text) or --field (for JSON)"));
@@ -119,7 +122,7 @@ impl Logs {
         Ok(Logs { logs, length })
     }
 
-    /// Facts about each log.
+    /// Returns name, format and timestamp meaning of each log.
     pub fn read(&self) -> Vec<LogSource> {
         let read = |log: &Log| LogSource {
             name: log.text.name.clone(),
@@ -129,8 +132,8 @@ impl Logs {
         self.logs.iter().map(read).collect()
     }
 
-    /// Calls `take` with every request, roughly in order of time, and `passing` with the progress
-    /// in bytes.
+    /// Calls `take` with every request, roughly in order of time. Calls `passing` with the
+    /// progress: bytes read, and total bytes if known.
     pub fn each(
         &mut self,
         mut take: impl FnMut(&Entry, Stamp),
@@ -172,13 +175,13 @@ fn with_flag(error: &FormatError, flag: &str) -> Failure {
 }
 
 impl LogBuffer {
-    /// The first lines, which stay in the buffer.
+    /// Returns the first lines for format detection. The lines stay in the buffer.
     fn sample(&mut self) -> Result<Vec<&[u8]>, Failure> {
         while self.to < SAMPLE_BYTES && !self.ended && lines_in(&self.buffer[..self.to]) <= SAMPLE_LINES {
             self.fill()?;
         }
         if self.buffer[..self.to].starts_with(b"\xef\xbb\xbf") {
-            // Skip a byte order mark.
+            // This skips a byte order mark.
             self.from = 3;
         }
         let sample = &self.buffer[self.from..self.to];
@@ -193,7 +196,7 @@ impl LogBuffer {
         Ok(lines.take(SAMPLE_LINES).collect())
     }
 
-    /// Reads more bytes.
+    /// Reads more bytes into the buffer, which grows if it is full.
     fn fill(&mut self) -> Result<(), Failure> {
         if self.from > 0 {
             self.buffer.copy_within(self.from..self.to, 0);
@@ -249,7 +252,8 @@ impl Log {
         Ok(Log { text, format, line: 0, too_long: false, counts: Counts::default() })
     }
 
-    /// Passes on all requests with timestamps up to `limit_ns`.
+    /// Passes all requests with timestamps up to `limit_ns` to `take`. Returns the position
+    /// reached.
     fn read_to(
         &mut self,
         limit_ns: u64,
@@ -294,9 +298,9 @@ impl Log {
     }
 }
 
-/// The beginning of a line, for people.
+/// Returns the beginning of an unparsed line for messages, redacted.
 fn beginning(line: &[u8]) -> String {
-    // An unreadable line may contain anything: show its shape and length.
+    // Such a line may contain anything, also secrets: only its shape and length are shown.
     let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
     let text: String = whole.chars().take(80).collect();
     let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };

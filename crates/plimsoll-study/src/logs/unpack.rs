@@ -1,8 +1,8 @@
-//! The bytes of a log from a file or standard input, plain or compressed (gzip, Zstandard, detected
-//! by the first bytes). Decompression has its own thread, so that it costs the reader nothing while
-//! a core is idle.
+//! Reads the bytes of a log from a file or standard input. Logs may be plain or compressed (gzip,
+//! Zstandard), which the first bytes show. Decompression runs in its own thread, so it does not
+//! slow the reader down while a core is idle.
 //!
-//! Not here: the content of lines (`plimsoll_traffic`).
+//! Not here: parsing lines (`plimsoll_traffic`).
 
 use flate2::bufread::MultiGzDecoder;
 use plimsoll_model::foreign;
@@ -16,16 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Bytes passed from the decompressor to the reader at once, and the number of chunks ahead.
+/// Size in bytes of a chunk that the decompressor passes to the reader; the next line says how many
+/// chunks may be ready ahead.
 const CHUNK: usize = 256 << 10;
 const AHEAD: usize = 8;
 
-/// The decompressed bytes of a log.
+/// A reader of the decompressed bytes of a log.
 pub struct LogBytes {
     source: ByteSource,
-    /// Bytes read from the disk so far.
+    /// Number of bytes read from the disk so far, before decompression.
     pub read: Arc<AtomicU64>,
-    /// Size of the file, if known.
+    /// Size of the file in bytes; `None` if unknown (standard input).
     pub length: Option<u64>,
 }
 
@@ -34,7 +35,7 @@ enum ByteSource {
     Thread { chunks: Receiver<io::Result<Vec<u8>>>, current: Vec<u8>, at: usize },
 }
 
-/// Counts the bytes read through it.
+/// A reader that counts the bytes read through it.
 struct CountedReader<R> {
     inner: R,
     read: Arc<AtomicU64>,
@@ -68,7 +69,8 @@ impl Read for LogBytes {
     }
 }
 
-/// Opens a log; `-` is standard input. An error completes "'PATH' ...".
+/// Opens a log; `-` is standard input. The error text completes a sentence that begins with the
+/// path.
 pub fn open(path: &Path) -> Result<LogBytes, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let read = Arc::new(AtomicU64::new(0));
@@ -99,7 +101,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
             let work = move || {
                 let unpacked = foreign::call("packed logs", || unpack(inner, &sender));
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
-                    // A failed send means that the reader is gone.
+                    // A failed send means that the reader was dropped.
                     let _ = sender.send(Err(cut(&error, unpacker)));
                 }
             };
@@ -114,18 +116,18 @@ fn other(kind: &str, way_out: &str) -> String {
     format!("is compressed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
 }
 
-/// The error for a truncated compressed log, with the way to its readable part.
+/// Returns the error for a truncated compressed log, and how to recover its readable part.
 fn cut(error: &io::Error, unpacker: &str) -> io::Error {
     let text = format!("{}; unpack the readable part with {unpacker}, and read it with '-'", system_text(error));
     io::Error::new(error.kind(), text)
 }
 
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
-/// Decompresses the input to its end.
+/// A function that decompresses its input to the end and sends the chunks.
 type Unpack = fn(PackedReader, &Chunks) -> io::Result<()>;
 type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
-/// Passes on bytes until the reader is gone.
+/// Sends bytes in chunks until the input ends. Returns false if the receiver is gone.
 fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     loop {
         let mut chunk = vec![0; CHUNK];
@@ -151,7 +153,7 @@ fn gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
     hand_on(MultiGzDecoder::new(packed), to).map(|_| ())
 }
 
-/// A file may have several frames, some of them without data.
+/// Decompresses Zstandard. A file may have several frames, some of them without data.
 fn zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
     let cannot = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     while !packed.fill_buf()?.is_empty() {

@@ -1,7 +1,8 @@
-//! Loads from this machine on several targets (arms) in turn: running servers, or builds that are
-//! started and ended for each turn.
+//! Executes loads on several targets (arms, the sides of a comparison) in turn: running servers, or
+//! builds that are started and ended for each turn.
 //!
-//! Not here: starting and ending a build (`subject`), and the order of sides (`plimsoll-analysis`).
+//! Not here: starting and ending a build (`subject`), and the order of the sides
+//! (`plimsoll-analysis`).
 
 use super::load_probes::LoadProbes;
 use super::machine::{LoadFitter, on_clock};
@@ -22,55 +23,56 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One of several targets.
+/// One of several compared targets.
 pub struct BuildTarget {
-    /// The resolved target.
+    /// The resolved address and settings of the target.
     pub base: Base,
-    /// The command that starts it; `None`: it runs already.
+    /// The command that starts the target; `None` if the server runs already.
     pub command: Option<String>,
-    /// How to find its processes, if it runs already.
+    /// Finds the server's processes; `None` for a build that plimsoll starts.
     pub finder: Option<Finder>,
-    /// The author of requests, if they are not in the plan.
+    /// The script that writes the requests; `None` if the plan contains them.
     pub authoring: Option<Arc<dyn AuthorFactory>>,
 }
 
-/// The targets of a comparison.
+/// A runner that executes loads on the targets of a comparison in turn.
 pub struct Builds<'a> {
     targets: &'a [BuildTarget],
     fitting: LoadFitter,
-    /// The last prepared load.
+    /// The plan of the last prepared load.
     plan: Plan,
-    /// Its injector.
+    /// The generator settings of the last prepared load.
     injector: Injector,
     /// Longest time from the start of a build to its first response.
     start_patience: Duration,
-    /// A command to run before every block.
+    /// A shell command to run before every block (a group of loads, one on each side).
     before_block: Option<&'a str>,
-    /// Where build output goes: beside the run file.
+    /// The path of the run file; build output goes into files beside it.
     beside: PathBuf,
     began: Instant,
-    /// The current target, and its build if it was started.
+    /// The tag of the current turn, and the build that runs for that turn, if one was started.
     on: Option<(Tag, Option<RunningBuild>)>,
-    /// Whether any build was started already.
+    /// Whether any build was started before.
     any_started: bool,
-    /// The protocol of the first build's response, if builds choose it: all use that.
+    /// The protocol of the first build's first response, used for all loads if the plan leaves it
+    /// open.
     spoken: Option<HttpChoice>,
-    /// The last block whose command was run.
+    /// The last block before which the command was run.
     block: Option<u32>,
-    /// Other machines that make all loads in place of this one.
+    /// Other machines (a fleet) that send all load in place of this one.
     fleet: Option<Box<dyn RemoteLoad>>,
-    /// Sources of readings for each target, if this machine cannot see it.
+    /// A source of remote readings for each target, if the targets are not on this machine.
     readings: Vec<Box<dyn ReadingSource>>,
-    /// The setup of the load, and failures of earlier cleanups.
+    /// The setup of the current load; its cleanup runs after the load.
     around: Option<TeardownGuard>,
     warnings: Vec<String>,
-    /// The load with open connections, and its readings.
+    /// The load whose connections are open, and the readings of its target.
     ready: Option<PreparedLoad>,
     seen: Option<TargetReadings>,
 }
 
 impl<'a> Builds<'a> {
-    /// Begins an experiment.
+    /// Creates the runner; time 0 of the experiment is now.
     pub fn new(
         targets: &'a [BuildTarget],
         fitting: LoadFitter,
@@ -102,17 +104,17 @@ impl<'a> Builds<'a> {
         }
     }
 
-    /// Sets the other machines that make loads, if any.
+    /// Sets the other machines that send the load, if there are any.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> Builds<'a> {
         Builds { fleet, ..self }
     }
 
-    /// Sets a source of readings for each target, if there are any.
+    /// Sets a source of remote readings for each target, if there are any.
     pub fn with_readings(self, readings: Vec<Box<dyn ReadingSource>>) -> Builds<'a> {
         Builds { readings, ..self }
     }
 
-    /// The remote source of readings for the current target, if any.
+    /// The source of remote readings for the current target, if there is one.
     fn source(&self) -> Option<&dyn ReadingSource> {
         let (tag, _) = self.on.as_ref()?;
         self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
@@ -123,7 +125,8 @@ impl<'a> Builds<'a> {
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
 
-    /// Switches to a load's target: ends the last build and starts the next, if builds are started.
+    /// Switches to the target of a load. If targets are builds, the previous build is ended and the
+    /// next one started.
     fn turn_to(&mut self, tag: Tag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
@@ -158,7 +161,7 @@ impl<'a> Builds<'a> {
         Ok(())
     }
 
-    /// Sets the protocol of the first build, if builds choose it.
+    /// Sets the protocol of the first build, if the plan leaves the protocol open.
     fn settle_http(&self, plan: &mut Plan) {
         if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
             plan.carriage.speak(http);
@@ -169,7 +172,7 @@ impl<'a> Builds<'a> {
         self.beside.with_extension(format!("{what}.log"))
     }
 
-    /// CPU clocks of the target's processes; `None` if they are remote or not visible.
+    /// CPU clocks of the target's processes; `None` if they are not visible from this machine.
     fn clocks(&self) -> Option<CpuClocks> {
         if let Some((_, Some(running))) = &self.on {
             return Some(running.cpu_clocks());
@@ -177,7 +180,8 @@ impl<'a> Builds<'a> {
         let finder = self.target()?.finder.as_ref()?;
         let found = finder.first().as_ref().ok()?;
         let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
-        // A restarted server has new processes.
+        // If the known processes are gone, the server may have restarted: its processes are
+        // searched again.
         let again = || finder.look_again().ok().map(|found| CpuClocks::below(&found.roots));
         clocks.or_else(again).filter(|clocks| !clocks.is_empty())
     }
@@ -196,7 +200,7 @@ impl Runner for Builds<'_> {
         self.settle_http(&mut plan);
         self.plan = plan;
         if self.fleet.is_some() {
-            // Each machine adapts its own part.
+            // Each machine of the fleet adapts its own share of the load.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
@@ -235,7 +239,7 @@ impl Runner for Builds<'_> {
         self.fleet.as_ref().map_or(START_AHEAD_NS, |fleet| fleet.start_ahead_ns())
     }
 
-    /// The build must survive the load.
+    /// Runs the prepared load. If the build exits during the load, the result says so.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
         let mut seen = self.seen.take().expect("it is looked at since then");
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
@@ -252,7 +256,7 @@ impl Runner for Builds<'_> {
             None => self.ready.take().expect("connections were made ready").run(origin_ns, &mut on_tick),
             Some(fleet) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
         };
-        // A lost agent makes the sides unequal.
+        // Without one agent the load differs between the sides, so the comparison fails.
         if let Some(agent) = run.agents.iter().find(|agent| agent.loss_reason.is_some()) {
             let why = agent.loss_reason.as_deref().unwrap_or_default();
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
@@ -288,7 +292,7 @@ impl Runner for Builds<'_> {
     }
 }
 
-/// Ends a load when its build ends.
+/// Ends a load when its build has exited.
 fn alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
     match running.as_mut().and_then(|running| running.died()) {
         Some(why) => ControlFlow::Break(Stop::Died(why)),
@@ -296,16 +300,16 @@ fn alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
     }
 }
 
-/// Readings of one load's target.
+/// Recorder of readings during one load.
 enum TargetReadings {
-    /// From this machine.
+    /// Readings taken on this machine.
     Here(Box<BuildCpuRecorder>),
-    /// From the target's own machine.
+    /// Readings taken on the target's own machine.
     Elsewhere(LoadProbes),
 }
 
 impl TargetReadings {
-    /// Handles a tick; returns its readings.
+    /// Handles a tick; returns the readings that the tick reports.
     fn look(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> TickProbes {
         match self {
             TargetReadings::Here(seen) => {
@@ -319,7 +323,7 @@ impl TargetReadings {
         }
     }
 
-    /// Ends the load: all readings, and the part that no tick had.
+    /// Ends the load. Returns all readings, and those that no tick has reported.
     fn end(self, source: Option<&dyn ReadingSource>) -> (Probes, Option<Probes>) {
         match self {
             TargetReadings::Here(seen) => {
@@ -334,10 +338,10 @@ impl TargetReadings {
     }
 }
 
-/// CPU time of a build, of the machine and of plimsoll over one load, as the usual series.
+/// Records the CPU time of a build, of the machine and of plimsoll during one load.
 struct BuildCpuRecorder {
     clocks: Option<CpuClocks>,
-    /// Schedule time 0 on the monotonic clock, ns.
+    /// Start of the load's schedule on the monotonic clock, ns; 0 before the first tick.
     origin_ns: u64,
     machine: MachineRecorder,
 }
@@ -345,7 +349,8 @@ struct BuildCpuRecorder {
 impl BuildCpuRecorder {
     fn begin(clocks: Option<CpuClocks>, local: bool, port: Option<u16>) -> BuildCpuRecorder {
         let mut seen = BuildCpuRecorder { clocks, origin_ns: 0, machine: MachineRecorder::new(local, port) };
-        // Read before the load: its first tick comes after the measured part begins.
+        // The first reading comes before the load: the first tick would come after the measured
+        // part begins.
         seen.look(0, true);
         seen
     }

@@ -1,36 +1,38 @@
-//! Readings of one load, converted to the load's clock and stored in parts ([`LoadProbes`]).
+//! Collects the readings of one load ([`LoadProbes`]): converts them to the load's clock and passes
+//! them on in parts.
 //!
-//! Not here: the source of readings (`plimsoll-probe`), and their recording (`recording`).
+//! Not here: taking readings (`plimsoll-probe`), and recording them (`recording`).
 
 use plimsoll_engine::Tick;
 use plimsoll_model::Probes;
 use plimsoll_probe::ReadingSource;
 
-/// Readings of one load.
+/// The readings of server and host during one load.
 #[derive(Default)]
 pub struct LoadProbes {
-    /// Schedule time 0 on the monotonic clock, once known.
+    /// Start of the load's schedule on the monotonic clock, ns; unknown before the first tick.
     origin_ns: Option<i64>,
     taken_ns: u64,
-    /// All parts so far.
+    /// All readings so far.
     pub whole: Probes,
 }
 
 impl LoadProbes {
-    /// Interval at which a part goes to the run file, ns: the most that a crash loses.
+    /// Interval in ns at which a part of the readings goes to the run file. A crash loses at most
+    /// this much.
     const PART_NS: u64 = 2_000_000_000;
 
     /// Begins a load, before its connections open.
     pub fn begin(source: Option<&dyn ReadingSource>) -> LoadProbes {
         if let Some(source) = source {
-            // Readings between loads are dropped.
+            // Readings from before the load are dropped.
             source.take();
             source.sample_now();
         }
         LoadProbes::default()
     }
 
-    /// Handles a tick; returns a part when it is due.
+    /// Handles a tick. Returns the new readings if a part is due.
     pub fn tick(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         self.origin_ns = Some(tick.origin_ns as i64);
         if tick.end_ns < self.taken_ns + Self::PART_NS {
@@ -40,7 +42,7 @@ impl LoadProbes {
         self.take(source)
     }
 
-    /// Ends the load; returns the last part.
+    /// Ends the load. Returns the last part of its readings.
     pub fn end(&mut self, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         source?.sample_now();
         self.take(source)

@@ -1,6 +1,6 @@
-//! Loads from this machine on a running target, with probes.
+//! Executes loads from this machine on a running target, and reads the target's probes.
 //!
-//! Not here: the choice of loads (`plimsoll-analysis`), and their recording (`recording`).
+//! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
 use super::load_probes::LoadProbes;
 use super::part_processes::{self, PartProcesses};
@@ -25,56 +25,57 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// This machine as a runner.
+/// A runner that executes loads from this machine.
 pub struct ThisMachine {
     began: Instant,
-    /// The source of readings of the target.
+    /// The source of readings of the target; `None` without probes.
     source: Option<Box<dyn ReadingSource>>,
-    /// The common plan, with the current load.
+    /// The plan of all loads, with the load of the current one.
     plan: Plan,
     injector: Injector,
     fitting: Option<LoadFitter>,
-    /// The author of requests, if they are not in the plan.
+    /// The script that writes the requests; `None` if the plan contains them.
     authoring: Option<Arc<dyn AuthorFactory>>,
-    /// Changed plans, by change; `None` is the original plan while a change is active.
+    /// The changed plan for each change. The entry `None` keeps the original plan while a change is
+    /// active.
     variants: BTreeMap<Option<PlanChange>, Variant>,
-    /// The active change.
+    /// The change that is active now.
     variant: Option<PlanChange>,
-    /// The command that changes a server setting.
+    /// The user's command that changes a server setting (`--vary`).
     setting: Option<Setting>,
-    /// Processes that may be paused, and the pauser of the current load.
+    /// The processes that may be paused, and the pauser of the current load.
     may_stop: Vec<PausableProcess>,
     stopping: Option<ProcessPauser>,
-    /// The other processes of the current load, or why there are none.
+    /// The other processes that send a share of the current load, or why they could not be started.
     others: Option<Result<PartProcesses, String>>,
-    /// Other machines that make all loads, and whether the current load continues without a lost
-    /// one.
+    /// Other machines (a fleet) that send all load in place of this one. The flag on the second
+    /// line says whether the current load continues if a machine is lost.
     fleet: Option<Box<dyn RemoteLoad>>,
     goes_on: bool,
-    /// The setup of the load, and failures of earlier cleanups.
+    /// The setup of the current load; its cleanup runs after the load.
     around: Option<TeardownGuard>,
-    /// Local addresses of loads, if they may change; and whether the current load's did.
+    /// The local addresses of loads, and whether the current load changed its address.
     sources: LoadSources,
     moved: bool,
     warnings: Vec<String>,
-    /// The load with open connections, and its readings.
+    /// The load whose connections are open, and the readings of its target.
     ready: Option<PreparedLoad>,
     seen: LoadProbes,
 }
 
-/// A change of the plan for some loads.
+/// A change of the plan that applies to some loads only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanChange {
-    /// An intervention.
+    /// An intervention (experiment) of `explain`.
     Intervention(Intervention),
-    /// Retries.
+    /// Failed requests are retried (for `overload`).
     Retried,
-    /// The second target.
+    /// The load goes to the second target (`ArmIndex::AGAINST`).
     Against,
 }
 
 impl PlanChange {
-    /// The change that a load with this tag needs.
+    /// Returns the change that a load with this tag needs; `None` for the original plan.
     fn from_tag(tag: &Tag) -> Option<PlanChange> {
         match tag.purpose {
             Purpose::Overload if tag.arm == Some(ArmIndex::AGAINST) => Some(PlanChange::Against),
@@ -84,25 +85,26 @@ impl PlanChange {
     }
 }
 
-/// A changed plan with its injector.
+/// A changed plan, with the generator settings that belong to it.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// The plan; its load is not used.
+    /// The changed plan; its load shape is not used.
     pub plan: Plan,
-    /// Its injector.
+    /// The generator settings for this plan.
     pub injector: Injector,
 }
 
-/// Adapts loads to the machine.
+/// Adapts the plan of each load to the limits of the machine.
 pub struct LoadFitter {
-    /// The target, and the user's fixed settings.
+    /// The target, and the settings that the user fixed.
     pub base: Base,
     /// The limits of the machine.
     pub limits: Limits,
 }
 
 impl LoadFitter {
-    /// Adapts a plan and its injector; the error says why the machine cannot make the load.
+    /// Adapts a plan and its generator settings. Returns a sentence for each adaptation; the error
+    /// says why the machine cannot send the load.
     pub fn fit(&self, plan: &mut Plan, injector: &mut Injector) -> Result<Vec<String>, String> {
         *injector = self.base.injector_for(&plan.load);
         capacity::fit(plan, injector, self.base.fixed, self.base.local, &self.limits)
@@ -110,7 +112,8 @@ impl LoadFitter {
 }
 
 impl ThisMachine {
-    /// Begins an experiment. `fitting`: how to adapt each load, unless that was done before.
+    /// Creates the runner; time 0 of the experiment is now. `fitting` adapts each load; `None` if
+    /// the plan was adapted before.
     pub fn new(
         source: Option<Box<dyn ReadingSource>>,
         plan: Plan,
@@ -147,13 +150,13 @@ impl ThisMachine {
         }
     }
 
-    /// Sets an author of requests, if there is one.
+    /// Sets the script that writes the requests, if there is one.
     pub fn authored(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> ThisMachine {
         self.authoring = authoring;
         self
     }
 
-    /// Sets the changed plans for loads whose tag needs them.
+    /// Sets the changed plans for loads whose tag needs one.
     pub fn with_variants(mut self, variants: BTreeMap<PlanChange, Variant>) -> ThisMachine {
         if !variants.is_empty() {
             let own = Variant { plan: self.plan.clone(), injector: self.injector.clone() };
@@ -163,7 +166,7 @@ impl ThisMachine {
         self
     }
 
-    /// Sets the other machines that make loads, if any. Probes stay on this machine.
+    /// Sets the other machines that send the load, if there are any. Probes stay on this machine.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
         if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
             fleet.local_pids().into_iter().for_each(|pid| source.watch_as_ours(pid));
@@ -171,24 +174,25 @@ impl ThisMachine {
         ThisMachine { fleet, ..self }
     }
 
-    /// Sets the command that changes a server setting before loads with its tag.
+    /// Sets the command that changes a server setting before loads whose tag asks for it.
     pub fn with_setting(self, setting: Option<Setting>) -> ThisMachine {
         ThisMachine { setting, ..self }
     }
 
-    /// Sets the processes to pause during loads with that tag.
+    /// Sets the processes to pause during loads whose tag asks for it.
     pub fn with_stopped(self, may_stop: Vec<PausableProcess>) -> ThisMachine {
         ThisMachine { may_stop, ..self }
     }
 
-    /// Lets loads use other loopback addresses when earlier ones left too many ports in TIME-WAIT.
-    /// `may_ask`: whether the target may be checked from there.
+    /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
+    /// `may_ask` says whether requests may be sent to check that the target responds there.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
         let sources = if may_ask { LoadSources::moving() } else { LoadSources::default() };
         ThisMachine { sources, ..self }
     }
 
-    /// Changes the local address of the current load, if due. Returns a note.
+    /// Changes the local address of the current load if many ports are in TIME-WAIT. Returns a note
+    /// for the user.
     fn take_source(&mut self) -> Option<String> {
         let plan = &self.plan;
         let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
@@ -200,7 +204,7 @@ impl ThisMachine {
         )
     }
 
-    /// Activates a changed plan; nothing is copied if the change is the same as before.
+    /// Activates a changed plan. Nothing is copied if the same change is active already.
     fn take_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
         if wanted == self.variant {
@@ -247,7 +251,7 @@ impl Runner for ThisMachine {
         self.plan.load.become_recorded(&trial.plan.load);
         self.goes_on = trial.tag.purpose == Purpose::Run;
         if self.fleet.is_some() {
-            // Each machine adapts its own part.
+            // Each machine of the fleet adapts its own share of the load.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
@@ -265,7 +269,7 @@ impl Runner for ThisMachine {
         if let Some(fleet) = &self.fleet {
             return fleet.injectors();
         }
-        // The other processes have the same injector.
+        // The other processes have the same generator settings.
         let others = self.others.as_ref().map_or(0, |others| others.as_ref().map_or(1, PartProcesses::count));
         vec![self.injector.clone(); 1 + others]
     }
@@ -319,7 +323,7 @@ impl Runner for ThisMachine {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
                 part_processes::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
-            // With a missing part it would be another load.
+            // Without one part, it would be a different load, so the load is not run.
             (None, Some(Err(why))) => {
                 drop(ready());
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
@@ -353,7 +357,7 @@ impl Runner for ThisMachine {
     }
 }
 
-/// A time in ns since `began`, on the monotonic clock.
+/// Converts ns since `began` to a time on the monotonic clock, ns.
 pub(super) fn on_clock(began: Instant, at_ns: u64) -> u64 {
     (monotonic_ns() + at_ns).saturating_sub(began.elapsed().as_nanos() as u64)
 }

@@ -1,7 +1,8 @@
-//! Runners of loads ([`Runner`]): few methods, so that the one loop over studies (`study_loop`)
-//! works with this machine, with builds under test, and in tests with a simulated server.
+//! Runners execute loads ([`Runner`]). The trait has few methods, so that one loop over studies
+//! (`study_loop`) works with this machine, with builds under test, and in tests with a simulated
+//! server.
 //!
-//! Not here: the choice of loads (`plimsoll-analysis`), and their recording (`recording`).
+//! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
 pub mod builds;
 mod load_probes;
@@ -24,67 +25,70 @@ use plimsoll_wire::AuthorFactory;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Receives every tick with readings of the target, and may end the load.
+/// Callback that receives every tick with readings of the target, and may end the load.
 pub type TickHandler<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<Stop> + 'a;
 
-/// Readings of the target at a tick.
+/// Readings of the target that come with a tick.
 #[derive(Default)]
 pub struct TickProbes {
-    /// All readings since the last part, when a part is due.
+    /// All readings since the last part; `None` if no part is due yet.
     pub part: Option<Probes>,
-    /// Cores that the server used in the last second; `None` if unknown.
+    /// Number of cores that the server used in the last second; `None` if unknown.
     pub server_cores: Option<f64>,
 }
 
-/// An executed load.
+/// The result of an executed load.
 pub struct LoadOutcome {
-    /// Its result, with all readings of the target.
+    /// The load's measurements, with all readings of the target.
     pub run: Run,
-    /// Readings after the last tick's part.
+    /// The readings that no tick has reported yet.
     pub seen_last: Option<Probes>,
 }
 
-/// Why a load does not begin.
+/// Why a load cannot begin.
 pub enum Unready {
-    /// The machine cannot make it: the reason, and the way out.
+    /// The machine cannot send this load; contains the reason and the way out. Other loads may
+    /// work.
     Unheld(String),
-    /// No load can be measured.
+    /// No load can be measured; contains the failure.
     Failed(Failure),
 }
 
-/// The helpers of a load's workers: authors of requests, and converters of gRPC messages.
+/// Creates the helpers of a load's workers: a script's authors of requests, and converters of gRPC
+/// messages.
 pub fn aids(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
     let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
     Ok(LoadHelpers { authors, texts: grpc::texts(plan)? })
 }
 
-/// Time between the preparation and the start of the schedule, ns, so that every worker is in its
-/// loop.
+/// Time in ns between the preparation and the start of the schedule. It gives every worker time to
+/// enter its loop.
 const START_AHEAD_NS: u64 = 1_000_000;
 
-/// Other machines that make loads in place of this one.
+/// Other machines (a fleet) that send the load in place of this one.
 pub trait RemoteLoad {
-    /// The injectors of the next load, as far as known.
+    /// The generator settings of the next load on each machine, as far as known.
     fn injectors(&self) -> Vec<Injector>;
 
-    /// Their processes on this machine, whose CPU use belongs to the generator.
+    /// Ids of the fleet's processes on this machine. Their CPU use counts as that of the generator.
     fn local_pids(&self) -> Vec<u32>;
 
-    /// Makes all machines open the connections of a load. `goes_on`: the load continues without a
-    /// lost machine, unless the user forbids that.
+    /// Makes all machines open the connections of a load. `goes_on` says whether the load continues
+    /// if a machine is lost; the user's settings may forbid that.
     fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
 
-    /// Least time until the load may begin, ns, so that all machines are informed.
+    /// Least time in ns until the load may begin, so that all machines learn the start time.
     fn start_ahead_ns(&self) -> u64;
 
-    /// Starts all machines at `origin_ns` of this machine's monotonic clock, and runs the load to
-    /// its end.
+    /// Runs the load on all machines to its end. The schedule starts at `origin_ns` on this
+    /// machine's monotonic clock.
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure>;
 
-    /// New warnings outside the loads.
+    /// Returns new warnings that belong to no load.
     fn take_warnings(&mut self) -> Vec<String>;
 
-    /// Stores a run file on the bus. Returns a sentence about its place; `None`: there is none.
+    /// Stores a run file on the fleet's message bus. Returns a sentence that says where; `None`
+    /// without a bus.
     fn store_file(&mut self, path: &Path) -> Result<Option<String>, String>;
 }
 
@@ -93,40 +97,40 @@ pub trait Runner {
     /// Time since the start of the experiment, ns.
     fn elapsed_ns(&self) -> u64;
 
-    /// Prepares a load: adds the secrets that no record has, adapts the plan, starts its target.
-    /// Returns what was adapted.
+    /// Prepares a load: adds the secrets that no record contains, adapts the plan, and starts the
+    /// target if needed. Returns a sentence for each adaptation.
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready>;
 
-    /// The injectors of the prepared load, one for each machine.
+    /// The generator settings of the prepared load, one for each machine or process.
     fn injectors(&self) -> Vec<Injector>;
 
     /// Opens the connections of the prepared load.
     fn connect(&mut self, on_tick: &mut TickHandler) -> Result<(), Failure>;
 
-    /// Least time from open connections to the start of the load, ns.
+    /// Least time in ns from open connections to the start of the load.
     fn start_ahead_ns(&self) -> u64 {
         START_AHEAD_NS
     }
 
-    /// Runs the load with open connections from `start_ns` since the start of the experiment, until
-    /// its end or until `on_tick` ends it.
+    /// Runs the load, with its connections open, until its end or until `on_tick` ends it. The
+    /// schedule begins at `start_ns` since the start of the experiment.
     fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure>;
 
-    /// Ends the targets that were started.
+    /// Ends the targets that the runner started.
     fn finish(&mut self) -> Result<(), Failure>;
 
-    /// New messages for the user.
+    /// Returns new messages for the user.
     fn take_news(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// New warnings outside the loads.
+    /// Returns new warnings that belong to no load.
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Stores the run file of a finished study on the bus. Returns a sentence about its place;
-    /// `None`: there is none.
+    /// Stores the run file of a finished study on the fleet's message bus. Returns a sentence that
+    /// says where; `None` without a bus.
     fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
         Ok(None)
     }

@@ -1,8 +1,8 @@
-//! A load in several parts: in this process and in others ([`PartProcesses`]). Each gets its task
-//! through a pipe and reports through another. All parts begin together, and their ticks add up as
-//! those of workers in one process ([`run`]).
+//! Runs a load in several parts: one in this process, the others in further processes
+//! ([`PartProcesses`]). Each process gets its task through one pipe and reports through another.
+//! All parts begin together, and their ticks add up like those of workers in one process ([`run`]).
 //!
-//! Not here: the other process (`part`), and which loads have parts.
+//! Not here: the code of the other processes (`part`), and the decision which loads have parts.
 
 use crate::part::{self, Task};
 use plimsoll_engine::{Collector, PartReport, PreparedLoad, Tick};
@@ -19,50 +19,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Longest time to the first message of a process, and to its end after a stop.
+/// Longest time until a process sends its first message.
 const WORD_PATIENCE: Duration = Duration::from_secs(5);
-/// Longest time to open its connections after ours are open.
+/// Longest time for the other processes to open connections, after this process has.
 const READY_PATIENCE: Duration = Duration::from_secs(20);
-/// Longest silence of a part under load: it reports ten ticks a second.
+/// Longest silence of a part under load. Each part reports ten ticks a second.
 const TICK_PATIENCE: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(100);
-/// Number of this process's part; the others follow.
+/// Number of this process's own part. The other processes have the numbers from 1.
 const OWN: usize = 0;
 
-/// A report of a part.
+/// A message from a part's process or from a thread that serves it.
 enum PartWord {
     /// The process has started.
     Hello,
-    /// The process has its task; the pipe is for further commands.
+    /// The process has received its task. The pipe is for further commands.
     Told(ChildStdin),
-    /// Its connections are open.
+    /// The process has opened its connections.
     Ready,
-    /// A report about its load.
+    /// A report about the part's load: a tick, or its end.
     Reported(Box<PartReport>),
-    /// The part is lost, with the reason.
+    /// The process ended or failed; contains the reason.
     Gone(String),
 }
 
-/// Other processes with a part of a load each; dropping it ends them.
+/// The other processes that each send a part of a load. Dropping this value ends them.
 pub struct PartProcesses {
     parts: Vec<PartProcess>,
     words: Receiver<(usize, PartWord)>,
     sender: Sender<(usize, PartWord)>,
 }
 
-/// One other process.
+/// One other process that sends a part of the load.
 struct PartProcess {
     child: Child,
     to: Option<ChildStdin>,
     is_ready: bool,
-    /// Offset of its monotonic clock from ours, ns: 0 on this machine.
+    /// Offset of the process's monotonic clock from this one, ns; 0 on this machine.
     clock_offset_ns: i64,
     last_word: Instant,
     is_over: bool,
 }
 
 impl PartProcesses {
-    /// Starts `count` processes; the error says why one failed.
+    /// Starts `count` processes. The error says why a process failed to start.
     pub fn start(count: usize) -> Result<PartProcesses, String> {
         let no = |why: String| format!("a second process of plimsoll could not be started: {why}");
         let (sender, words) = channel();
@@ -87,22 +87,23 @@ impl PartProcesses {
         Ok(others)
     }
 
-    /// Number of processes.
+    /// The number of other processes.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
 
-    /// The part with this number.
+    /// The part with this number, from 1.
     fn part(&mut self, number: usize) -> &mut PartProcess {
         &mut self.parts[number - OWN - 1]
     }
 
-    /// Their process ids.
+    /// The ids of the other processes.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.parts.iter().map(|part| part.child.id())
     }
 
-    /// Gives each its task: the stripes after ours, in order. They start to open connections.
+    /// Sends each process its task: the stripes (shares of the load) after the first, in order. The
+    /// processes then open their connections.
     pub fn assign(&mut self, plan: &Plan, injector: &Injector) {
         let of = self.count() as u64 + 1;
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -110,16 +111,17 @@ impl PartProcesses {
             let stripe = Stripe::new(number as u64, of);
             let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
             let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
-            // A separate thread: a process that does not read must not block.
+            // A separate thread writes, because a process that does not read must not block this
+            // one.
             std::thread::spawn(move || {
-                // The process reports the reason itself, or its end shows it.
+                // Errors are ignored: the process reports its failure, or its end shows it.
                 let _ = to.write_all(&task.to_bytes()).and_then(|()| to.flush());
                 let _ = sender.send((number, PartWord::Told(to)));
             });
         }
     }
 
-    /// Waits until all have open connections; the error says why they have not.
+    /// Waits until all processes have opened their connections. The error says why one has not.
     pub fn ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + READY_PATIENCE;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
@@ -140,7 +142,7 @@ impl PartProcesses {
         Ok(())
     }
 
-    /// Starts all at `origin_ns` of our monotonic clock.
+    /// Starts all processes at `origin_ns` on this process's monotonic clock.
     fn begin(&mut self, origin_ns: u64) {
         for part in &mut self.parts {
             part.say(&origin_ns.saturating_add_signed(part.clock_offset_ns).to_le_bytes());
@@ -148,12 +150,13 @@ impl PartProcesses {
         }
     }
 
-    /// Stops all.
+    /// Stops the load of all processes.
     fn stop(&mut self) {
         self.parts.iter_mut().for_each(|part| part.say(&[0]));
     }
 
-    /// The number of a part that is silent despite open ticks.
+    /// Returns the number of a part that has reported nothing for [`TICK_PATIENCE`]; `None` if
+    /// there is none.
     fn silent(&self) -> Option<usize> {
         let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_PATIENCE;
         self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
@@ -161,7 +164,7 @@ impl PartProcesses {
 }
 
 impl PartProcess {
-    /// Writes to its pipe; a failure shows by itself as a lost part.
+    /// Writes to the process's pipe. Errors are ignored: a failed process is noticed by its end.
     fn say(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
             let _ = to.write_all(bytes).and_then(|()| to.flush());
@@ -171,7 +174,7 @@ impl PartProcess {
 
 impl Drop for PartProcess {
     fn drop(&mut self) {
-        // A closed pipe ends the process.
+        // Closing the pipe ends the process.
         self.to = None;
         let deadline = Instant::now() + if signal::interrupted() { LOOK } else { LOOK * 5 };
         while Instant::now() < deadline {
@@ -192,7 +195,7 @@ fn gone(why: &str) -> String {
     }
 }
 
-/// Passes on the reports of part `number` until its end.
+/// Reads the reports of part `number` and sends them on, until the process ends.
 fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>) {
     let (mut come, mut greeted, mut piece) = (Vec::new(), false, vec![0; 64 << 10]);
     let why = loop {
@@ -221,7 +224,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
                     taken += length;
                     match word_of(frame, number).map(|word| sender.send((number, word))) {
                         Ok(Ok(())) => {}
-                        // The receiver is gone.
+                        // The receiver was dropped, so no reports are needed.
                         Ok(Err(_)) => return,
                         Err(why) => break Some(why),
                     }
@@ -236,7 +239,8 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
     let _ = sender.send((number, PartWord::Gone(why)));
 }
 
-/// The report in a frame of part `part`.
+/// Converts a frame that part `part` sent to a message. The error is the reason why the part
+/// failed.
 fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartWord::Ready),
@@ -259,8 +263,8 @@ fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
     Ok(PartWord::Reported(Box::new(reported)))
 }
 
-/// Runs all parts of a load with open connections, from `origin_ns` of the monotonic clock. A lost
-/// part ends the load.
+/// Runs all parts of a load whose connections are open. The schedule starts at `origin_ns` of the
+/// monotonic clock. If a part is lost, the load ends.
 pub fn run(
     own: PreparedLoad,
     others: &mut PartProcesses,
@@ -281,7 +285,7 @@ pub fn run(
         let reported = match others.words.recv_timeout(LOOK) {
             Ok((_, PartWord::Reported(reported))) => Some(*reported),
             Ok((number, PartWord::Gone(why))) => Some(lost(number, gone(&why))),
-            // Our own part panicked: pass that on.
+            // This process's own part panicked; joining its thread passes the panic on.
             Err(_) if thread.is_finished() && !is_own_over => break,
             Ok((_, PartWord::Hello | PartWord::Told(_) | PartWord::Ready)) | Err(_) => None,
         };
@@ -295,7 +299,7 @@ pub fn run(
             OWN => is_own_over |= is_over,
             number => {
                 let part = others.part(number);
-                // Reports after a part's end are dropped.
+                // Reports that arrive after the end of a part are dropped.
                 if part.is_over {
                     continue;
                 }
@@ -322,7 +326,7 @@ fn lost(part: usize, why: String) -> PartReport {
     PartReport::Lost { part, why: Stop::Died(why) }
 }
 
-/// Runs our own part; returns the addresses known at its end.
+/// Runs this process's own part. Returns the target addresses known at its end.
 fn run_own(
     own: PreparedLoad,
     origin_ns: u64,
@@ -357,7 +361,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Interval, Purpose, Tag};
 
-    /// The reports in a stream of these bytes: a letter for each.
+    /// Parses a stream of reports. Returns a letter for each message, and the reason of the end.
     fn parse_words(bytes: &[u8]) -> (String, String) {
         let (sender, heard) = channel();
         listen(bytes, 1, &sender);

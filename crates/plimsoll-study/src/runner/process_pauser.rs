@@ -1,9 +1,9 @@
-//! Downstream processes that the user permits to pause (`--may-signal`): which they are ([`find`]),
-//! and that they are paused during a load and resumed after it in every case ([`ProcessPauser`]).
+//! Pauses downstream processes that the user permits to pause (`--may-signal`). [`find`] selects
+//! them, and [`ProcessPauser`] pauses them during a load and resumes them in every case.
 //!
-//! Only processes to which the server has connections may be paused: not the server, not plimsoll,
-//! no other process, and no ancestor of either. Not here: the rhythm, and resuming after the end of
-//! plimsoll (`pauser`).
+//! Only processes to which the server has connections may be paused. The server, plimsoll, their
+//! ancestors and all other processes are refused. Not here: the rhythm of pauses, and resuming
+//! after the end of plimsoll (`pauser`).
 
 use crate::base::Base;
 use crate::pauser;
@@ -24,9 +24,9 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest time for the pauser to begin and to end.
+/// Longest time for the pauser to start and to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Most processes: a name may match many workers of a database.
+/// Most processes to pause. A name may match the many workers of a database.
 const PROCESSES_MAX: usize = 256;
 
 /// A process that may be paused.
@@ -34,23 +34,24 @@ const PROCESSES_MAX: usize = 256;
 pub struct PausableProcess {
     /// Its process id.
     pub pid: u32,
-    /// Its start time: a later process with the same id is another one.
+    /// The process's start time in clock ticks. A later process with the same id has another one.
     pub started_ticks: u64,
 }
 
-/// The process table for the decision which processes may be paused.
+/// The process table at one moment, to decide which processes may be paused.
 struct ProcessSnapshot {
     all: BTreeMap<u32, (Stat, String)>,
-    /// Plimsoll and its descendants.
+    /// Ids of plimsoll and its descendants.
     ours: BTreeSet<u32>,
     server: BTreeSet<u32>,
-    /// Ancestors of plimsoll and of the server.
+    /// Ids of all ancestors of plimsoll and of the server.
     above: BTreeSet<u32>,
-    /// Processes to which the server has connections.
+    /// Ids of the processes to which the server has connections.
     behind: BTreeSet<u32>,
 }
 
-/// The processes that the terms permit to pause. The server must have connections to them now.
+/// Returns the processes that the terms permit to pause. The server must have connections to them
+/// now.
 pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, Failure> {
     let words = &terms.changes.may_signal;
     if words.is_empty() {
@@ -74,7 +75,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     chosen(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
 }
 
-/// The ancestors of a process.
+/// Returns all ancestors of a process, the parent first.
 fn above(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = parents.get(&pid).copied();
@@ -96,7 +97,7 @@ fn chosen(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<PausableProce
                     (!stat.has_ended() && is_called(*pid, name, word)).then_some(*pid)
                 };
                 let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
-                // Of several processes with one name, the permitted ones are meant.
+                // If several processes have the name, those that may be paused are meant.
                 let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal(*pid).is_none()).collect();
                 match (called.first(), may.is_empty()) {
                     (None, _) => return Err(format!("no process has the name '{word}'; see ps -e, or give the PID")),
@@ -120,7 +121,7 @@ fn chosen(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<PausableProce
 }
 
 impl ProcessSnapshot {
-    /// Why a process must not be paused.
+    /// Returns why a process must not be paused; `None` if it may be.
     fn refusal(&self, pid: u32) -> Option<String> {
         let name = self.all.get(&pid).map_or("?", |(_, name)| name.as_str());
         let shown: String = name.chars().filter(|c| !c.is_control()).collect();
@@ -146,18 +147,18 @@ impl ProcessSnapshot {
     }
 }
 
-/// Pauses processes from [`ProcessPauser::begin`] on; dropping it resumes them.
+/// Pauses processes from [`ProcessPauser::begin`] on. Dropping this value resumes them.
 pub struct ProcessPauser {
     held: Arc<Vec<Pausable>>,
     stopper: Child,
-    /// Closing this pipe resumes all.
+    /// The pauser's pipe. Closing it resumes all processes.
     to: Option<ChildStdin>,
-    /// A thread that notices the end of the pauser.
+    /// A thread that resumes all processes if the pauser ends.
     watch: Option<JoinHandle<()>>,
 }
 
 impl ProcessPauser {
-    /// Starts the pauser without pausing anything. The error says why it failed.
+    /// Starts the pauser process, which pauses nothing yet. The error says why it failed.
     pub fn prepare(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
         let hold = |process: &PausableProcess| {
             Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
@@ -183,7 +184,7 @@ impl ProcessPauser {
                     let _ = ready.send(());
                     let _ = from.read_to_end(&mut Vec::new());
                 }
-                // The pauser has ended, in whatever way: resume all.
+                // The pauser has ended in some way, so all processes are resumed.
                 for_watch.iter().for_each(|process| _ = process.go_on());
             })
         });
@@ -194,10 +195,10 @@ impl ProcessPauser {
         }
     }
 
-    /// Starts the pauses.
+    /// Starts the periodic pauses.
     pub fn begin(&mut self) {
         if let Some(to) = &mut self.to {
-            // If the write fails, the pauser is gone, and nothing is paused.
+            // If the write fails, the pauser is gone, and no process is paused.
             let _ = to.write_all(b"+").and_then(|()| to.flush());
         }
     }

@@ -1,6 +1,7 @@
-//! A server setting that a user's command changes before loads with its tag ([`Setting`]).
+//! Changes a server setting with the user's command (`--vary`) before loads whose tag asks for it
+//! ([`Setting`]).
 //!
-//! Not here: the choice of values, and their meaning (`plimsoll-analysis`).
+//! Not here: choosing the values, and interpreting the results (`plimsoll-analysis`).
 
 use crate::subject::prepare;
 use plimsoll_model::intervention::varied_number;
@@ -10,31 +11,33 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The placeholder for a value in the command.
+/// The placeholder in the command that is replaced by a value.
 pub const PLACE: &str = "{n}";
-/// Longest time until the server accepts connections again, and the interval of checks.
+/// Longest time until the server accepts connections again; the next line is the interval of
+/// checks.
 const BACK_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How to change a server setting.
+/// A server setting that can be changed: the command, and the values to set.
 #[derive(Debug, Clone)]
 pub struct Setting {
     command: String,
     values: Vec<f64>,
-    /// The file for its output.
+    /// The file that receives the command's output.
     output: PathBuf,
 }
 
 impl Setting {
-    /// The setting of the terms; its output goes beside `run_file`.
+    /// Returns the setting that the terms name; `None` without one. The command's output goes into
+    /// a file beside `run_file`.
     pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<Setting> {
         let command = terms.changes.vary.clone()?;
         Some(Setting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
     }
 
-    /// Changes the setting for the load with this tag, and waits until the target accepts
-    /// connections. Loads without this tag leave it unchanged. The error says why the load cannot
-    /// be made.
+    /// Changes the setting for the load with this tag, then waits until the target accepts
+    /// connections. A load whose tag names no value leaves the setting unchanged. The error says
+    /// why the load cannot be sent.
     pub fn change(&self, tag: &Tag, plan: &Plan) -> Result<(), String> {
         let Some(value) = varied_number(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
         let command = self.command.replace(PLACE, &value.to_string());

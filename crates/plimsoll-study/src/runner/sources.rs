@@ -1,47 +1,47 @@
-//! The loopback address of the next load. Closed connections keep their ports for a minute
-//! (TIME-WAIT), and the kernel searches free ports one by one. So the next load would be late by
-//! the client's own doing. A loopback target is reachable from other loopback addresses, and each
-//! has its own ports.
+//! Chooses the loopback address from which the next load comes. Closed connections keep their ports
+//! for a minute (TIME-WAIT), and the kernel searches for free ports one by one. That search would
+//! delay the requests of the next load. A loopback target is reachable from other loopback
+//! addresses, and each of them has its own ports.
 //!
-//! Not here: the addresses within one load (`capacity`), and whether the target responds from there
-//! (`preflight`).
+//! Not here: several addresses within one load (`capacity`), and the check that the target responds
+//! from an address (`preflight`).
 
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, Plan};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Most closed connections from one address before the next load uses another.
+/// Most closed connections from one address before the next load uses another address.
 const LEFT_MAX: u64 = 2_000;
-/// Number of addresses in turn, 127.0.0.1 first: a full round takes longer than TIME-WAIT.
+/// Number of addresses used in turn, 127.0.0.1 first. A full round takes longer than TIME-WAIT.
 const ADDRESSES: u8 = 254;
 
-/// The local addresses of loads, in turn.
+/// The local addresses of successive loads, used in turn.
 #[derive(Debug, Default)]
 pub struct LoadSources {
     /// Whether loads may change their address.
     moves: bool,
-    /// The number of the current address, and its closed connections.
+    /// The number of the current address from 0, and the number of closed connections from it.
     number: u8,
     left: u64,
-    /// Number of addresses used by loads.
+    /// Number of addresses that loads have used so far.
     used: u64,
-    /// Whether the target responds to another address than the first, if known.
+    /// Whether the target responds from an address other than the first; `None` if not checked.
     is_served: Option<bool>,
 }
 
 impl LoadSources {
-    /// Loads may use one address after another.
+    /// Creates sources that may change from load to load.
     pub fn moving() -> LoadSources {
         LoadSources { moves: true, ..LoadSources::default() }
     }
 
-    /// Records the connections that an ended load opened.
+    /// Adds the connections that an ended load opened.
     pub fn left(&mut self, connections: u64) {
         self.left = self.left.saturating_add(connections);
     }
 
-    /// The address of the next load, if it is not the system's choice. `is_served` checks whether
-    /// the target responds from there; `None`: unknown now. After a negative result no other
-    /// address is tried.
+    /// Returns the generator settings with a local address for the next load; `None` leaves the
+    /// address to the system. `is_served` checks whether the target responds from an address, and
+    /// returns `None` if that is unknown now. After a negative result no other address is tried.
     pub fn next(
         &mut self,
         plan: &Plan,
@@ -68,9 +68,9 @@ impl LoadSources {
         (self.number > 0).then(|| from(self.number))
     }
 
-    /// Number of addresses used by loads, including those of this injector: the kernel counts
-    /// connections of each. Loads use the loopback range from its beginning, so the largest number
-    /// covers all.
+    /// Returns the number of addresses that loads have used, including those of this injector.
+    /// Loads use the loopback range from its beginning, so the largest number covers all. The
+    /// kernel counts connections for each address.
     pub fn so_far(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
@@ -78,8 +78,8 @@ impl LoadSources {
     }
 }
 
-/// Whether connections may use other addresses and leave ports in TIME-WAIT. Loads with a
-/// connection for each request get many addresses anyway.
+/// Whether loads may use other loopback addresses and leave ports in TIME-WAIT. Without keep-alive,
+/// loads get many addresses anyway (`capacity`).
 fn can_move(carriage: &ConnectionPlan) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &carriage.addresses;
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(sources.so_far(&injector), 4);
         for turn in 4..=ADDRESSES {
             sources.left(10_000);
-            // The very first load uses the system's choice.
+            // The very first load uses the address that the system chooses.
             assert_eq!(next(&mut sources), if turn == ADDRESSES { 0 } else { turn + 1 });
         }
         assert_eq!((asked, sources.so_far(&injector)), (1, u64::from(ADDRESSES)));
@@ -139,7 +139,7 @@ mod tests {
         for (number, injector, so_far) in [
             (0, Injector::default(), 1),
             (1, from("127.0.0.2"), 2),
-            // All four of a change count, and the first address is one of them.
+            // All four addresses of an intervention count; the first address is one of them.
             (1, from("127.0.0.1-127.0.0.4"), 4),
             (2, from("127.0.0.3"), 4),
             (6, from("127.0.0.7"), 7),

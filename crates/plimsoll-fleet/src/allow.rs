@@ -50,7 +50,7 @@ impl AllowList {
     fn permits(&self, address: &SocketAddr) -> bool {
         let ip = reached(address.ip()).to_canonical();
         let is_there = |entry: &AllowEntry| {
-            // Ranges exclude the network address, and it is not a valid target anyway.
+            // A range ADDRESS/BITS excludes the network address, which is not a valid target.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
         !is_metadata(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)

@@ -44,7 +44,7 @@ pub enum FleetEvent {
         /// The reason: a sentence about "it", the agent.
         reason: String,
     },
-    /// The next tick of an agent's part. Ticks are reported in order and without gaps.
+    /// The next tick of an agent's part. The ticks of an agent are reported in order.
     Tick {
         /// The number of the agent.
         agent: usize,

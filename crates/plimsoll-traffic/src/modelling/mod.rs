@@ -44,8 +44,8 @@ const TEMPLATES_MAX: usize = 1 << 20;
 /// The smallest share of requests in visits with several requests for a model with scenarios. Below
 /// this share the model is a mix of single requests.
 const TOGETHER_MIN: f64 = 0.05;
-/// The largest weight of a request or scenario in the traffic file. It is used for the largest of
-/// weights that are not whole numbers.
+/// The largest weight of a request or scenario in the traffic file. Weights that are not whole
+/// numbers are scaled so that the largest gets this value.
 const WEIGHT_MAX: f64 = 1_000_000.0;
 
 /// A model of a log: a traffic file with its data files, and the figures to verify the model.

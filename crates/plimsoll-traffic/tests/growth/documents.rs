@@ -13,7 +13,7 @@ impl FileContext for Everything {
         Ok(vec![0; 100])
     }
 
-    /// The path states the content: `columns-N` has N columns, and other names have N rows.
+    /// The path states the content: `columns-N` and `json-N` have N columns, `rows-N` has N rows.
     fn rows(&mut self, path: &str) -> Result<String, String> {
         let (kind, count) = path.split_once('-').unwrap_or(("", "0"));
         let count: usize = count.parse().unwrap_or(0);
